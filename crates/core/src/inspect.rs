@@ -1,0 +1,126 @@
+//! Looking into a running function from outside, and changing it (XTRA, Section IV.D.3).
+
+use crate::function::FlowId;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The outside view of a function's flows and counters.
+pub trait Inspect {
+    /// All live flows, by id.
+    fn flows(&self) -> Vec<FlowSummary>;
+
+    /// Everything about one flow, or `None` if it is not there.
+    fn flow(&self, flow: FlowId) -> Option<FlowDetail>;
+
+    /// Sets a register of a flow; the value is cut to the register's type.
+    ///
+    /// # Errors
+    /// See [`InspectError`].
+    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError>;
+
+    /// Deletes a flow with its timers and stored packets.
+    ///
+    /// # Errors
+    /// See [`InspectError`].
+    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError>;
+
+    /// Counts since the start.
+    fn counters(&self) -> Counters;
+}
+
+/// Why an outside change was refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum InspectError {
+    /// No such flow.
+    #[error("no flow {0}")]
+    NoFlow(FlowId),
+    /// No such register; the names that exist.
+    #[error("no register `{name}`; there are: {known}")]
+    NoRegister {
+        /// What was asked for.
+        name: String,
+        /// What exists, comma-separated.
+        known: String,
+    },
+}
+
+/// One line about a flow.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// The flow.
+    pub flow: FlowId,
+    /// Its key as text, e.g. `10.0.0.1:4000 <-> 10.0.0.2:80 tcp`.
+    pub key: String,
+    /// Name of its state.
+    pub state: String,
+    /// When its instance was made.
+    pub created: Time,
+    /// Its last packet or application call.
+    pub last_active: Time,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// Everything about a flow.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowDetail {
+    /// The summary.
+    #[serde(flatten)]
+    pub summary: FlowSummary,
+    /// Registers in order of declaration.
+    pub registers: Vec<RegisterValue>,
+    /// Pending timers, earliest first.
+    pub timers: Vec<PendingTimer>,
+    /// Stored packets: slot name and frame length in bytes.
+    pub packets: Vec<(String, usize)>,
+    /// Counts of this flow.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// A register's value.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RegisterValue {
+    /// Its name.
+    pub name: String,
+    /// Its value, 64-bit two's complement.
+    pub value: i64,
+    /// The value as its type is written: an address, a time, an unsigned number.
+    pub text: String,
+}
+
+/// A timer that has not fired.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PendingTimer {
+    /// The timer's name.
+    pub name: String,
+    /// When it fires.
+    pub due: Time,
+    /// What it carries.
+    pub payload: Vec<i64>,
+}
+
+/// Counts since the start.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Frames that arrived.
+    pub frames_in: u64,
+    /// Frames sent by the function.
+    pub frames_out: u64,
+    /// Frames passed between ports untouched (no flow key, transparent function).
+    pub frames_passed: u64,
+    /// Flows made.
+    pub flows_created: u64,
+    /// Flows live now.
+    pub flows_live: u64,
+    /// The most flows that were live at once.
+    pub flows_peak: u64,
+    /// Flows that ended by idle expiry.
+    pub flows_expired: u64,
+    /// Flows thrown out to make room.
+    pub flows_evicted: u64,
+    /// Events by row or by rule: name and count, in the artefact's order.
+    pub rows: Vec<(String, u64)>,
+    /// Drops and refusals by reason ([`crate::DropReason::name`]).
+    pub drops: BTreeMap<String, u64>,
+}

@@ -1,0 +1,6 @@
+//! The machine image: the one contract between compiler and platforms. `docs/semantics.md` says what it means.
+#![forbid(unsafe_code)]
+
+pub mod types;
+
+pub use types::*;
