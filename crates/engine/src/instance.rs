@@ -39,6 +39,14 @@ pub struct Instance {
     pub counts: FlowCounts,
 }
 
+impl Instance {
+    /// An arrival: a packet or a call of the application (section 3.4).
+    pub fn touch(&mut self, now: Time) {
+        self.last_active = now;
+        self.zero_time = ZeroTime::default();
+    }
+}
+
 /// Detects zero-time loops (semantics, section 4.9).
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ZeroTime {
@@ -46,6 +54,17 @@ pub struct ZeroTime {
     pub instant: Time,
     /// Timer events handled at that instant since the last arrival.
     pub events: u32,
+}
+
+impl ZeroTime {
+    /// One more timer event at `at`; returns how many there were at that instant.
+    pub fn count(&mut self, at: Time) -> u32 {
+        if self.instant != at {
+            *self = ZeroTime { instant: at, events: 0 };
+        }
+        self.events += 1;
+        self.events
+    }
 }
 
 /// Counts of one flow.

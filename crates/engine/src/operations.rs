@@ -143,9 +143,10 @@ impl Run<'_> {
         let right: Vec<i64> = tests.iter().map(|test| self.read(&test.right)).collect();
         let passes = |setting: &Setting| {
             setting.timer == timer
-                && tests.iter().zip(&right).all(|(test, right)| {
-                    compare(test.comparison, setting.payload[usize::from(test.value)], *right)
-                })
+                && tests
+                    .iter()
+                    .zip(&right)
+                    .all(|(test, right)| compare(test.comparison, setting.payload[usize::from(test.value)], *right))
         };
         let calendar = &mut self.shared.calendar;
         self.instance.timers.retain(|handle| {

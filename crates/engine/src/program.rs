@@ -1,10 +1,10 @@
 //! An image made ready to run: names resolved to places, rows sorted by what they wait for.
 
 use std::collections::BTreeMap;
+use weftwire_core::Endpoints;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
 use weftwire_core::packet::Packet;
-use weftwire_core::Endpoints;
 use weftwire_image::{self as image, Event, Operation, VerifiedImage};
 
 /// A loaded image.
@@ -94,6 +94,12 @@ impl Program {
         Packet::build(&specification, endpoints, &self.formats)
     }
 
+    /// A packet of a flow, to see what flow key it has.
+    pub fn probe(&self, transport: TemplateTransport, endpoints: &Endpoints) -> Packet {
+        let bare = TemplateSpec { transport, tcp_options: &[], headers: &[], payload: 0, presets: &[] };
+        Packet::build(&bare, endpoints, &self.formats)
+    }
+
     /// The transport of a template.
     pub fn template_transport(&self, template: u16) -> TemplateTransport {
         self.templates[usize::from(template)].transport
@@ -160,7 +166,11 @@ impl Template {
             tcp_options: template.tcp_options.clone(),
             headers: template.headers.iter().map(header).collect(),
             payload: template.payload,
-            presets: template.presets.iter().map(|&(field, value)| (places[usize::from(field)], value as u64)).collect(),
+            presets: template
+                .presets
+                .iter()
+                .map(|&(field, value)| (places[usize::from(field)], value as u64))
+                .collect(),
         }
     }
 }

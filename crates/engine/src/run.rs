@@ -79,16 +79,25 @@ impl<'a> Run<'a> {
         at: Time,
     ) -> Run<'a> {
         let occasion = Occasion::default();
-        Run { program, shared, instance, out, at, occasion, work: None, deleted: false, pending: None, actions: Vec::new() }
+        Run {
+            program,
+            shared,
+            instance,
+            out,
+            at,
+            occasion,
+            work: None,
+            deleted: false,
+            pending: None,
+            actions: Vec::new(),
+        }
     }
 
-    /// Handles an event with all that follows from it. Returns the packet it was about.
-    pub fn event(&mut self, event: Event, occasion: Occasion) -> Option<Packet> {
+    /// Handles an event with all that follows from it.
+    pub fn event(&mut self, event: Event, occasion: Occasion) {
         self.occasion = occasion;
         self.steps(event);
-        let current = self.occasion.current.take();
         self.change_state();
-        current
     }
 
     /// Step 6. An `enter` event may change the state again; the verifier makes sure that this ends.

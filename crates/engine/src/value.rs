@@ -150,7 +150,10 @@ mod tests {
         check(Operator::And, &[(12, 10, 8), (-1, MIN, MIN)]);
         check(Operator::Or, &[(12, 10, 14), (0, MIN, MIN)]);
         check(Operator::Xor, &[(12, 10, 6), (-1, -1, 0)]);
-        check(Operator::Shl, &[(1, 0, 1), (1, 63, MIN), (1, 64, 0), (1, -1, 0), (3, 63, MIN), (1, MIN, 0), (1, 1 << 32, 0)]);
+        check(
+            Operator::Shl,
+            &[(1, 0, 1), (1, 63, MIN), (1, 64, 0), (1, -1, 0), (3, 63, MIN), (1, MIN, 0), (1, 1 << 32, 0)],
+        );
         check(Operator::Shr, &[(-1, 63, 1), (-1, 64, 0), (-1, -1, 0), (MIN, 1, 1 << 62), (5, 0, 5)]);
         check(Operator::ShrSigned, &[(-8, 1, -4), (-1, 64, -1), (MIN, 63, -1), (MAX, 64, 0), (MIN, -1, -1), (5, 0, 5)]);
     }
@@ -158,11 +161,20 @@ mod tests {
     #[test]
     fn sequence_numbers_are_modular() {
         let top = 0xffff_ffff;
-        check(Operator::SeqLt, &[(1, 2, 1), (2, 1, 0), (2, 2, 0), (top, 0, 1), (0, top, 0), (0, HALF, 1), (HALF, 0, 1)]);
-        check(Operator::SeqLe, &[(1, 2, 1), (2, 1, 0), (2, 2, 1), (top, 0, 1), (1 << 32, 0, 1), (0, HALF, 1), (HALF, 0, 1)]);
+        check(
+            Operator::SeqLt,
+            &[(1, 2, 1), (2, 1, 0), (2, 2, 0), (top, 0, 1), (0, top, 0), (0, HALF, 1), (HALF, 0, 1)],
+        );
+        check(
+            Operator::SeqLe,
+            &[(1, 2, 1), (2, 1, 0), (2, 2, 1), (top, 0, 1), (1 << 32, 0, 1), (0, HALF, 1), (HALF, 0, 1)],
+        );
         check(Operator::SeqMin, &[(top, 0, top), (0, top, top), (5, 6, 5), (0, HALF, 0), (HALF, 0, HALF)]);
         check(Operator::SeqMax, &[(top, 0, 0), (0, top, 0), (5, 6, 6), (0, HALF, HALF), (HALF, 0, 0)]);
-        check(Operator::SeqDistance, &[(5, 3, 2), (3, 5, -2), (0, top, 1), (top, 0, -1), (HALF, 0, -HALF), (0, HALF, -HALF)]);
+        check(
+            Operator::SeqDistance,
+            &[(5, 3, 2), (3, 5, -2), (0, top, 1), (top, 0, -1), (HALF, 0, -HALF), (0, HALF, -HALF)],
+        );
     }
 
     #[test]
@@ -187,8 +199,7 @@ mod tests {
             (0, HALF, &[Ne, Lt, Le, LtUnsigned, LeUnsigned, SeqLt, SeqLe, SeqGt, SeqGe]),
             (1 << 32, 0, &[Ne, Gt, Ge, GtUnsigned, GeUnsigned, SeqLe, SeqGe]),
         ];
-        let all =
-            [Eq, Ne, Lt, Le, Gt, Ge, LtUnsigned, LeUnsigned, GtUnsigned, GeUnsigned, SeqLt, SeqLe, SeqGt, SeqGe];
+        let all = [Eq, Ne, Lt, Le, Gt, Ge, LtUnsigned, LeUnsigned, GtUnsigned, GeUnsigned, SeqLt, SeqLe, SeqGt, SeqGe];
         for (left, right, holding) in vectors {
             for comparison in all {
                 let expected = holding.contains(&comparison);

@@ -1,7 +1,7 @@
 //! Header formats, the fields the image names, the flow key, templates and creation.
 
-use super::report::{Path, quote};
 use super::Verifier;
+use super::report::{Path, quote};
 use crate::limits::*;
 use crate::types::{Event, Place, Template, TemplateTransport};
 use std::collections::BTreeSet;
