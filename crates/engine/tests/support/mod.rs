@@ -4,6 +4,9 @@
 #[path = "../../../image/tests/support/mod.rs"]
 mod images;
 
+pub mod circumstances;
+pub mod random;
+
 pub use images::*;
 
 use std::net::{IpAddr, Ipv4Addr};
