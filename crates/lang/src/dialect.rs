@@ -4,8 +4,8 @@
 //! every value of such a program as a 64-bit signed number.
 
 use crate::ast::{
-    ActionDeclaration, BinaryOperator, Branch, Expression, ExpressionKind, Handler, Item, Name, PacketExpression, Program,
-    StateDeclaration, Statement, StatementKind,
+    ActionDeclaration, BinaryOperator, Branch, Expression, ExpressionKind, Handler, Item, Name, PacketExpression,
+    Program, StateDeclaration, Statement, StatementKind,
 };
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind, NumberValue};
@@ -69,7 +69,9 @@ pub(crate) fn parse_program(
         program.items.push(Item::Action(ActionDeclaration { name, parameters: Vec::new(), body: prologue }));
     }
     let timer = |text: &str| Name { text: text.into(), span: Span::default() };
-    program.items.push(Item::Timer { name: timer(TIMER), payload: vec![(timer("data0"), None), (timer("data1"), None)] });
+    program
+        .items
+        .push(Item::Timer { name: timer(TIMER), payload: vec![(timer("data0"), None), (timer("data1"), None)] });
     diagnostics.append(&mut parser.cursor.diagnostics);
     program
 }
@@ -99,7 +101,10 @@ impl Parser<'_> {
             items.extend(self.state(false));
         } else if matches!(cursor.peek(), Kind::Word(_)) {
             if items.iter().any(|item| matches!(item, Item::State(_))) {
-                cursor.error_here("only states can follow a state", Some("`Register`, `Action` and statements come first"));
+                cursor.error_here(
+                    "only states can follow a state",
+                    Some("`Register`, `Action` and statements come first"),
+                );
                 cursor.recover();
             } else {
                 prologue.extend(self.statement());
@@ -118,7 +123,8 @@ impl Parser<'_> {
             self.cursor.error_here("expected the interval in microseconds", Some("for instance `#debug cwnd 1000`"));
             return None;
         };
-        let interval = ExpressionKind::Number { value: NumberValue::Whole(interval.saturating_mul(1000)), unit: unit.clone() };
+        let interval =
+            ExpressionKind::Number { value: NumberValue::Whole(interval.saturating_mul(1000)), unit: unit.clone() };
         self.cursor.advance();
         self.cursor.take(";");
         Some(Item::Sample { register, interval: Expression { kind: interval, span } })
@@ -152,7 +158,10 @@ impl Parser<'_> {
         while !self.cursor.at_end() && !self.cursor.at_punctuation("}") {
             let before = self.cursor.position();
             if self.cursor.at_word("if") || self.cursor.at_word("on") {
-                self.cursor.error_here("`if` stands only directly in an `on` block, `on` only in a state", Some("XL proper (.xl) nests"));
+                self.cursor.error_here(
+                    "`if` stands only directly in an `on` block, `on` only in a state",
+                    Some("XL proper (.xl) nests"),
+                );
                 self.cursor.recover();
             } else {
                 statements.extend(self.statement());
@@ -263,7 +272,10 @@ impl Parser<'_> {
         self.cursor.expect(")", "behind the conditions");
         let body = self.block("to open the `if` block");
         if self.cursor.at_word("else") {
-            self.cursor.error_here("this dialect has no `else`", Some("write a second `if` behind it: the first that holds wins; XL proper (.xl) has `else`"));
+            self.cursor.error_here(
+                "this dialect has no `else`",
+                Some("write a second `if` behind it: the first that holds wins; XL proper (.xl) has `else`"),
+            );
             self.cursor.advance();
             self.cursor.recover();
         }
@@ -327,7 +339,10 @@ impl Parser<'_> {
         self.cursor.advance();
         let whole = binary(operator, left, self.term()?);
         if matches!(self.cursor.peek(), Kind::Punctuation("+" | "-" | "*" | "/")) {
-            self.cursor.error_here("this dialect allows one operator in an expression", Some("use a register for the intermediate result, or XL proper (.xl)"));
+            self.cursor.error_here(
+                "this dialect allows one operator in an expression",
+                Some("use a register for the intermediate result, or XL proper (.xl)"),
+            );
             return None;
         }
         Some(whole)
@@ -379,7 +394,11 @@ impl Parser<'_> {
         let kind = ExpressionKind::Call(name.clone(), arguments);
         let value = Expression { kind, span };
         // A random *unsigned* integer, small enough for sequence numbers: 32 bits.
-        Some(if name.text == "random" { binary(BinaryOperator::BitAnd, value, number(0xffff_ffff, span)) } else { value })
+        Some(if name.text == "random" {
+            binary(BinaryOperator::BitAnd, value, number(0xffff_ffff, span))
+        } else {
+            value
+        })
     }
 
     /// `(a, b)`; the published compiler takes the commas as optional.
@@ -400,7 +419,8 @@ impl Parser<'_> {
             let name = |text: &str, span| Name { text: text.to_string(), span };
             return Some(vec![name(path[0], header.span), name(path[1], field.span)]);
         }
-        let fields: Vec<&str> = FIELDS.iter().filter(|(known, ..)| *known == wanted).map(|(_, name, _)| *name).collect();
+        let fields: Vec<&str> =
+            FIELDS.iter().filter(|(known, ..)| *known == wanted).map(|(_, name, _)| *name).collect();
         let error = if fields.is_empty() {
             Diagnostic::error(header.span, format!("`{}` is no header or event", header.text))
                 .help("headers are eth, ipv4 (or ip), tcp and udp; events carry timeout.data0, timeout.data1 and pktRcvd.port")
@@ -480,7 +500,9 @@ impl Parser<'_> {
                 StatementKind::Cancel { timer: timer(name.span), tests }
             }
             "deleteInstance" => StatementKind::DeleteInstance,
-            "closeSocket" => StatementKind::Notify { name: Name { text: "closed".into(), span: name.span }, value: None },
+            "closeSocket" => {
+                StatementKind::Notify { name: Name { text: "closed".into(), span: name.span }, value: None }
+            }
             "notifyRcvd" => {
                 StatementKind::Deliver { packet: Name { text: "packet".into(), span: name.span }, range: None }
             }
@@ -506,7 +528,12 @@ impl Parser<'_> {
         Some(StatementKind::Assign { target, operator: None, value })
     }
 
-    fn check_count(&mut self, name: &Name, arguments: &[Expression], range: std::ops::RangeInclusive<usize>) -> Option<()> {
+    fn check_count(
+        &mut self,
+        name: &Name,
+        arguments: &[Expression],
+        range: std::ops::RangeInclusive<usize>,
+    ) -> Option<()> {
         if range.contains(&arguments.len()) {
             return Some(());
         }
@@ -528,7 +555,8 @@ impl Parser<'_> {
             ExpressionKind::Path(path) if path.len() == 1 && path[0].text == "CURR_PKT" => "packet".to_string(),
             _ => {
                 let error = Diagnostic::error(argument.span, "this is no packet");
-                self.cursor.report(error.help("packets are 0 to 31 (stored) and 255 or CURR_PKT (the packet being handled)"));
+                self.cursor
+                    .report(error.help("packets are 0 to 31 (stored) and 255 or CURR_PKT (the packet being handled)"));
                 return None;
             }
         };

@@ -45,7 +45,8 @@ pub(crate) fn evaluate(
                 BinaryOperator::Divide => left / right,
                 BinaryOperator::Remainder => libm::fmod(left, right),
                 BinaryOperator::BitXor => {
-                    return Err(wrong("`^` is exclusive or, which formulas have not got".into()).help("write `pow(x, y)` for a power"));
+                    return Err(wrong("`^` is exclusive or, which formulas have not got".into())
+                        .help("write `pow(x, y)` for a power"));
                 }
                 other => return Err(wrong(format!("`{}` can't be used in a formula", other.symbol()))),
             })
@@ -53,8 +54,11 @@ pub(crate) fn evaluate(
         ExpressionKind::Call(name, arguments) => {
             let values = arguments.iter().map(recurse).collect::<Result<Vec<f64>, _>>()?;
             function(&name.text, &values).ok_or_else(|| {
-                Diagnostic::error(name.span, format!("`{}` with {} argument(s) is no function of formulas", name.text, values.len()))
-                    .help("functions are round, floor, ceil, abs, sqrt, exp, ln, log2, pow(x, y), min(x, y), max(x, y)")
+                Diagnostic::error(
+                    name.span,
+                    format!("`{}` with {} argument(s) is no function of formulas", name.text, values.len()),
+                )
+                .help("functions are round, floor, ceil, abs, sqrt, exp, ln, log2, pow(x, y), min(x, y), max(x, y)")
             })
         }
         ExpressionKind::Error => Err(wrong("this formula did not parse".into())),

@@ -16,7 +16,10 @@ pub enum Kind {
     /// A name or keyword.
     Word(String),
     /// A number and the unit letters attached to it.
-    Number { value: NumberValue, unit: String },
+    Number {
+        value: NumberValue,
+        unit: String,
+    },
     Mac(u64),
     Ipv4(u32),
     Text(String),
@@ -132,7 +135,8 @@ impl Lexer<'_> {
 
     fn skip_blanks(&mut self) {
         loop {
-            let rest = self.rest();
+            let text = self.text;
+            let rest = &text[self.at..];
             let trimmed = rest.trim_start();
             self.at += rest.len() - trimmed.len();
             if trimmed.starts_with("//") {
@@ -163,8 +167,9 @@ impl Lexer<'_> {
             }
         }
         let opening = Span { file: self.file, start: start as u32, end: start as u32 + 2 };
-        self.diagnostics
-            .push(Diagnostic::error(opening, "this comment does not end").help("comments nest: every `/*` needs its `*/`"));
+        self.diagnostics.push(
+            Diagnostic::error(opening, "this comment does not end").help("comments nest: every `/*` needs its `*/`"),
+        );
     }
 
     fn quoted(&mut self) -> Kind {

@@ -6,7 +6,7 @@
 //! The crate reads no files: text comes in through a [`Loader`].
 #![forbid(unsafe_code)]
 
-pub mod ast;
+mod ast;
 pub mod diagnostic;
 mod dialect;
 mod formula;

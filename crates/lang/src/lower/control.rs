@@ -245,7 +245,8 @@ impl<'a> Rules<'a> {
             let Making { preparation, taken, .. } = making;
             let scratch = &mut self.scratch;
             emit(&value, Some(register), preparation, &mut |value| {
-                let temporary = scratch.take(value, |register| !taken.contains(&register) && !avoid.contains(&register));
+                let temporary =
+                    scratch.take(value, |register| !taken.contains(&register) && !avoid.contains(&register));
                 taken.insert(temporary);
                 temporary
             });

@@ -13,7 +13,7 @@ use weftwire_core::format::{Format as CoreFormat, builtin_formats};
 use weftwire_core::p4;
 use weftwire_image::{
     Creation, Debug, FieldName, Flow, Format, FormatField, IMAGE_VERSION, Image, OtherPackets, Place, Register,
-    RegisterType, Sample, Table, Template, TemplateTransport, Timer, WhenFull, value,
+    RegisterType, Sample, Table, Template, TemplateTransport, Timer, WhenFull,
 };
 
 /// Idle time after which a flow expires, if the program does not say.
@@ -73,10 +73,7 @@ pub(crate) fn overlap(one: &FieldPosition, other: &FieldPosition) -> bool {
     }
     // Setting UDP's length resizes the payload, so that fields behind it come and go.
     let resizes = |position: &FieldPosition| position.0 == "udp";
-    one.0 == other.0
-        && one.3 == other.3
-        && one.1 < other.1 + u32::from(other.2)
-        && other.1 < one.1 + u32::from(one.2)
+    one.0 == other.0 && one.3 == other.3 && one.1 < other.1 + u32::from(other.2) && other.1 < one.1 + u32::from(one.2)
         || resizes(one)
         || resizes(other)
 }
@@ -93,7 +90,9 @@ impl Lowerer<'_> {
                     if let Some(first) = self.action_names.get(&action.name.text) {
                         let line = self.line(self.actions[*first].name.span);
                         let message = format!("the action `{}` is declared twice", action.name.text);
-                        self.report(Diagnostic::error(action.name.span, message).help(format!("the first is on line {line}")));
+                        self.report(
+                            Diagnostic::error(action.name.span, message).help(format!("the first is on line {line}")),
+                        );
                         continue;
                     }
                     self.action_names.insert(action.name.text.clone(), self.actions.len());
@@ -223,10 +222,10 @@ impl Lowerer<'_> {
         };
         let initial = initial.map_or(0, |initial| {
             let constant = self.constant_of(initial, type_);
-            if value::cut(register_type, constant) != constant && type_ != Type::Error {
+            if register_type.cut(constant) != constant && type_ != Type::Error {
                 self.report(Diagnostic::error(initial.span, format!("{constant} does not fit the register's type")));
             }
-            value::cut(register_type, constant)
+            register_type.cut(constant)
         });
         for name in names {
             self.declare(name, Symbol::Register(self.image.registers.len() as u16));
@@ -334,7 +333,10 @@ impl Lowerer<'_> {
                 Ok(value) if value.is_finite() && value.abs() < 9.2e18 => entries.push(libm::round(value) as i64),
                 Ok(value) => {
                     let message = format!("the formula gives {value} for {index} = {at}, which is no 64-bit number");
-                    error = Some(Diagnostic::error(formula.span, message).help("leave that index out of the range, or bound the formula with min and max"));
+                    error = Some(
+                        Diagnostic::error(formula.span, message)
+                            .help("leave that index out of the range, or bound the formula with min and max"),
+                    );
                 }
                 Err(wrong) => error = Some(wrong),
             }
@@ -381,7 +383,8 @@ impl Lowerer<'_> {
         self.image.flow.symmetric = declaration.symmetric;
         self.image.flow.source = self.key_fields(&declaration.source);
         self.image.flow.destination = self.key_fields(&declaration.destination);
-        if let [Some("five_tuple")] = declaration.common.iter().map(|path| path.first().map(|n| n.text.as_str())).collect::<Vec<_>>()[..]
+        if let [Some("five_tuple")] =
+            declaration.common.iter().map(|path| path.first().map(|n| n.text.as_str())).collect::<Vec<_>>()[..]
         {
             self.five_tuple();
         } else {
@@ -389,7 +392,9 @@ impl Lowerer<'_> {
         }
         if self.image.flow.source.len() != self.image.flow.destination.len() {
             let error = Diagnostic::error(declaration.span, "both sides of the key must have as many fields");
-            self.report(error.help("for instance `(network.source, tcp.source_port) <-> (network.destination, tcp.destination_port)`"));
+            self.report(error.help(
+                "for instance `(network.source, tcp.source_port) <-> (network.destination, tcp.destination_port)`",
+            ));
         }
         if let Some(expire) = &declaration.expire {
             self.image.flow.expire = self.bounded(expire, Type::Time, 0, i64::MAX);
@@ -416,7 +421,10 @@ impl Lowerer<'_> {
                 [header, field] => fields.extend(self.field_any_width(header, field).map(|(index, ..)| index)),
                 _ => {
                     let span = path.first().map_or(Span::default(), |name| name.span);
-                    self.report(Diagnostic::error(span, "a key is made of header fields").help("write `header.field`, or `flow key five_tuple`"));
+                    self.report(
+                        Diagnostic::error(span, "a key is made of header fields")
+                            .help("write `header.field`, or `flow key five_tuple`"),
+                    );
                 }
             }
         }
@@ -452,7 +460,8 @@ impl Lowerer<'_> {
         };
         let mut headers = Vec::new();
         for header in &declaration.headers[1..] {
-            match self.image.formats.iter().find(|format| format.name == header.text && format.place != Place::Builtin) {
+            match self.image.formats.iter().find(|format| format.name == header.text && format.place != Place::Builtin)
+            {
                 Some(format) => headers.push(format.name.clone()),
                 None => {
                     let message = format!("`{}` is no imported header", header.text);
@@ -509,19 +518,25 @@ impl Lowerer<'_> {
         let Some(found) = types.iter().find(|known| known.name == header.header.text) else {
             let names: Vec<&str> = types.iter().map(|known| known.name.as_str()).collect();
             let message = format!("`{}` declares no header `{}`", file.text, header.header.text);
-            self.report(Diagnostic::error(header.header.span, message).help(format!("it declares {}", names.join(", "))));
+            self.report(
+                Diagnostic::error(header.header.span, message).help(format!("it declares {}", names.join(", "))),
+            );
             return;
         };
         let known = |name: &str| builtin_formats().iter().any(|format| format.name == name);
         if known(&header.alias.text) || self.image.formats.iter().any(|format| format.name == header.alias.text) {
             let message = format!("there is a header `{}` already", header.alias.text);
-            self.report(Diagnostic::error(header.alias.span, message).help("name it otherwise: `HEADER as NAME after ...`"));
+            self.report(
+                Diagnostic::error(header.alias.span, message).help("name it otherwise: `HEADER as NAME after ...`"),
+            );
             return;
         }
         let imported = self.image.formats.iter().any(|f| f.name == header.after.text && f.place != Place::Builtin);
         if !known(&header.after.text) && !imported {
             let message = format!("there is no header `{}` for this one to follow", header.after.text);
-            self.report(Diagnostic::error(header.after.span, message).help("name a built-in header, or one imported above"));
+            self.report(
+                Diagnostic::error(header.after.span, message).help("name a built-in header, or one imported above"),
+            );
             return;
         }
         let when = match &header.when {
@@ -555,7 +570,10 @@ impl Lowerer<'_> {
         let (index, kind, width) = self.field_any_width(header, field)?;
         if width > 64 {
             let message = format!("`{}.{}` is {width} bits wide; values have 64", header.text, field.text);
-            self.report(Diagnostic::error(header.span.to(field.span), message).help("such fields can stand only in the flow key"));
+            self.report(
+                Diagnostic::error(header.span.to(field.span), message)
+                    .help("such fields can stand only in the flow key"),
+            );
             return None;
         }
         Some((index, kind))

@@ -119,7 +119,9 @@ pub(crate) fn operands_mut(operation: &mut Operation) -> Vec<&mut Operand> {
         Operation::Send { port, .. } => vec![port],
         Operation::SetTimer { delay, payload, .. } => std::iter::once(delay).chain(payload.iter_mut()).collect(),
         Operation::CancelTimer { tests, .. } => tests.iter_mut().map(|test| &mut test.right).collect(),
-        Operation::AppendData { offset, length, .. } | Operation::Deliver { offset, length, .. } => vec![offset, length],
+        Operation::AppendData { offset, length, .. } | Operation::Deliver { offset, length, .. } => {
+            vec![offset, length]
+        }
         Operation::Reverse { .. }
         | Operation::KeepOptions { .. }
         | Operation::Copy { .. }

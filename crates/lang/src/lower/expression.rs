@@ -99,7 +99,9 @@ impl Lowerer<'_> {
             ExpressionKind::Index(table, index) => {
                 let index = self.typed(index, Type::Integer, scope);
                 match self.symbol(table, "a table") {
-                    Some(Symbol::Table(table)) => Value::new(Ir::Lookup { table, index: Box::new(index) }, Type::Integer),
+                    Some(Symbol::Table(table)) => {
+                        Value::new(Ir::Lookup { table, index: Box::new(index) }, Type::Integer)
+                    }
                     Some(_) => {
                         self.report(Diagnostic::error(table.span, format!("`{}` is no table", table.text)));
                         Value::error()
@@ -125,7 +127,10 @@ impl Lowerer<'_> {
                 let rounded = libm::round(scaled);
                 if (scaled - rounded).abs() > 1e-6 * scaled.abs().max(1.0) {
                     let message = "this is no whole number of its smallest unit".to_string();
-                    self.report(Diagnostic::error(span, message).help("values are whole numbers: of nanoseconds, bytes, bits per second"));
+                    self.report(
+                        Diagnostic::error(span, message)
+                            .help("values are whole numbers: of nanoseconds, bytes, bits per second"),
+                    );
                     return Value::error();
                 }
                 (rounded.abs() < 9e18).then_some(rounded as i64)
@@ -224,12 +229,16 @@ impl Lowerer<'_> {
         let (result, machine, modular) = match (left.kind, operator, right.kind) {
             _ if self.untyped => (Type::Integer, machine_operator(operator, false), false),
             (Type::Sequence, Subtract, Type::Sequence) => (Type::Integer, Operator::SeqDistance, false),
-            (Type::Sequence, Add | Subtract, b) if b.is_number() => (Type::Sequence, machine_operator(operator, false), true),
+            (Type::Sequence, Add | Subtract, b) if b.is_number() => {
+                (Type::Sequence, machine_operator(operator, false), true)
+            }
             (a, Add, Type::Sequence) if a.is_number() => (Type::Sequence, Operator::Add, true),
             (Type::Sequence, BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Remainder, b) if b.is_number() => {
                 (Type::Integer, machine_operator(operator, true), false)
             }
-            (Type::Time, Add | Subtract | Remainder, Type::Time) => (Type::Time, machine_operator(operator, false), false),
+            (Type::Time, Add | Subtract | Remainder, Type::Time) => {
+                (Type::Time, machine_operator(operator, false), false)
+            }
             (Type::Time, Divide, Type::Time) => (Type::Integer, Operator::Div, false),
             (Type::Time, Multiply | Divide | ShiftLeft | ShiftRight, b) if b.is_number() => {
                 (Type::Time, machine_operator(operator, false), false)
@@ -252,7 +261,8 @@ impl Lowerer<'_> {
                 return Value::new(fold(Operator::DivUnsigned, product, Ir::constant(8_000_000_000)), Type::Integer);
             }
             (a, _, b) if a.is_number() && b.is_number() => {
-                let unsigned = a == Type::Unsigned || (b == Type::Unsigned && !matches!(operator, ShiftLeft | ShiftRight));
+                let unsigned =
+                    a == Type::Unsigned || (b == Type::Unsigned && !matches!(operator, ShiftLeft | ShiftRight));
                 let sensitive = matches!(operator, Divide | Remainder);
                 if sensitive && a != b && !left.literal && !right.literal {
                     let message = "this divides a signed and an unsigned 64-bit number";
@@ -337,7 +347,9 @@ impl Lowerer<'_> {
                 self.report(Diagnostic::error(name.span, message));
                 Value::error()
             }
-            None if name.text == "now" || name.text == "(now)" => Value::new(Ir::Operand(Operand::Environment(Environment::Now)), Type::Time),
+            None if name.text == "now" || name.text == "(now)" => {
+                Value::new(Ir::Operand(Operand::Environment(Environment::Now)), Type::Time)
+            }
             None if name.text == "true" || name.text == "false" => {
                 Value::new(Ir::constant(i64::from(name.text == "true")), Type::Bool)
             }
@@ -373,7 +385,12 @@ impl Lowerer<'_> {
     }
 
     /// `header.field` of `base`, or `packet.header.field` of a named packet.
-    pub(crate) fn field_path(&mut self, path: &[Name], base: PacketRef, scope: &Scope) -> Option<(PacketRef, u16, Type)> {
+    pub(crate) fn field_path(
+        &mut self,
+        path: &[Name],
+        base: PacketRef,
+        scope: &Scope,
+    ) -> Option<(PacketRef, u16, Type)> {
         let (packet, header, field) = match path {
             [header, field] => (base, header, field),
             [packet, header, field] => (self.packet_name(packet, scope)?, header, field),
@@ -413,7 +430,10 @@ impl Lowerer<'_> {
     pub(crate) fn need_packet(&mut self, span: Span, scope: &Scope) {
         if !self.untyped && !matches!(scope.event, EventKind::Packet | EventKind::Other) {
             let message = "there is no packet at this event";
-            self.report(Diagnostic::error(span, message).help("only `on packet` (and what it enters) handles a packet; store it in a slot to use it later"));
+            self.report(
+                Diagnostic::error(span, message)
+                    .help("only `on packet` (and what it enters) handles a packet; store it in a slot to use it later"),
+            );
         }
     }
 
@@ -429,7 +449,8 @@ impl Lowerer<'_> {
         match name.text.as_str() {
             "min" | "max" if count(self, 2) => self.least_or_greatest(name.text == "min", arguments, span, scope),
             "hash" if !arguments.is_empty() => {
-                let mut values = arguments.iter().map(|argument| self.expression(argument, scope).ir).collect::<Vec<_>>();
+                let mut values =
+                    arguments.iter().map(|argument| self.expression(argument, scope).ir).collect::<Vec<_>>();
                 let first = values.remove(0);
                 let second = if values.is_empty() { Ir::constant(0) } else { values.remove(0) };
                 let start = Ir::compute(Operator::Hash, first, second);
@@ -452,14 +473,26 @@ impl Lowerer<'_> {
                 Value::new(fold(Operator::Div, time, Ir::constant(scale)), Type::Integer)
             }
             cast if types::named(cast).is_some() && count(self, 1) => self.cast(cast, &arguments[0], scope),
-            "min" | "max" | "random" | "present" | "nanoseconds" | "microseconds" | "milliseconds" | "seconds" => Value::error(),
+            "min" | "max" | "random" | "present" | "nanoseconds" | "microseconds" | "milliseconds" | "seconds" => {
+                Value::error()
+            }
             "hash" => {
                 count(self, 2);
                 Value::error()
             }
             other if types::named(other).is_some() => Value::error(),
             other => {
-                let known = ["min", "max", "hash", "random", "present", "nanoseconds", "microseconds", "milliseconds", "seconds"];
+                let known = [
+                    "min",
+                    "max",
+                    "hash",
+                    "random",
+                    "present",
+                    "nanoseconds",
+                    "microseconds",
+                    "milliseconds",
+                    "seconds",
+                ];
                 let mut error = Diagnostic::error(name.span, format!("`{other}` is no function"));
                 error = match nearest(other, known) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
@@ -519,7 +552,10 @@ impl Lowerer<'_> {
 
     fn present(&mut self, argument: &Expression, scope: &mut Scope) -> Value {
         let ExpressionKind::Path(path) = &argument.kind else {
-            self.report(Diagnostic::error(argument.span, "`present` takes a header or a field").help("for instance `present(tcp.timestamp)`"));
+            self.report(
+                Diagnostic::error(argument.span, "`present` takes a header or a field")
+                    .help("for instance `present(tcp.timestamp)`"),
+            );
             return Value::error();
         };
         let mut path = path.clone();
@@ -541,7 +577,7 @@ impl Lowerer<'_> {
         if kind == Type::Bool {
             return Value::new(compare(BinaryOperator::NotEqual, Type::Integer, value.ir, Ir::constant(0)), Type::Bool);
         }
-        let mask = value::cut(register, -1);
+        let mask = register.cut(-1);
         let ir = if kind == Type::Sequence && matches!(value.kind, Type::Sequence) || mask == -1 {
             value.ir
         } else {
@@ -635,7 +671,11 @@ pub(crate) fn fold(operator: Operator, left: Ir, right: Ir) -> Ir {
     }
     match (operator, left.as_constant(), right.as_constant()) {
         (Operator::Add | Operator::Or | Operator::Xor, Some(0), None) => right,
-        (Operator::Add | Operator::Sub | Operator::Or | Operator::Xor | Operator::Shl | Operator::Shr, None, Some(0)) => left,
+        (
+            Operator::Add | Operator::Sub | Operator::Or | Operator::Xor | Operator::Shl | Operator::Shr,
+            None,
+            Some(0),
+        ) => left,
         (Operator::Mul, Some(1), None) => right,
         (Operator::Mul | Operator::Div | Operator::DivUnsigned, None, Some(1)) => left,
         _ => Ir::compute(operator, left, right),

@@ -7,9 +7,21 @@ use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef};
 pub(crate) enum Ir {
     Operand(Operand),
     /// `modular`: the result is cut to 32 bits, as a sequence number.
-    Compute { operator: Operator, left: Box<Ir>, right: Box<Ir>, modular: bool },
-    Lookup { table: u16, index: Box<Ir> },
-    Compare { comparison: Comparison, left: Box<Ir>, right: Box<Ir> },
+    Compute {
+        operator: Operator,
+        left: Box<Ir>,
+        right: Box<Ir>,
+        modular: bool,
+    },
+    Lookup {
+        table: u16,
+        index: Box<Ir>,
+    },
+    Compare {
+        comparison: Comparison,
+        left: Box<Ir>,
+        right: Box<Ir>,
+    },
     And(Box<Ir>, Box<Ir>),
     Or(Box<Ir>, Box<Ir>),
     Not(Box<Ir>),

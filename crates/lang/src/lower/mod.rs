@@ -269,7 +269,10 @@ impl Lowerer<'_> {
             for handler in same {
                 if otherwise.is_some() {
                     let message = "this handler is never reached: the one above takes every such event";
-                    self.report(Diagnostic::error(handler.event.span, message).help("give the one above a `from` or `when`, or join the two"));
+                    self.report(
+                        Diagnostic::error(handler.event.span, message)
+                            .help("give the one above a `from` or `when`, or join the two"),
+                    );
                     break;
                 }
                 let mut guard = handler.when.as_ref().map(|when| self.condition(when, &mut scope));
@@ -306,7 +309,12 @@ impl Lowerer<'_> {
     }
 
     /// The dialect: several `on` blocks of one event are one block, plain statements first.
-    fn merged_blocks(&mut self, state: &StateDeclaration, blocks: &[&crate::ast::Handler], scope: &mut Scope) -> Vec<Step> {
+    fn merged_blocks(
+        &mut self,
+        state: &StateDeclaration,
+        blocks: &[&crate::ast::Handler],
+        scope: &mut Scope,
+    ) -> Vec<Step> {
         let mut plain: Vec<Statement> = Vec::new();
         let mut branches = Vec::new();
         let mut span = Span::default();
@@ -327,7 +335,8 @@ impl Lowerer<'_> {
             }
         }
         if let [_, second, ..] = blocks {
-            let message = format!("the state `{}` has several blocks for this event; they are read as one", state.name.text);
+            let message =
+                format!("the state `{}` has several blocks for this event; they are read as one", state.name.text);
             self.report(Diagnostic::warning(second.event.span, message));
         }
         if !branches.is_empty() {
@@ -360,7 +369,8 @@ impl Lowerer<'_> {
 
     fn rules(&mut self, handlers: Vec<(u16, Event, Vec<Step>, u32)>) {
         let fields: Vec<_> = self.image.fields.iter().map(|name| self.place(name)).collect();
-        let overlaps = |one: u16, other: u16| declaration::overlap(&fields[usize::from(one)], &fields[usize::from(other)]);
+        let overlaps =
+            |one: u16, other: u16| declaration::overlap(&fields[usize::from(one)], &fields[usize::from(other)]);
         let mut rules = Rules::new(self.image.registers.len() as u16, &overlaps);
         for (state, event, steps, line) in handlers {
             rules.handler(state, event, steps, line);
@@ -378,7 +388,10 @@ impl Lowerer<'_> {
             self.image.registers.push(Register { name, kind: *kind, initial: 0, scratch: true });
         }
         if too_large {
-            self.report(Diagnostic::error(Span::default(), "the program needs more rows than an image may have (65,535)"));
+            self.report(Diagnostic::error(
+                Span::default(),
+                "the program needs more rows than an image may have (65,535)",
+            ));
         }
     }
 
@@ -438,12 +451,18 @@ impl Lowerer<'_> {
         }
         for state in states {
             if self.states.get(&state.name.text).is_some_and(|(index, _)| !reached.contains(index)) {
-                self.report(Diagnostic::warning(state.name.span, format!("nothing leads to the state `{}`", state.name.text)));
+                self.report(Diagnostic::warning(
+                    state.name.span,
+                    format!("nothing leads to the state `{}`", state.name.text),
+                ));
             }
         }
         for (index, action) in self.actions.clone().into_iter().enumerate() {
             if !self.used_actions.contains(&index) && action.name.text != crate::dialect::PROLOGUE {
-                self.report(Diagnostic::warning(action.name.span, format!("the action `{}` is never called", action.name.text)));
+                self.report(Diagnostic::warning(
+                    action.name.span,
+                    format!("the action `{}` is never called", action.name.text),
+                ));
             }
         }
         let symbols: Vec<(String, Symbol, Span)> =

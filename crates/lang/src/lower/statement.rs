@@ -39,7 +39,9 @@ impl Lowerer<'_> {
         if self.steps_made > MAX_STEPS {
             if self.steps_made == MAX_STEPS + 1 {
                 let message = format!("the program expands to more than {MAX_STEPS} steps");
-                self.report(Diagnostic::error(statement.span, message).help("actions are expanded where they are called"));
+                self.report(
+                    Diagnostic::error(statement.span, message).help("actions are expanded where they are called"),
+                );
             }
             return;
         }
@@ -99,7 +101,10 @@ impl Lowerer<'_> {
             StatementKind::Cancel { timer, tests } => self.cancel_timer(timer, tests.as_ref(), scope, steps),
             StatementKind::Goto { state } => {
                 if scope.no_goto {
-                    self.report(Diagnostic::error(span, "`goto` can't stand in `exit`: the machine is on its way already"));
+                    self.report(Diagnostic::error(
+                        span,
+                        "`goto` can't stand in `exit`: the machine is on its way already",
+                    ));
                 } else if let Some(state) = self.state(state) {
                     steps.push(Step::Goto(state));
                 }
@@ -177,7 +182,7 @@ impl Lowerer<'_> {
     fn check_literal(&mut self, register: u16, value: &Value, span: Span) {
         let Some(constant) = value.ir.as_constant() else { return };
         let kind = self.image.registers[usize::from(register)].kind;
-        if value.literal && !self.untyped && weftwire_image::value::cut(kind, constant) != constant {
+        if value.literal && !self.untyped && kind.cut(constant) != constant {
             let message = format!("{constant} does not fit the register's type");
             self.report(Diagnostic::error(span, message));
         }
@@ -244,13 +249,7 @@ impl Lowerer<'_> {
         scope.locals.push((name.text.clone(), Value::new(Ir::Operand(local_operand(local)), kind)));
     }
 
-    fn if_statement(
-        &mut self,
-        branches: &[Branch],
-        otherwise: &[Statement],
-        scope: &mut Scope,
-        steps: &mut Vec<Step>,
-    ) {
+    fn if_statement(&mut self, branches: &[Branch], otherwise: &[Statement], scope: &mut Scope, steps: &mut Vec<Step>) {
         let mut made = Vec::new();
         for branch in branches {
             let condition = self.condition(&branch.condition, scope);
@@ -280,7 +279,10 @@ impl Lowerer<'_> {
             _ => {
                 if !packet.fields.is_empty() || packet.data.is_some() {
                     let message = "only a template takes fields and data here";
-                    self.report(Diagnostic::error(packet.name.span, message).help("set the fields of another packet in statements of their own"));
+                    self.report(
+                        Diagnostic::error(packet.name.span, message)
+                            .help("set the fields of another packet in statements of their own"),
+                    );
                 }
                 return self.packet_name(&packet.name, scope);
             }
@@ -301,7 +303,11 @@ impl Lowerer<'_> {
             let offset = self.typed(offset, Type::Integer, scope);
             let length = self.typed(length, Type::Integer, scope);
             steps.append(&mut scope.before);
-            push(steps, Operation::AppendData { packet: place, offset: NO_VALUE, length: NO_VALUE }, vec![offset, length]);
+            push(
+                steps,
+                Operation::AppendData { packet: place, offset: NO_VALUE, length: NO_VALUE },
+                vec![offset, length],
+            );
         }
         Some(place)
     }
@@ -335,7 +341,11 @@ impl Lowerer<'_> {
         if arguments.len() != payload.len() {
             let names: Vec<&str> = payload.iter().map(|(name, _)| name.as_str()).collect();
             let message = format!("`{}` carries {} value(s), found {}", name.text, payload.len(), arguments.len());
-            self.report(Diagnostic::error(name.span, message).help(format!("write `set {}({}) in ...`", name.text, names.join(", "))));
+            self.report(Diagnostic::error(name.span, message).help(format!(
+                "write `set {}({}) in ...`",
+                name.text,
+                names.join(", ")
+            )));
             return;
         }
         let target = if self.untyped { Type::Integer } else { Type::Time };
@@ -425,11 +435,15 @@ impl Lowerer<'_> {
         let action = self.actions[index].clone();
         if scope.calls.contains(&index) || scope.calls.len() >= MAX_CALLS {
             let message = format!("the action `{}` calls itself", name.text);
-            self.report(Diagnostic::error(name.span, message).help("actions are expanded where they are called; a timer or a state makes a loop"));
+            self.report(
+                Diagnostic::error(name.span, message)
+                    .help("actions are expanded where they are called; a timer or a state makes a loop"),
+            );
             return;
         }
         if action.parameters.len() != arguments.len() {
-            let message = format!("`{}` takes {} argument(s), found {}", name.text, action.parameters.len(), arguments.len());
+            let message =
+                format!("`{}` takes {} argument(s), found {}", name.text, action.parameters.len(), arguments.len());
             self.report(Diagnostic::error(name.span, message));
             return;
         }

@@ -76,8 +76,7 @@ pub(crate) fn named(name: &str) -> Option<(Type, RegisterType)> {
 }
 
 /// All names of types, for messages.
-pub(crate) const NAMES: &[&str] =
-    &["bool", "u8", "u16", "u32", "u64", "i64", "seq32", "time", "rate", "mac", "ipv4"];
+pub(crate) const NAMES: &[&str] = &["bool", "u8", "u16", "u32", "u64", "i64", "seq32", "time", "rate", "mac", "ipv4"];
 
 /// The type of a header field.
 pub(crate) fn of_field(format: &str, field: &str, width: u16) -> Type {

@@ -120,8 +120,24 @@ impl<'a> Cursor<'a> {
     /// Skips to behind the next `;`, or to the end of the block or a word that starts something.
     pub(crate) fn recover(&mut self) {
         const STARTS: &[&str] = &[
-            "state", "State", "on", "action", "Action", "register", "Register", "timer", "template", "initial", "if", "send",
-            "goto", "let", "const", "flow", "Event", "condition",
+            "state",
+            "State",
+            "on",
+            "action",
+            "Action",
+            "register",
+            "Register",
+            "timer",
+            "template",
+            "initial",
+            "if",
+            "send",
+            "goto",
+            "let",
+            "const",
+            "flow",
+            "Event",
+            "condition",
         ];
         loop {
             match self.peek() {

@@ -2,8 +2,8 @@
 
 use super::cursor::{Cursor, describe};
 use crate::ast::{
-    ActionDeclaration, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, StateDeclaration, TableContents,
-    TemplateDeclaration,
+    ActionDeclaration, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, StateDeclaration,
+    TableContents, TemplateDeclaration,
 };
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Kind;
@@ -44,7 +44,23 @@ impl Cursor<'_> {
             "table" => self.table(),
             other => {
                 let mut error = Diagnostic::error(self.span(), format!("`{other}` starts no declaration"));
-                let known = ["state", "action", "template", "import", "const", "condition", "flow", "other", "register", "slot", "timer", "table", "machine", "include", "initial"];
+                let known = [
+                    "state",
+                    "action",
+                    "template",
+                    "import",
+                    "const",
+                    "condition",
+                    "flow",
+                    "other",
+                    "register",
+                    "slot",
+                    "timer",
+                    "table",
+                    "machine",
+                    "include",
+                    "initial",
+                ];
                 error = match crate::diagnostic::nearest(other, known) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
                     None => error.help(DECLARATIONS),
@@ -188,7 +204,8 @@ impl Cursor<'_> {
         let name = self.name("a template's name")?;
         self.expect(":", "and the headers, for instance `udp`,");
         let headers = self.names("a header");
-        let mut template = TemplateDeclaration { name, headers, options: Vec::new(), payload: None, fields: Vec::new() };
+        let mut template =
+            TemplateDeclaration { name, headers, options: Vec::new(), payload: None, fields: Vec::new() };
         if self.take(";") {
             return Some(Item::Template(template));
         }

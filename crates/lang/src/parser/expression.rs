@@ -82,12 +82,14 @@ impl Cursor<'_> {
             return self.primary();
         };
         if operator == UnaryOperator::Not && weakest > 3 {
-            self.error_here("`not` binds looser than the operator in front of it", Some("put it in parentheses: `(not ...)`"));
+            self.error_here(
+                "`not` binds looser than the operator in front of it",
+                Some("put it in parentheses: `(not ...)`"),
+            );
         }
         self.advance();
-        let inner = self
-            .nested(|cursor| cursor.binary(strength))
-            .unwrap_or(Expression { kind: ExpressionKind::Error, span });
+        let inner =
+            self.nested(|cursor| cursor.binary(strength)).unwrap_or(Expression { kind: ExpressionKind::Error, span });
         let span = span.to(inner.span);
         Expression { kind: ExpressionKind::Unary(operator, Box::new(inner)), span }
     }

@@ -49,7 +49,10 @@ pub(crate) fn load_tokens(
             Some((file, tokens))
         }
         Ok(_) => {
-            diagnostics.push(Diagnostic::error(from.map_or(Span::default(), |(_, span)| span), format!("`{name}` is larger than 4 GiB")));
+            diagnostics.push(Diagnostic::error(
+                from.map_or(Span::default(), |(_, span)| span),
+                format!("`{name}` is larger than 4 GiB"),
+            ));
             None
         }
         Err(why) => {

@@ -1,8 +1,8 @@
 //! Statements of XL proper.
 
 use super::cursor::{Cursor, describe};
-use crate::ast::{Branch, Name, PacketExpression, Statement, StatementKind};
 use crate::ast::{BinaryOperator, Expression};
+use crate::ast::{Branch, Name, PacketExpression, Statement, StatementKind};
 use crate::lexer::Kind;
 
 impl Cursor<'_> {
@@ -164,7 +164,8 @@ impl Cursor<'_> {
             let first = arguments.pop()?;
             return Some((first, second));
         }
-        let error = crate::Diagnostic::error(span.to(self.previous_span()), format!("`{what}` takes an offset and a length"));
+        let error =
+            crate::Diagnostic::error(span.to(self.previous_span()), format!("`{what}` takes an offset and a length"));
         self.report(error.help(format!("for instance `{what}(0, 1000)`")));
         None
     }
