@@ -3,7 +3,7 @@
 use crate::error::LinuxError;
 use crate::system::{poll, poll_input};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use weftwire_core::{CallError, Endpoints, FlowId, Function, Outbox, Time};
 
@@ -15,7 +15,7 @@ const CHUNK: usize = 64 * 1024;
 pub struct Application {
     connects: Vec<Endpoints>,
     source: Option<Source>,
-    sink: Option<Box<dyn Write>>,
+    sink: Option<BufWriter<File>>,
     /// Flows opened and not yet ended.
     open: Vec<FlowId>,
     opened: bool,
@@ -50,9 +50,9 @@ impl Application {
         self.source = Some(Source { file, regular, flow: None, buffer, accepted, blocked, ended });
     }
 
-    /// Writes the bytes delivered on any flow to `sink`.
-    pub fn set_sink(&mut self, sink: Box<dyn Write>) {
-        self.sink = Some(sink);
+    /// Writes the bytes delivered on any flow to `sink`. A pipe that is read slowly holds up the run.
+    pub fn set_sink(&mut self, sink: File) {
+        self.sink = Some(BufWriter::with_capacity(CHUNK, sink));
     }
 
     /// Opens the connections.
@@ -117,13 +117,21 @@ impl Application {
     }
 
     /// Writes what is still buffered.
+    pub(crate) fn flush(&mut self) {
+        if let Some(sink) = &mut self.sink
+            && let Err(error) = sink.flush()
+        {
+            self.failure = Some(error);
+            self.sink = None;
+        }
+    }
+
+    /// Ends the streams.
     ///
     /// # Errors
     /// The last error of reading or writing a stream.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        if let Some(sink) = &mut self.sink {
-            sink.flush()?;
-        }
+        self.flush();
         self.failure.take().map_or(Ok(()), Err)
     }
 }

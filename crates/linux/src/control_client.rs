@@ -3,7 +3,7 @@
 use crate::control::{ROOT_DIRECTORY, Request, Response, directory};
 use crate::error::LinuxError;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ impl ControlClient {
         };
         let stream = UnixStream::connect(&path).map_err(|error| {
             let hint = match error.kind() {
-                std::io::ErrorKind::PermissionDenied => "; it belongs to another user: use sudo",
+                ErrorKind::PermissionDenied => "; it belongs to another user: use sudo",
                 _ => "; is `weft run` active?",
             };
             LinuxError::Control(format!("cannot connect to control socket {}: {error}{hint}", path.display()))
@@ -57,8 +57,12 @@ impl ControlClient {
     /// [`LinuxError::Control`] for a line that is no response.
     pub fn next(&mut self) -> Result<Option<Response>, LinuxError> {
         let mut line = String::new();
-        if self.stream.read_line(&mut line).map_err(|error| self.failed(&error))? == 0 {
-            return Ok(None);
+        match self.stream.read_line(&mut line) {
+            Ok(0) => return Ok(None),
+            // The run ended before it took the connection.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) => return Err(self.failed(&error)),
+            Ok(_) => {}
         }
         serde_json::from_str(&line).map(Some).map_err(|error| self.failed(&error))
     }

@@ -153,8 +153,9 @@ impl Turns<'_> {
         fed
     }
 
-    /// Answers the control socket's clients.
+    /// Answers the control socket's clients and lets go of what is buffered for others.
     fn serve(&mut self) {
+        self.effects.application.flush();
         if let Some(control) = &mut self.effects.control {
             control.serve(self.function);
             self.effects.choose_tracing(&mut self.outbox);
