@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod types;
+pub mod value;
 
 pub use types::*;
