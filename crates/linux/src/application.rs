@@ -187,3 +187,92 @@ fn readable(file: &File) -> io::Result<bool> {
     poll(&mut entry, Some(0))?;
     Ok(entry[0].revents != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, SeekFrom};
+    use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+    use weftwire_core::{Deadline, Frame, Port};
+
+    /// A flow whose buffer takes `room` bytes.
+    #[derive(Default)]
+    struct Narrow {
+        room: usize,
+        taken: Vec<u8>,
+        closed: bool,
+    }
+
+    impl Function for Narrow {
+        fn frame(&mut self, _: Time, _: Port, _: Frame<'_>, _: &mut Outbox) {}
+        fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
+            Ok(FlowId(1))
+        }
+        fn write(&mut self, _: Time, _: FlowId, bytes: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
+            let count = bytes.len().min(self.room);
+            self.taken.extend_from_slice(&bytes[..count]);
+            self.room -= count;
+            Ok(count)
+        }
+        fn close(&mut self, _: Time, _: FlowId, _: &mut Outbox) -> Result<(), CallError> {
+            self.closed = true;
+            Ok(())
+        }
+        fn fire(&mut self, _: Time, _: &mut Outbox) {}
+        fn next_deadline(&self) -> Option<Deadline> {
+            None
+        }
+    }
+
+    impl Inspect for Narrow {
+        fn flows(&self) -> Vec<FlowSummary> {
+            Vec::new()
+        }
+        fn flow(&self, _: FlowId) -> Option<FlowDetail> {
+            None
+        }
+        fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
+            Err(InspectError::NoFlow(flow))
+        }
+        fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
+            Err(InspectError::NoFlow(flow))
+        }
+        fn counters(&self) -> Counters {
+            Counters::default()
+        }
+    }
+
+    fn endpoints() -> Endpoints {
+        let address = std::net::Ipv4Addr::LOCALHOST.into();
+        let (local_address, remote_address, local_mac, remote_mac) = (address, address, [0; 6], [0; 6]);
+        Endpoints { protocol: 6, local_address, local_port: 1, remote_address, remote_port: 2, local_mac, remote_mac }
+    }
+
+    #[test]
+    fn a_file_goes_whole_through_a_narrow_flow_which_is_then_closed() {
+        let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at % 251) as u8).collect();
+        let path = std::env::temp_dir().join(format!("weft-source-{}", std::process::id()));
+        let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.write_all(&bytes).unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+
+        let (mut flow, mut out) = (Narrow::default(), Outbox::new());
+        let mut application = Application::new(vec![endpoints()]);
+        application.set_source(file);
+        application.start(&mut flow, Time::ZERO, &mut out).unwrap();
+        let mut rounds = 0;
+        while !flow.closed {
+            flow.room = 30_000;
+            application.released(FlowId(1));
+            while application.feed(&mut flow, Time::ZERO, &mut out) {}
+            rounds += 1;
+            assert!(rounds < 20, "no progress");
+        }
+        assert!(flow.taken == bytes);
+        assert!(rounds >= 7, "more was written than there was room for");
+        assert!(!application.all_ended());
+        application.ended(FlowId(1));
+        assert!(application.all_ended());
+    }
+}

@@ -326,7 +326,9 @@ pub(crate) const ROOT_DIRECTORY: &str = "/run/weftwire";
 /// [`LinuxError::System`] if the directory can't be made.
 pub fn default_path(name: &str) -> Result<PathBuf, LinuxError> {
     let directory = directory();
-    let failed = |error| LinuxError::system(format!("make the directory {}", directory.display()), error);
+    let action =
+        || format!("make the directory {} (name another place for the socket with --control)", directory.display());
+    let failed = |error| LinuxError::system(action(), error);
     if !directory.is_dir() {
         fs::create_dir_all(&directory).map_err(failed)?;
         let mode = if is_root() { 0o1777 } else { 0o700 };
@@ -335,4 +337,104 @@ pub fn default_path(name: &str) -> Result<PathBuf, LinuxError> {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '_' };
     let name: String = name.chars().map(plain).take(64).collect();
     Ok(directory.join(format!("{name}.sock")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Shutdown;
+    use weftwire_core::Time;
+
+    fn client() -> (Client, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (Client::new(ours), theirs)
+    }
+
+    fn record(kind: TraceKind) -> TraceRecord {
+        let (state, event, next) = ("open".to_owned(), "packet".to_owned(), "open".to_owned());
+        let (actions, registers) = (Vec::new(), Vec::new());
+        TraceRecord {
+            time: Time::ZERO,
+            flow: FlowId(1),
+            kind,
+            state,
+            event,
+            row: None,
+            line: None,
+            next,
+            actions,
+            registers,
+        }
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_loses_records_and_is_told() {
+        let (mut client, mut theirs) = client();
+        client.debug = Some(DebugChoice { events: true });
+        let record = record(TraceKind::Event);
+        let length = serde_json::to_string(&Response::Trace(Box::new(record.clone()))).unwrap().len() + 1;
+        let fits = MAX_PENDING / length + 1;
+        for _ in 0..fits + 5 {
+            client.publish(&record);
+        }
+        assert_eq!(client.lost, 5);
+        assert!(client.output.len() <= MAX_PENDING + length);
+        // Once it reads, it hears of the loss in front of the next record.
+        let mut all = Vec::new();
+        while !client.output.is_empty() {
+            client.flush();
+            let mut bytes = [0; 65536];
+            let count = theirs.read(&mut bytes).unwrap();
+            all.extend_from_slice(&bytes[..count]);
+        }
+        client.publish(&record);
+        client.flush();
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        theirs.read_to_end(&mut all).unwrap();
+        let lines: Vec<Response> = all
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), fits + 2);
+        assert_eq!(lines[fits], Response::Lost(5));
+    }
+
+    #[test]
+    fn snapshots_come_without_events_unless_those_are_asked_for() {
+        let (mut client, _theirs) = client();
+        client.publish(&record(TraceKind::Snapshot));
+        assert!(client.output.is_empty());
+        client.debug = Some(DebugChoice { events: false });
+        client.publish(&record(TraceKind::Event));
+        assert!(client.output.is_empty());
+        client.publish(&record(TraceKind::Snapshot));
+        assert!(!client.output.is_empty());
+    }
+
+    #[test]
+    fn requests_have_a_plain_form() {
+        let read = |text: &str| serde_json::from_str::<Request>(text);
+        assert_eq!(read(r#"{"request":"flow","flow":3}"#).unwrap(), Request::Flow { flow: FlowId(3) });
+        assert_eq!(read(r#"{"request":"debug","on":true}"#).unwrap(), Request::Debug { on: true, events: false });
+        assert!(read(r#"{"request":"flow","flow":3,"more":1}"#).is_err());
+        assert_eq!(serde_json::to_string(&Response::Done {}).unwrap(), r#"{"done":{}}"#);
+    }
+
+    #[test]
+    fn a_second_run_of_a_name_is_refused_and_a_dead_one_replaced() {
+        let path = std::env::temp_dir().join(format!("weft-control-{}.sock", std::process::id()));
+        let first = ControlServer::open(&path, "twin", None).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let error = ControlServer::open(&path, "twin", None).err().unwrap().to_string();
+        assert!(error.contains("`twin` is active already") && error.contains("--name"), "{error}");
+        drop(first);
+        assert!(!path.exists());
+        // A listener that is closed without its file being removed: what a killed run leaves.
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        drop(ControlServer::open(&path, "twin", None).unwrap());
+        assert!(!path.exists());
+    }
 }

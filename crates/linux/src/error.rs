@@ -28,7 +28,9 @@ pub enum LinuxError {
     #[error("interface `{0}` is down; bring it up with: ip link set {0} up")]
     Down(String),
     /// Frames of this interface begin with something else than Ethernet or IP.
-    #[error("interface `{name}` has hardware type {hardware_type}; only Ethernet, loopback and raw-IP interfaces can be ports")]
+    #[error(
+        "interface `{name}` has hardware type {hardware_type}; only Ethernet, loopback and raw-IP interfaces can be ports"
+    )]
     HardwareType {
         /// The interface.
         name: String,
@@ -70,7 +72,9 @@ pub enum LinuxError {
         instead: &'static str,
     },
     /// Another run has this control socket.
-    #[error("a run named `{name}` is active already (control socket {path}); stop it, or give this one another --name or --control")]
+    #[error(
+        "a run named `{name}` is active already (control socket {path}); stop it, or give this one another --name or --control"
+    )]
     NameTaken {
         /// The run's name.
         name: String,

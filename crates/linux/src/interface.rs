@@ -154,7 +154,8 @@ mod tests {
     #[test]
     fn reads_the_default_gateway() {
         let gateway = u32::from_ne_bytes([10, 0, 0, 1]);
-        let routes = format!("Iface Destination Gateway Flags\neth0 0000000A 00000000 0001\neth0 00000000 {gateway:08X} 0003\n");
+        let routes =
+            format!("Iface Destination Gateway Flags\neth0 0000000A 00000000 0001\neth0 00000000 {gateway:08X} 0003\n");
         assert_eq!(default_gateway(&routes, "eth0"), Some(Ipv4Addr::new(10, 0, 0, 1)));
         assert_eq!(default_gateway(&routes, "eth1"), None);
     }

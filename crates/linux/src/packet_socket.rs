@@ -191,7 +191,9 @@ pub(crate) fn bind(socket: &OwnedFd, interface: &Interface) -> Result<(), LinuxE
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    check(result).map(drop).map_err(|error| LinuxError::system(format!("bind to interface `{}`", interface.name), error))
+    check(result)
+        .map(drop)
+        .map_err(|error| LinuxError::system(format!("bind to interface `{}`", interface.name), error))
 }
 
 /// What an error of receiving means: nothing there, a frame the kernel can't describe, an interface that went down

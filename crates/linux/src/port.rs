@@ -156,7 +156,9 @@ mod tests {
 
     #[test]
     fn refuses_bad_ones_and_says_what_is_right() {
-        for text in ["eth0", "0=eth0", "x=eth0", "1=", "1=tun:", "1=a/b", "1=0123456789abcdef", "1=eth0,fast", "1=tap:a,ring"] {
+        for text in
+            ["eth0", "0=eth0", "x=eth0", "1=", "1=tun:", "1=a/b", "1=0123456789abcdef", "1=eth0,fast", "1=tap:a,ring"]
+        {
             let error = text.parse::<PortSpec>().unwrap_err().to_string();
             assert!(error.contains(text) && error.contains("--port 1=eth0"), "{error}");
         }

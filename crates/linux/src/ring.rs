@@ -140,7 +140,9 @@ impl Ring {
         let tag: Option<Tag> = tag(header.tp_status, header.tp_vlan_tpid, header.tp_vlan_tci);
         let (start, length) = match tag.filter(|_| self.link == LinkType::Ethernet && length >= 12) {
             // The virtio-net header has been read; the tag may overwrite it.
-            Some(tag) => (mac - TAG_LENGTH + put_tag_back(&mut bytes[in_front - TAG_LENGTH..], tag), length + TAG_LENGTH),
+            Some(tag) => {
+                (mac - TAG_LENGTH + put_tag_back(&mut bytes[in_front - TAG_LENGTH..], tag), length + TAG_LENGTH)
+            }
             None => (mac, length),
         };
         Some(Received { slot: index, start, length, offload })

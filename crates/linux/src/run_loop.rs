@@ -87,9 +87,9 @@ struct Turns<'a> {
 
 impl Turns<'_> {
     fn run(&mut self, stop: &StopSignal, options: &RunOptions) -> Result<(), LinuxError> {
-        let end = options.duration.map_or(Time::MAX, |duration| {
-            Time::ZERO.after(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
-        });
+        let end = options
+            .duration
+            .map_or(Time::MAX, |duration| Time::ZERO.after(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)));
         let mut service_due = Time::ZERO;
         self.effects.choose_tracing(&mut self.outbox);
         self.effects.application.start(self.function, self.clock.now(), &mut self.outbox)?;
@@ -118,8 +118,9 @@ impl Turns<'_> {
         let mut busy = false;
         for at in 0..self.ports.len() {
             let OpenPort { port, name, device } = &mut self.ports[at];
-            let count =
-                device.receive().map_err(|error| LinuxError::system(format!("receive on port {port} ({name})"), error))?;
+            let count = device
+                .receive()
+                .map_err(|error| LinuxError::system(format!("receive on port {port} ({name})"), error))?;
             if count == 0 {
                 continue;
             }

@@ -64,9 +64,8 @@ pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ns: Option<i64>) ->
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the slice and the timeout outlive the call; a null signal mask leaves the mask alone.
-    let result = unsafe {
-        libc::ppoll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, timeout, std::ptr::null())
-    };
+    let result =
+        unsafe { libc::ppoll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, timeout, std::ptr::null()) };
     match check(result) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
         _ => Ok(()),

@@ -60,9 +60,8 @@ pub(crate) fn send_messages(socket: BorrowedFd<'_>, frames: &[Frame<'_>], link: 
     }
     // SAFETY: the messages point into `parts`, those into `headers` and `frames`; all outlive the call, and sending
     // only reads the bytes.
-    let sent = unsafe {
-        libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count as libc::c_uint, libc::MSG_DONTWAIT)
-    };
+    let sent =
+        unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count as libc::c_uint, libc::MSG_DONTWAIT) };
     crate::system::check(sent).map(|sent| sent as usize)
 }
 
@@ -96,4 +95,50 @@ fn send_segments(
 ) {
     let _ = frame;
     counters.segmented += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Sends `frames` to a kernel that gives these answers, and then takes everything.
+    fn send(frames: &[Frame<'_>], answers: Vec<Result<usize, i32>>) -> (PortCounters, Vec<usize>, usize) {
+        let (mut counters, mut sent, mut calls) = (PortCounters::default(), Vec::new(), 0);
+        let mut answers = VecDeque::from(answers);
+        send_all(frames, LinkType::Ethernet, &mut counters, &mut |frames| {
+            calls += 1;
+            match answers.pop_front().unwrap_or(Ok(frames.len())) {
+                Ok(count) => {
+                    sent.extend(frames[..count].iter().map(|frame| frame.bytes.len()));
+                    Ok(count)
+                }
+                Err(code) => Err(io::Error::from_raw_os_error(code)),
+            }
+        });
+        (counters, sent, calls)
+    }
+
+    #[test]
+    fn a_full_queue_is_tried_again_but_not_for_ever() {
+        let frames = [Frame::new(&[0; 60]), Frame::new(&[0; 61]), Frame::new(&[0; 62])];
+        let (counters, sent, calls) = send(&frames, vec![Ok(1), Err(libc::ENOBUFS), Err(libc::EINTR), Ok(2)]);
+        assert_eq!((sent, calls), (vec![60, 61, 62], 4));
+        assert_eq!((counters.frames_out, counters.bytes_out), (3, 183));
+        assert!(counters.send_errors.is_empty());
+
+        let full = vec![Err(libc::ENOBUFS); ATTEMPTS as usize + 1];
+        let (counters, sent, _) = send(&frames, full);
+        assert_eq!(sent, [61, 62]);
+        assert_eq!(counters.send_errors[reason(libc::ENOBUFS)], 1);
+    }
+
+    #[test]
+    fn a_refused_frame_is_counted_and_the_next_ones_go() {
+        let frames = [Frame::new(&[0; 60]), Frame::new(&[0; 9000]), Frame::new(&[0; 62])];
+        let (counters, sent, _) = send(&frames, vec![Ok(1), Err(libc::EMSGSIZE)]);
+        assert_eq!(sent, [60, 62]);
+        assert_eq!(counters.send_errors["longer than the MTU (EMSGSIZE)"], 1);
+        assert_eq!(counters.segmented, 0);
+    }
 }

@@ -175,7 +175,8 @@ fn vlan_tags_cross_the_bridge() {
             let receiver = line.right.spawn(move || receive(&device, |bytes| bytes[6..12] == source, &ready));
             is_ready.recv().unwrap();
             let sent = frame.clone();
-            let sender = line.left.spawn(move || Device::Socket("a0".into()).open().unwrap().send(&[Frame::new(&sent)]));
+            let sender =
+                line.left.spawn(move || Device::Socket("a0".into()).open().unwrap().send(&[Frame::new(&sent)]));
             sender.join().unwrap();
             assert_eq!(receiver.join().unwrap(), Some(frame), "{mode} {tag_protocol:#x}");
         }
@@ -192,7 +193,8 @@ fn privileges_are_gone() {
     let bridge = BridgeProcess::start(&line.middle, "socket");
     let status = bridge.status();
     let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {status}"));
+        let line =
+            status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {status}"));
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     for ids in [field("Uid:"), field("Gid:"), field("Groups:")] {
@@ -267,4 +269,59 @@ fn the_control_socket_shows_and_changes_flows() {
     let records = std::fs::read_to_string(&trace).unwrap();
     std::fs::remove_file(&trace).unwrap();
     assert!(records.lines().count() >= 4 && records.lines().all(|line| line.starts_with('{') && line.ends_with('}')));
+}
+
+/// A TUN or TAP device in each host's namespace, joined by this process: kernel TCP with all its offloads crosses.
+fn devices_carry_tcp(kind: fn(String) -> Device) {
+    if !can_run() {
+        return;
+    }
+    let hosts = Line::new();
+    // The veth addresses are not needed here, the devices get them.
+    hosts.left.run("ip address flush dev a0");
+    hosts.right.run("ip address flush dev b0");
+    let (ready, opened) = std::sync::mpsc::channel();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let right = std::fs::File::open(format!("/run/netns/{}", hosts.right.name)).unwrap();
+    let bridge = hosts.left.spawn(move || {
+        let mut ports = [kind("w0".into()).open().unwrap(), {
+            // SAFETY: only numbers; moves this thread alone. The device opened above stays in its namespace.
+            assert_eq!(unsafe { libc::setns(std::os::fd::AsRawFd::as_raw_fd(&right), libc::CLONE_NEWNET) }, 0);
+            kind("w0".into()).open().unwrap()
+        }];
+        ready.send(()).unwrap();
+        let start = std::time::Instant::now();
+        let mut whole = 0;
+        while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) && start.elapsed().as_secs() < 40 {
+            for _direction in 0..2 {
+                ports.swap(0, 1);
+                let [from, to] = &mut ports;
+                for at in 0..from.receive().unwrap() {
+                    let frame = from.frame(at);
+                    whole += u32::from(frame.offload.segmentation.is_some());
+                    to.send(&[frame]);
+                }
+            }
+        }
+        (whole, ports.map(|mut port| port.counters()))
+    });
+    opened.recv().unwrap();
+    hosts.left.run("ip address add 10.9.0.1/24 dev w0");
+    hosts.right.run("ip address add 10.9.0.2/24 dev w0");
+    assert!(ping(&hosts.left, "10.9.0.2"));
+    transfer(&hosts);
+    drop(stop);
+    let (whole, counters) = bridge.join().unwrap();
+    assert!(whole > 1000, "super-frames came cut: {whole}");
+    assert!(counters.iter().all(|port| port.send_errors.is_empty() && port.unusable == 0), "{counters:?}");
+}
+
+#[test]
+fn tun_carries_tcp() {
+    devices_carry_tcp(Device::Tun);
+}
+
+#[test]
+fn tap_carries_tcp() {
+    devices_carry_tcp(Device::Tap);
 }

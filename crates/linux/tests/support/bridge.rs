@@ -84,9 +84,7 @@ impl Inspect for Bridge {
                 *limit = value;
                 Ok(())
             }
-            (Some(_), FlowId(1), name) => {
-                Err(InspectError::NoRegister { name: name.into(), known: "limit".into() })
-            }
+            (Some(_), FlowId(1), name) => Err(InspectError::NoRegister { name: name.into(), known: "limit".into() }),
             _ => Err(InspectError::NoFlow(flow)),
         }
     }

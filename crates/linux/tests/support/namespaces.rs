@@ -65,7 +65,9 @@ impl Line {
             namespace.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1");
             namespace.run("ip link set lo up");
         }
-        for (host, device, port, address) in [(&line.left, "a0", "m1", "10.9.0.1/24"), (&line.right, "b0", "m2", "10.9.0.2/24")] {
+        for (host, device, port, address) in
+            [(&line.left, "a0", "m1", "10.9.0.1/24"), (&line.right, "b0", "m2", "10.9.0.2/24")]
+        {
             host.run(&format!("ip link add {device} type veth peer name {port} netns {}", line.middle.name));
             host.run(&format!("ip address add {address} dev {device}"));
             host.run(&format!("ip link set {device} up"));
