@@ -4,5 +4,6 @@
 pub mod explain;
 pub mod graph;
 pub mod types;
+pub mod value;
 
 pub use types::*;
