@@ -6,6 +6,8 @@
 
 mod canonical;
 mod error;
+pub mod explain;
+pub mod graph;
 pub mod limits;
 pub mod profile;
 mod registers;
