@@ -54,7 +54,7 @@ test) install_packages "$test_tools" ;;
 esac
 
 if ! command -v cargo >/dev/null; then
-    echo "Rust is missing: install rustup (https://rustup.rs), which fetches the toolchain of rust-toolchain.toml" >&2
+    echo "Rust is missing: install rustup, which fetches the toolchain of rust-toolchain.toml" >&2
     exit 1
 fi
 if ! cargo --version >/dev/null 2>&1; then
