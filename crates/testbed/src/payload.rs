@@ -102,7 +102,11 @@ pub fn download(namespace: &Namespace, server: SocketAddr, path: &str, limit: Du
 }
 
 /// Like [`download`], handing the body to `sink` in pieces. Gives the body's length.
-pub(crate) fn fetch(
+///
+/// # Errors
+///
+/// As [`download`].
+pub fn fetch(
     namespace: &Namespace,
     server: SocketAddr,
     path: &str,
