@@ -6,12 +6,15 @@
 
 mod canonical;
 mod error;
+pub mod explain;
 mod formats;
+pub mod graph;
 pub mod limits;
 pub mod profile;
 mod registers;
 mod schema;
 pub mod types;
+pub mod value;
 mod verify;
 
 pub use error::{Finding, Findings, ImageError};
