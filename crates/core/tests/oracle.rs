@@ -29,8 +29,11 @@ fn tcp_options() -> impl Strategy<Value = Vec<u8>> {
         Just(vec![4, 2]),
         proptest::collection::vec(any::<u8>(), 16).prop_map(|blocks| [&[5, 18][..], &blocks].concat()),
         proptest::collection::vec(any::<u8>(), 8).prop_map(|stamps| [&[8, 10][..], &stamps].concat()),
-        (20u8..=255, proptest::collection::vec(any::<u8>(), 0..6))
-            .prop_map(|(kind, data)| [&[kind, data.len() as u8 + 2][..], &data].concat()),
+        (20u8..=255, proptest::collection::vec(any::<u8>(), 0..6)).prop_map(|(kind, data)| [
+            &[kind, data.len() as u8 + 2][..],
+            &data
+        ]
+        .concat()),
     ];
     proptest::collection::vec(option, 0..5).prop_map(|options| {
         let mut bytes = Vec::new();
@@ -64,13 +67,13 @@ fn ipv4() -> impl Strategy<Value = IpHeaders> {
 }
 
 fn extension() -> impl Strategy<Value = Option<Ipv6RawExtHeader>> {
-    let header = (0usize..4)
-        .prop_flat_map(|units| proptest::collection::vec(any::<u8>(), 6 + units * 8))
-        .prop_map(|mut data| {
+    let header = (0usize..4).prop_flat_map(|units| proptest::collection::vec(any::<u8>(), 6 + units * 8)).prop_map(
+        |mut data| {
             // As a routing header: no stops left.
             data[1] = 0;
             Ipv6RawExtHeader::new_raw(0.into(), &data).unwrap()
-        });
+        },
+    );
     proptest::option::weighted(0.3, header)
 }
 
@@ -79,7 +82,14 @@ fn ipv6() -> impl Strategy<Value = IpHeaders> {
     let auth = proptest::option::weighted(0.2, proptest::collection::vec(any::<u8>(), 12));
     let atomic_fragment = proptest::option::weighted(0.2, any::<u32>());
     (values, extension(), extension(), extension(), auth, atomic_fragment).prop_map(
-        |((source, destination, hop_limit, traffic_class, label), hop, destination_options, routing, auth, fragment)| {
+        |(
+            (source, destination, hop_limit, traffic_class, label),
+            hop,
+            destination_options,
+            routing,
+            auth,
+            fragment,
+        )| {
             let header = Ipv6Header {
                 source,
                 destination,
