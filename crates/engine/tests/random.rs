@@ -5,7 +5,8 @@ mod support;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::circumstances::{image_load, run};
+use support::circumstances::run;
+use support::image_load::image_load;
 use support::{random, rich, verified};
 use weftwire_image::{Image, VerifiedImage};
 

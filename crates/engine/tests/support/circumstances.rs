@@ -1,7 +1,4 @@
 //! Runs a machine through random circumstances and watches its bounds.
-//!
-//! [`image_load`] is the body of the fuzz target of that name: include this file there by `#[path]`, with the file
-//! `mod.rs` beside it as module `support`, and call it with the fuzzer's bytes.
 
 use super::random::Step;
 use super::{client, datagram, segment};
@@ -72,24 +69,4 @@ fn check_bounds(engine: &dyn Function, image: &VerifiedImage) {
             assert_eq!(register.kind.cut(value.value), value.value, "registers hold what their type holds");
         }
     }
-}
-
-/// A fuzzer's bytes as an image; if they are one, it runs.
-pub fn image_load(bytes: &[u8]) {
-    let Ok(image) = VerifiedImage::from_json(bytes) else { return };
-    let frame = |client| Step::Frame { port: 1, client, tcp: client % 2 == 0, payload: vec![1, 2, 3, 4, 5] };
-    let steps = [
-        Step::Connect(1),
-        Step::Write(1, 100),
-        frame(1),
-        frame(2),
-        Step::Wait(2_000),
-        frame(1),
-        Step::Fire,
-        frame(3),
-        Step::Close(1),
-        Step::Wait(10_000),
-        Step::Fire,
-    ];
-    run(&image, &steps, 1, false);
 }

@@ -5,6 +5,7 @@
 mod images;
 
 pub mod circumstances;
+pub mod image_load;
 pub mod random;
 
 pub use images::*;
