@@ -95,6 +95,25 @@ fn a_symmetric_key_joins_both_directions() {
 }
 
 #[test]
+fn the_flow_hash_is_that_of_the_key() {
+    let mut image = machine();
+    let hash = notify(Operand::Environment(weftwire_image::Environment::FlowHash));
+    image.rows.push(row(0, Event::Packet, vec![hash]));
+    let mut bench = Bench::new(image);
+    let frame = datagram(1, b"question");
+    bench.frame(0, &frame);
+    bench.frame(1, &answer(&frame));
+    bench.packet(2, 2);
+    let hashes = bench.notices();
+    assert_eq!(hashes[0], hashes[1]);
+    assert_ne!(hashes[0], hashes[2]);
+    // The protocol, then the smaller side: 10.0.0.1 as an IPv4-mapped address and its port.
+    let mapped = |address: [u8; 4]| [&[0; 10][..], &[0xff; 2], &address].concat();
+    let key = [&[17][..], &mapped([10, 0, 0, 1]), &[0x0f, 0xa0], &mapped([10, 9, 9, 9]), &[0, 80]].concat();
+    assert_eq!(hashes[0], weftwire_engine::Chance::new(0, None).hash_key(&key));
+}
+
+#[test]
 fn enter_of_state_0_comes_before_the_first_packet() {
     let mut image = machine();
     image.rows.push(row(0, Event::Enter, vec![notify(constant(1))]));

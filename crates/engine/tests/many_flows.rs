@@ -24,6 +24,27 @@ fn a_million_flows_meet_a_full_table() {
     flood(1_000_000, 65_536);
 }
 
+#[test]
+#[ignore = "a million packets; run it in release"]
+fn a_million_packets_of_known_flows() {
+    let mut image = machine();
+    image.flow.max = 65_536;
+    image.flow.expire = 1_000_000_000;
+    image.registers.push(register("packets"));
+    let count = compute(Operator::Add, 0, Operand::Register(0), constant(1));
+    image.rows.push(row(0, Event::Packet, vec![count]));
+    let ports = Ports::new([(Port(1), LinkType::Ethernet)]);
+    let mut engine = ReferenceEngine::new(verified(image), ports, EngineOptions::default()).expect("a verified image");
+    let mut out = Outbox::new();
+    let frames: Vec<Vec<u8>> = (0..1_024).map(|number| datagram(number, b"some payload")).collect();
+    for number in 0..1_000_000 {
+        let frame = Frame::new(&frames[number % frames.len()]);
+        engine.frame(at(number as i64), Port(1), frame, &mut out);
+        out.clear();
+    }
+    assert_eq!((engine.flows().len(), engine.counters().rows[0].1), (1_024, 1_000_000));
+}
+
 fn flood(flows: u32, room: u32) {
     let mut image = machine();
     image.flow.max = room;

@@ -201,6 +201,7 @@ fn operand() -> impl Strategy<Value = Operand> {
             Environment::Now,
             Environment::NowMicroseconds,
             Environment::Flow,
+            Environment::FlowHash,
             Environment::ApplicationAvailable,
             Environment::ApplicationClosed,
         ])
