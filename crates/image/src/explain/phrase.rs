@@ -276,11 +276,12 @@ impl<'a> Phrases<'a> {
                 let expression = Expression::Leaf(format!("{name}[{}]", self.value(index)));
                 return self.define(*register, expression, Style::Plain, reads);
             }
-            Operation::SetField { packet, field, value } => {
+            Operation::SetField { packet, field, value, optional } => {
+                let condition = if *optional { " if present" } else { "" };
                 let style = self.field_style(*field).unwrap_or(Style::Plain);
                 let value = self.operand(value).text(style);
                 self.changed_packet(*packet);
-                format!("{} := {value}", self.field(*packet, *field))
+                format!("{} := {value}{condition}", self.field(*packet, *field))
             }
             Operation::Resize { packet, length } => {
                 let length = self.value(length);
