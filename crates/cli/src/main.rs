@@ -1,1 +1,53 @@
-fn main() {}
+//! The command `weft`: one module a subcommand, nothing else here.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the command line: this is where files, processes and the terminal live"
+)]
+
+mod arguments;
+mod commands;
+mod load;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Network functions written once, run in replay, simulation, Linux and hardware.
+#[derive(Parser)]
+#[command(name = "weft", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a function on network interfaces, TUN and TAP devices.
+    Run(commands::run::Arguments),
+    /// Show and change the flows of a running function.
+    Flows(commands::flows::Arguments),
+    /// Follow the debug records of a running function.
+    Debug(commands::debug::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Run(arguments) => commands::run::execute(arguments),
+        Command::Flows(arguments) => commands::flows::execute(arguments),
+        Command::Debug(arguments) => commands::debug::execute(arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader like `head` that has seen enough is not an error.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let source = error.downcast_ref::<std::io::Error>();
+    source.is_some_and(|source| source.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -96,6 +96,8 @@ pub struct Endpoints {
     pub local_mac: [u8; 6],
     /// Ethernet address of the next hop; zero where the link has none.
     pub remote_mac: [u8; 6],
+    /// Tag control information of the flow's outer VLAN tag, if its packets are tagged.
+    pub vlan: Option<u16>,
 }
 
 /// Why a call of the application was refused.

@@ -4,12 +4,23 @@
 //! Nothing here reads a clock, opens a socket or draws a random number.
 #![forbid(unsafe_code)]
 
+mod bits;
+pub mod build;
+pub mod checksum;
+pub mod format;
 pub mod function;
 pub mod inspect;
+mod layout;
+pub mod p4;
+pub mod packet;
 pub mod port;
 pub mod time;
 pub mod trace;
+pub mod wire;
 
+pub use build::{TemplateSpec, TemplateTransport};
+pub use format::{FieldPlace, Format, FormatError, FormatField, FormatPlace, Formats, builtin_formats};
 pub use function::{CallError, Deadline, DropReason, Endpoints, FlowId, Function, Outbox, Output};
+pub use packet::Packet;
 pub use port::{Frame, LinkType, Offload, Port, Segmentation};
 pub use time::Time;

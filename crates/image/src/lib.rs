@@ -1,9 +1,22 @@
 //! The machine image: the one contract between compiler and platforms. `docs/semantics.md` says what it means.
+//!
+//! A compiler fills an [`Image`], seals it ([`Image::seal`]) and writes it ([`Image::to_json`]). A platform reads it by
+//! [`VerifiedImage::from_json`], which lets nothing through that an engine would have to check again.
 #![forbid(unsafe_code)]
 
+mod canonical;
+mod error;
 pub mod explain;
 pub mod graph;
+pub mod limits;
+pub mod profile;
+mod registers;
+mod schema;
 pub mod types;
 pub mod value;
+mod verify;
 
+pub use error::{Finding, Findings, ImageError};
+pub use schema::schema;
 pub use types::*;
+pub use verify::VerifiedImage;

@@ -2,19 +2,7 @@
 //!
 //! The compiler folds constants with them and the reference engine runs on them.
 
-use crate::types::{Comparison, Operator, RegisterType};
-
-/// What a register of this type keeps of a value (section 1.2).
-pub fn cut(kind: RegisterType, value: i64) -> i64 {
-    match kind {
-        RegisterType::Bool => i64::from(value != 0),
-        RegisterType::U8 => value & 0xff,
-        RegisterType::U16 => value & 0xffff,
-        RegisterType::U32 | RegisterType::Seq32 | RegisterType::Ipv4 => value & 0xffff_ffff,
-        RegisterType::Mac => value & 0xffff_ffff_ffff,
-        RegisterType::U64 | RegisterType::I64 | RegisterType::Time => value,
-    }
-}
+use crate::types::{Comparison, Operator};
 
 /// The result of an operator, or `None` for [`Operator::Hash`] and [`Operator::Random`], which need the function's secrets.
 /// Division by zero gives 0; [`divides_by_zero`] tells.
@@ -135,14 +123,5 @@ mod tests {
         assert_eq!(compute(Operator::SeqMin, 0xffff_fff0, 0x10), Some(0xffff_fff0));
         // At a distance of exactly 2^31 each is before the other.
         assert!(compare(Comparison::SeqLt, 0, 0x8000_0000) && compare(Comparison::SeqLt, 0x8000_0000, 0));
-    }
-
-    #[test]
-    fn registers_keep_what_their_type_holds() {
-        assert_eq!(cut(RegisterType::U8, -1), 255);
-        assert_eq!(cut(RegisterType::Seq32, -1), 0xffff_ffff);
-        assert_eq!(cut(RegisterType::Mac, -1), 0xffff_ffff_ffff);
-        assert_eq!(cut(RegisterType::Bool, 2), 1);
-        assert_eq!(cut(RegisterType::I64, i64::MIN), i64::MIN);
     }
 }

@@ -1,1 +1,32 @@
-//! Under construction.
+//! The Linux platform: runs any [`weftwire_core::Function`] on real ports in real time.
+//!
+//! Start reading at [`run_loop`]: one thread takes batches of frames from [`port`]s, hands them to the function
+//! with the monotonic clock's time, and sends what the function puts into its outbox. [`vnet`] explains how
+//! checksum and segmentation offloads pass through unharmed. `docs/linux.md` is the page for users.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a platform: this is where clocks, files and sockets live"
+)]
+
+pub mod application;
+pub mod control;
+pub mod control_client;
+mod error;
+pub mod interface;
+mod packet_socket;
+pub mod port;
+pub mod privileges;
+pub mod recorder;
+pub mod report;
+mod ring;
+pub mod run_loop;
+pub mod signals;
+mod system;
+mod transmit;
+mod tuntap;
+pub mod vnet;
+
+pub use error::LinuxError;
+pub use port::{FramePort, PortSpec};
+pub use system::random_words;

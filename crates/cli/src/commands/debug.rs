@@ -1,0 +1,68 @@
+//! `weft debug`: follows the debug records of a running function.
+
+use anyhow::Result;
+use clap::Args;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_linux::control::{Request, Response};
+use weftwire_linux::control_client::ControlClient;
+
+/// Follow the debug records of a running function: snapshots and samples that its source asks for by `#debug`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The run's control socket [default: the only one there is]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Show every event, not only snapshots and samples
+    #[arg(long)]
+    events: bool,
+    /// End after this many records
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command until the run ends, or `--count` is reached.
+pub fn execute(arguments: Arguments) -> Result<()> {
+    let mut client = ControlClient::connect(arguments.control.as_deref())?;
+    client.ask(&Request::Debug { on: true, events: arguments.events })?;
+    let mut out = stdout().lock();
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    while left > 0 {
+        match client.next()? {
+            Some(Response::Trace(record)) => {
+                let line = if arguments.json { serde_json::to_string(&record)? } else { line(&record) };
+                writeln!(out, "{line}")?;
+                left -= 1;
+            }
+            Some(Response::Lost(count)) => eprintln!("{count} records lost: more came than could be read"),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+fn line(record: &TraceRecord) -> String {
+    let TraceRecord { time, flow, kind, state, event, next, .. } = record;
+    let mut text = match kind {
+        TraceKind::Event if state == next => format!("{time} flow {flow} {state}: {event}"),
+        TraceKind::Event => format!("{time} flow {flow} {state} -> {next}: {event}"),
+        TraceKind::Snapshot => format!("{time} flow {flow} {state}: snapshot {event}"),
+        TraceKind::Sample => format!("{time} flow {flow} {state}: sample {event}"),
+        TraceKind::Error => format!("{time} flow {flow} {state}: error {event}"),
+    };
+    if let Some(line) = record.line {
+        text += &format!(" (line {line})");
+    }
+    for action in &record.actions {
+        text += &format!("; {action}");
+    }
+    for (register, value) in &record.registers {
+        text += &format!(" {register}={value}");
+    }
+    text
+}

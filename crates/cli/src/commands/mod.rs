@@ -1,0 +1,5 @@
+//! The subcommands.
+
+pub mod debug;
+pub mod flows;
+pub mod run;

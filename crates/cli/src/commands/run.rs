@@ -1,0 +1,206 @@
+//! `weft run`: a function on real ports.
+
+use crate::arguments::{Connection, connection, duration, mac};
+use crate::load;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use std::fs::File;
+use std::io::{stderr, stdin, stdout};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use weftwire_core::function::Ports;
+use weftwire_core::{Endpoints, LinkType};
+use weftwire_linux::application::Application;
+use weftwire_linux::control::{ControlServer, default_path};
+use weftwire_linux::interface::{Interface, next_hop};
+use weftwire_linux::port::{Device, PortSpec};
+use weftwire_linux::privileges::{User, drop_privileges, is_root};
+use weftwire_linux::random_words;
+use weftwire_linux::recorder::Recorder;
+use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
+use weftwire_linux::signals::StopSignal;
+
+/// This end's Ethernet address on a TAP device, whose own address belongs to the kernel's end. Locally administered.
+const TAP_LOCAL_MAC: [u8; 6] = [0x02, 0x77, 0x65, 0x66, 0x74, 0x01];
+
+/// Run a function on network interfaces, TUN and TAP devices, until it is interrupted.
+#[derive(Args)]
+pub struct Arguments {
+    /// The function: an image (.json) or a source
+    image: PathBuf,
+    /// A port: NUMBER=INTERFACE[,socket|,ring], NUMBER=tun:NAME or NUMBER=tap:NAME
+    #[arg(long = "port", value_name = "NUMBER=DEVICE", required = true)]
+    ports: Vec<PortSpec>,
+    /// Open a connection at the start
+    #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp]", value_parser = connection)]
+    connects: Vec<Connection>,
+    /// Send this file's bytes on the first connection, then close it for sending; - is standard input
+    #[arg(long, value_name = "FILE", requires = "connects")]
+    send: Option<PathBuf>,
+    /// Append the bytes delivered by any flow to this file; - is standard output
+    #[arg(long, value_name = "FILE")]
+    receive: Option<PathBuf>,
+    /// End when every connection opened by --connect has ended
+    #[arg(long, requires = "connects")]
+    exit_when_ended: bool,
+    /// End after this time, e.g. 10s
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Ethernet address of this end of connections [default: the interface's]
+    #[arg(long, value_name = "MAC", value_parser = mac)]
+    local_mac: Option<[u8; 6]>,
+    /// Ethernet address of the next hop of connections [default: from the kernel's neighbour table]
+    #[arg(long, value_name = "MAC", value_parser = mac)]
+    gateway_mac: Option<[u8; 6]>,
+    /// Poll all ports busily: answers within microseconds, costs a whole processor; implied by a `ring` port
+    #[arg(long)]
+    spin: bool,
+    /// Seed of the function's random numbers and hash key, for reproducible runs [default: random]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Capture the frames of every port
+    #[arg(long, value_name = "FILE.pcapng")]
+    out: Option<PathBuf>,
+    /// Write a trace of every event
+    #[arg(long, value_name = "FILE.jsonl")]
+    trace: Option<PathBuf>,
+    /// The run's name, for its control socket [default: the function's]
+    #[arg(long)]
+    name: Option<String>,
+    /// Path of the control socket
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// The user that root becomes once everything is open [default: the caller of sudo, else nobody]
+    #[arg(long, value_name = "NAME", conflicts_with = "keep_privileges")]
+    user: Option<String>,
+    /// Do not give up privileges
+    #[arg(long)]
+    keep_privileges: bool,
+}
+
+/// Runs the command.
+pub fn execute(arguments: Arguments) -> Result<()> {
+    let function = load::function(&arguments.image)?;
+    let ports = open_ports(&arguments.ports)?;
+    let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
+    let (seed, key) = match arguments.seed {
+        Some(seed) => (seed, None),
+        None => {
+            let [seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
+            (seed, Some(key))
+        }
+    };
+    let name = arguments.name.clone().unwrap_or_else(|| function.name().to_owned());
+    let mut function = function.start(&links, seed, key)?;
+
+    let stop = StopSignal::install()?;
+    let user = match is_root() && !arguments.keep_privileges {
+        true => Some(User::choose(arguments.user.as_deref())?),
+        false => None,
+    };
+    let application = application(&arguments)?;
+    let recorder = recorder(&arguments, &links)?;
+    let path = match &arguments.control {
+        Some(path) => path.clone(),
+        None => default_path(&name)?,
+    };
+    let control = Some(ControlServer::open(&path, &name, user)?);
+    if !arguments.keep_privileges {
+        drop_privileges(user)?;
+    }
+
+    let options = RunOptions {
+        spin: arguments.spin || arguments.ports.iter().any(|spec| matches!(spec.device, Device::Ring(_))),
+        duration: arguments.duration,
+        exit_when_ended: arguments.exit_when_ended,
+    };
+    eprintln!("{name} runs; control socket {}; Ctrl-C ends it", path.display());
+    let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
+    let report = run.run(function.as_mut())?;
+    eprint!("{report}");
+    Ok(())
+}
+
+fn open_ports(specs: &[PortSpec]) -> Result<Vec<OpenPort>> {
+    let mut ports: Vec<OpenPort> = Vec::new();
+    for spec in specs {
+        ensure!(
+            ports.iter().all(|open| open.port != spec.port),
+            "port {} is given twice; give each --port its own number",
+            spec.port
+        );
+        let device = spec.device.open()?;
+        ports.push(OpenPort { port: spec.port, name: spec.device.interface().to_owned(), device });
+    }
+    Ok(ports)
+}
+
+/// The streams and connections that the arguments ask for.
+fn application(arguments: &Arguments) -> Result<Application> {
+    let endpoints = arguments.connects.iter().map(|connection| endpoints(arguments, connection));
+    let mut application = Application::new(endpoints.collect::<Result<_>>()?);
+    if let Some(path) = &arguments.send {
+        application.set_source(match path.to_str() {
+            Some("-") => File::from(stdin().as_fd().try_clone_to_owned()?),
+            _ => File::open(path).with_context(|| format!("cannot open {} to send it", path.display()))?,
+        });
+    }
+    if let Some(path) = &arguments.receive {
+        application.set_sink(match path.to_str() {
+            Some("-") => File::from(stdout().as_fd().try_clone_to_owned()?),
+            _ => File::options()
+                .append(true)
+                .create(true)
+                .open(path)
+                .with_context(|| format!("cannot open {} to receive into it", path.display()))?,
+        });
+    }
+    Ok(application)
+}
+
+/// A connection's ends with their Ethernet addresses on the first Ethernet port; zero if there is none.
+fn endpoints(arguments: &Arguments, connection: &Connection) -> Result<Endpoints> {
+    let mut macs = ([0; 6], [0; 6]);
+    for spec in &arguments.ports {
+        let name = spec.device.interface();
+        let interface = Interface::find(name)?;
+        if interface.link == LinkType::Ip {
+            continue;
+        }
+        let remote = connection.remote.ip();
+        let (own, next) = match spec.device {
+            Device::Tap(_) => (TAP_LOCAL_MAC, Some(interface.mac)),
+            _ => (interface.mac, next_hop(name, remote)),
+        };
+        let Some(next) = arguments.gateway_mac.or(next) else {
+            bail!(
+                "the Ethernet address of the next hop from `{name}` to {remote} is not known; give it with --gateway-mac"
+            );
+        };
+        macs = (arguments.local_mac.unwrap_or(own), next);
+        break;
+    }
+    Ok(Endpoints {
+        protocol: connection.protocol,
+        local_address: connection.local.ip(),
+        local_port: connection.local.port(),
+        remote_address: connection.remote.ip(),
+        remote_port: connection.remote.port(),
+        local_mac: macs.0,
+        remote_mac: macs.1,
+    })
+}
+
+/// The files that the arguments ask for.
+fn recorder(arguments: &Arguments, _links: &Ports) -> Result<Recorder> {
+    let mut recorder = Recorder::new();
+    if let Some(path) = &arguments.trace {
+        recorder.set_trace(create(path)?);
+    }
+    Ok(recorder)
+}
+
+fn create(path: &Path) -> Result<File> {
+    File::create(path).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,423 @@
+//! Header types out of P4_16 source: `header NAME { bit<N> field; ... }` (P4_16 language specification, section 7.2.2).
+//!
+//! Any `.p4` text will do: parsers, controls, structs, annotations and preprocessor lines are skipped; `typedef` and
+//! `const` declarations are understood where they give a field its width.
+
+use std::collections::BTreeMap;
+
+mod lexer;
+
+use lexer::{Token, TokenKind};
+
+/// Widest field that is read.
+pub const MAX_FIELD_WIDTH: u16 = 2048;
+
+/// A header type with fields of fixed width.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeaderType {
+    /// Its name.
+    pub name: String,
+    /// Line of its declaration, from 1.
+    pub line: u32,
+    /// Its fields in order; at least one.
+    pub fields: Vec<HeaderField>,
+}
+
+impl HeaderType {
+    /// Sum of the fields' widths in bits, a multiple of 8.
+    pub fn length(&self) -> u32 {
+        self.fields.iter().map(|field| u32::from(field.width)).sum()
+    }
+}
+
+/// A field of a header type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeaderField {
+    /// Its name.
+    pub name: String,
+    /// Bits from the start of the header.
+    pub offset: u32,
+    /// Width in bits, 1 to [`MAX_FIELD_WIDTH`].
+    pub width: u16,
+}
+
+/// What is wrong in P4 source, where, and what would be right.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{line}:{column}: {message}; {help}")]
+pub struct P4Error {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub help: String,
+}
+
+/// Reads all header types of a P4 text, in order.
+///
+/// # Errors
+/// Everything that is wrong with the header types, in order. Faults elsewhere in the text are not looked for.
+pub fn parse_headers(text: &str) -> Result<Vec<HeaderType>, Vec<P4Error>> {
+    let mut parser = Parser {
+        tokens: lexer::tokens(text),
+        at: 0,
+        types: BTreeMap::new(),
+        constants: BTreeMap::new(),
+        headers: Vec::new(),
+        errors: Vec::new(),
+    };
+    parser.declarations();
+    if parser.errors.is_empty() { Ok(parser.headers) } else { Err(parser.errors) }
+}
+
+struct Parser<'a> {
+    /// Ends with a token of kind `End`.
+    tokens: Vec<Token<'a>>,
+    at: usize,
+    /// Widths of `typedef` and `type` names.
+    types: BTreeMap<&'a str, u16>,
+    constants: BTreeMap<&'a str, i128>,
+    headers: Vec<HeaderType>,
+    errors: Vec<P4Error>,
+}
+
+/// Deepest nesting of parentheses in a constant; generous, and keeps hostile text from exhausting the stack.
+const MAX_DEPTH: usize = 64;
+
+impl<'a> Parser<'a> {
+    fn declarations(&mut self) {
+        loop {
+            self.annotations();
+            match self.peek().kind {
+                TokenKind::End => return,
+                TokenKind::Name("header") => match self.header() {
+                    Ok(header) => self.headers.push(header),
+                    Err(error) => {
+                        self.errors.push(error);
+                        self.skip_declaration();
+                    }
+                },
+                TokenKind::Name("typedef" | "type") => {
+                    // Types that are no field of a header (structs, stacks) are of no interest here.
+                    let start = self.at;
+                    if let Ok((name, width)) = self.type_name() {
+                        self.types.insert(name, width);
+                    }
+                    self.at = start;
+                    self.skip_declaration();
+                }
+                TokenKind::Name("const") => {
+                    let start = self.at;
+                    if let Ok((name, value)) = self.constant() {
+                        self.constants.insert(name, value);
+                    }
+                    self.at = start;
+                    self.skip_declaration();
+                }
+                _ => self.skip_declaration(),
+            }
+        }
+    }
+
+    /// `header NAME { fields }`
+    fn header(&mut self) -> Result<HeaderType, P4Error> {
+        let line = self.next().line;
+        let name_token = self.peek();
+        let name = self.name("the header's name")?;
+        if self.headers.iter().any(|header| header.name == name) {
+            return Err(error(name_token, format!("header `{name}` is declared twice"), "give it a name of its own"));
+        }
+        self.mark('{', "`{` and the fields, like `header h { bit<16> f; }`")?;
+        let mut fields: Vec<HeaderField> = Vec::new();
+        let mut length: u32 = 0;
+        loop {
+            self.annotations();
+            if self.accept('}') {
+                break;
+            }
+            let width = self.width()?;
+            let field_token = self.peek();
+            let field = self.name("the field's name")?;
+            if fields.iter().any(|known| known.name == field) {
+                let message = format!("field `{field}` is declared twice in header `{name}`");
+                return Err(error(field_token, message, "give each field a name of its own"));
+            }
+            self.mark(';', "`;` behind the field")?;
+            fields.push(HeaderField { name: field.to_owned(), offset: length, width });
+            length += u32::from(width);
+        }
+        if fields.is_empty() {
+            return Err(error(name_token, format!("header `{name}` has no fields"), "declare at least one"));
+        }
+        if length % 8 != 0 {
+            let missing = 8 - length % 8;
+            return Err(error(
+                name_token,
+                format!("header `{name}` is {length} bits long, which is not a whole number of bytes"),
+                &format!("add {missing} bits of padding, like `bit<{missing}> reserved;`"),
+            ));
+        }
+        Ok(HeaderType { name: name.to_owned(), line, fields })
+    }
+
+    /// `typedef TYPE NAME;`
+    fn type_name(&mut self) -> Result<(&'a str, u16), P4Error> {
+        self.next();
+        self.annotations();
+        let width = self.width()?;
+        Ok((self.name("the type's name")?, width))
+    }
+
+    /// `const TYPE NAME = VALUE;`
+    fn constant(&mut self) -> Result<(&'a str, i128), P4Error> {
+        self.next();
+        if matches!(self.peek().kind, TokenKind::Name("int")) && self.tokens[self.at + 1].kind != TokenKind::Mark('<') {
+            self.next();
+        } else {
+            self.width()?;
+        }
+        let name = self.name("the constant's name")?;
+        self.mark('=', "`=` and the value")?;
+        let value = self.expression(1, 0)?;
+        self.mark(';', "`;` behind the value")?;
+        Ok((name, value))
+    }
+
+    /// A field's type: `bit<N>`, `int<N>`, `bit`, `bool` or a name for one of these.
+    fn width(&mut self) -> Result<u16, P4Error> {
+        let token = self.next();
+        const WANTED: &str = "a field is `bit<N> name;`, with N a number or a constant";
+        match token.kind {
+            TokenKind::Name("bool") => Ok(1),
+            TokenKind::Name("bit") if self.peek().kind != TokenKind::Mark('<') => Ok(1),
+            TokenKind::Name("bit" | "int") => {
+                self.mark('<', "the width in angle brackets, like `bit<16>`")?;
+                let width_token = self.peek();
+                let width = self.expression(1, 0)?;
+                self.mark('>', "`>` behind the width")?;
+                match u16::try_from(width) {
+                    Ok(width @ 1..=MAX_FIELD_WIDTH) => Ok(width),
+                    _ => Err(error(
+                        width_token,
+                        format!("a field can't be {width} bits wide"),
+                        &format!("widths go from 1 to {MAX_FIELD_WIDTH}"),
+                    )),
+                }
+            }
+            TokenKind::Name("varbit") => {
+                Err(error(token, "fields of variable width are not supported".to_owned(), "use `bit<N>`"))
+            }
+            TokenKind::Name(name) => match self.types.get(name) {
+                Some(width) => Ok(*width),
+                None => Err(error(
+                    token,
+                    format!("`{name}` is no known type of fixed width"),
+                    &format!("{WANTED}; or declare `typedef bit<N> {name};` before"),
+                )),
+            },
+            _ => Err(error(token, format!("expected a field, found {}", token.kind), WANTED)),
+        }
+    }
+
+    /// Sums and products: the arithmetic that widths are written in. Reads operators that bind at least as tightly
+    /// as `level` (1: sums, 2: products).
+    fn expression(&mut self, level: u8, depth: usize) -> Result<i128, P4Error> {
+        let mut value = self.factor(depth)?;
+        loop {
+            let operator = self.peek();
+            let (binding, apply): (u8, fn(i128, i128) -> Option<i128>) = match operator.kind {
+                TokenKind::Mark('+') => (1, i128::checked_add),
+                TokenKind::Mark('-') => (1, i128::checked_sub),
+                TokenKind::Mark('*') => (2, i128::checked_mul),
+                TokenKind::Mark('/') => (2, i128::checked_div),
+                TokenKind::Mark('%') => (2, i128::checked_rem),
+                _ => return Ok(value),
+            };
+            if binding < level {
+                return Ok(value);
+            }
+            self.next();
+            let right = self.expression(binding + 1, depth)?;
+            value = apply(value, right)
+                .ok_or_else(|| error(operator, "this has no value".to_owned(), "it overflows, or divides by zero"))?;
+        }
+    }
+
+    fn factor(&mut self, depth: usize) -> Result<i128, P4Error> {
+        let token = self.next();
+        match token.kind {
+            TokenKind::Number(value) => Ok(value),
+            TokenKind::Name(name) => self.constants.get(name).copied().ok_or_else(|| {
+                let help = format!("declare `const int {name} = ...;` before its use");
+                error(token, format!("`{name}` is no known constant"), &help)
+            }),
+            TokenKind::Mark('(') if depth < MAX_DEPTH => {
+                let value = self.expression(1, depth + 1)?;
+                self.mark(')', "`)`")?;
+                Ok(value)
+            }
+            _ => Err(error(token, format!("expected a number, found {}", token.kind), "a number or a constant's name")),
+        }
+    }
+
+    /// Skips annotations: `@name`, `@name(...)`, `@name[...]`.
+    fn annotations(&mut self) {
+        while self.accept('@') {
+            self.next();
+            if matches!(self.peek().kind, TokenKind::Mark('(' | '[')) {
+                self.skip_brackets();
+            }
+        }
+    }
+
+    /// Skips a declaration: up to a `;` outside of brackets, or a closing `}`.
+    fn skip_declaration(&mut self) {
+        loop {
+            match self.peek().kind {
+                TokenKind::End => return,
+                TokenKind::Mark('{') => {
+                    self.skip_brackets();
+                    self.accept(';');
+                    return;
+                }
+                TokenKind::Mark('(' | '[') => self.skip_brackets(),
+                TokenKind::Mark(';' | '}') => {
+                    self.next();
+                    return;
+                }
+                _ => {
+                    self.next();
+                }
+            }
+        }
+    }
+
+    /// Skips a bracket and everything up to the one that closes it.
+    fn skip_brackets(&mut self) {
+        let mut depth = 0usize;
+        loop {
+            match self.next().kind {
+                TokenKind::End => return,
+                TokenKind::Mark('(' | '[' | '{') => depth += 1,
+                TokenKind::Mark(')' | ']' | '}') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    fn peek(&self) -> Token<'a> {
+        self.tokens[self.at]
+    }
+
+    /// Takes a token; the last one, of kind `End`, is never passed.
+    fn next(&mut self) -> Token<'a> {
+        let token = self.peek();
+        if token.kind != TokenKind::End {
+            self.at += 1;
+        }
+        token
+    }
+
+    fn accept(&mut self, mark: char) -> bool {
+        let there = self.peek().kind == TokenKind::Mark(mark);
+        if there {
+            self.next();
+        }
+        there
+    }
+
+    fn mark(&mut self, mark: char, wanted: &str) -> Result<(), P4Error> {
+        if self.accept(mark) {
+            return Ok(());
+        }
+        let found = self.peek();
+        Err(error(found, format!("unexpected {}", found.kind), &format!("expected {wanted}")))
+    }
+
+    fn name(&mut self, wanted: &str) -> Result<&'a str, P4Error> {
+        let found = self.peek();
+        let TokenKind::Name(name) = found.kind else {
+            return Err(error(found, format!("unexpected {}", found.kind), &format!("expected {wanted}")));
+        };
+        self.next();
+        Ok(name)
+    }
+}
+
+fn error(at: Token<'_>, message: String, help: &str) -> P4Error {
+    P4Error { line: at.line, column: at.column, message, help: help.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_headers_between_everything_else() {
+        let text = r#"
+            #include <core.p4>
+            #define NOT_READ \
+                header
+            typedef bit<48> mac_t; /* a comment; header no { } */
+            const bit<16> WIDTH = 16w0x8 * (1 + 1);
+            const int SMALL = 4;
+            @name("a;}{") struct metadata { bit<3> odd; }
+            parser P(packet_in b)(int x) { state start { transition accept; } }
+            @controller_header("in") header first {
+                mac_t source; // trailing
+                @optional bit<WIDTH> kind;
+                bit<SMALL> low; bit<(SMALL + 8) / 3> high; bool b; bit c; int<6> d;
+            }
+            control C(inout first f) { apply { f.kind = 1; } }
+            Switch(P(), C()) main;
+            header second { bit<8> only; }
+        "#;
+        let headers = parse_headers(text).unwrap();
+        assert_eq!(
+            headers.iter().map(|h| (h.name.as_str(), h.length())).collect::<Vec<_>>(),
+            [("first", 80), ("second", 8)]
+        );
+        let places: Vec<_> = headers[0].fields.iter().map(|f| (f.name.as_str(), f.offset, f.width)).collect();
+        assert_eq!(
+            places,
+            [
+                ("source", 0, 48),
+                ("kind", 48, 16),
+                ("low", 64, 4),
+                ("high", 68, 4),
+                ("b", 72, 1),
+                ("c", 73, 1),
+                ("d", 74, 6)
+            ]
+        );
+    }
+
+    #[test]
+    fn errors_say_where_and_what_would_be_right() {
+        let message = |text: &str| parse_headers(text).unwrap_err().iter().map(P4Error::to_string).collect::<Vec<_>>();
+        assert_eq!(
+            message("header h {\n  bit<3> a;\n}"),
+            [
+                "1:8: header `h` is 3 bits long, which is not a whole number of bytes; add 5 bits of padding, like `bit<5> reserved;`"
+            ]
+        );
+        assert_eq!(
+            message("header h { bit<8> a; bit<8> a; } header g { bit<0> z; } header ok { bit<8> a; }"),
+            [
+                "1:29: field `a` is declared twice in header `h`; give each field a name of its own",
+                "1:49: a field can't be 0 bits wide; widths go from 1 to 2048",
+            ]
+        );
+        assert!(message("header h { mac_t a; }")[0].contains("`mac_t` is no known type"));
+        assert!(message("header h { varbit<8> a; }")[0].contains("variable width"));
+        assert!(message("header h { bit<1 / 0> a; }")[0].contains("no value"));
+        assert!(message("header h {}")[0].contains("no fields"));
+        assert!(message("header h { bit<8> a")[0].contains("end of the text"));
+        assert_eq!(message(&format!("header h {{ bit<{}", "(".repeat(100_000))).len(), 1);
+    }
+}

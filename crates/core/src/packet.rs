@@ -1,0 +1,319 @@
+//! Packets as functions work on them: parsed once, read and changed field by field, made right and sent.
+//!
+//! What each operation means is fixed in `docs/semantics.md`, section 2.
+
+use crate::bits;
+use crate::checksum::Sum;
+use crate::format::{FieldPlace, Formats, Header};
+use crate::function::{DropReason, Endpoints};
+use crate::layout::{Fragment, Layout, Network, Transport};
+use crate::port::{Checksum, Frame, LinkType, Offload, Segmentation};
+use crate::wire::ethernet::{ETHERNET_LENGTH, TYPE_IPV4, TYPE_IPV6};
+use crate::wire::tcp::{MAX_OPTIONS_LENGTH, OPTION_NOP, RawOptions, TCP_LENGTH};
+use crate::wire::udp::UDP_LENGTH;
+use crate::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
+use std::net::IpAddr;
+use std::ops::Range;
+
+/// Greatest value of IPv4's total length and IPv6's payload length.
+const MAX_IP_LENGTH: usize = 65_535;
+
+/// A packet: its bytes and where its headers are.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    bytes: Vec<u8>,
+    layout: Layout,
+    segmentation: Option<Segmentation>,
+    /// The transport checksum is left to whoever sends the packet.
+    partial: bool,
+}
+
+impl Packet {
+    /// Parses a frame that arrived on a port of type `link`.
+    ///
+    /// # Errors
+    /// `Truncated`, `BadLength`, `BadVersion` or `BadChecksum`: the frame is to be dropped.
+    pub fn parse(link: LinkType, frame: Frame<'_>, formats: &Formats) -> Result<Packet, DropReason> {
+        let (layout, end) = Layout::find(link, frame.bytes, formats)?;
+        let bytes = &frame.bytes[..end];
+        if frame.offload.checksum == Checksum::Unverified && !transport_checksum_is_right(bytes, &layout) {
+            return Err(DropReason::BadChecksum);
+        }
+        let Offload { segmentation, checksum } = frame.offload;
+        Ok(Packet { bytes: bytes.to_vec(), layout, segmentation, partial: checksum == Checksum::Partial })
+    }
+
+    /// Parses a frame made here, whose lengths are right and whose checksums are not.
+    pub(crate) fn from_parts(bytes: Vec<u8>, formats: &Formats) -> Result<Packet, DropReason> {
+        let (layout, _) = Layout::find(LinkType::Ethernet, &bytes, formats)?;
+        Ok(Packet { bytes, layout, segmentation: None, partial: false })
+    }
+
+    /// A field's value; the low 64 bits of a wider one. `None` if the packet has no such field.
+    pub fn get(&self, field: FieldPlace) -> Option<u64> {
+        self.get_wide(field).map(|value| value as u64)
+    }
+
+    /// A field's value with up to 128 bits. `None` if the packet has no such field.
+    pub fn get_wide(&self, field: FieldPlace) -> Option<u128> {
+        self.layout.read(&self.bytes, field)
+    }
+
+    /// Writes a field's low bits. Writing `udp.length` resizes the payload.
+    ///
+    /// # Errors
+    /// `NoField` if the packet has no such field or it is one of `network`; `TooLong` for a UDP length that the
+    /// packet cannot have. The packet is then unchanged.
+    pub fn set(&mut self, field: FieldPlace, value: u64) -> Result<(), DropReason> {
+        if field.header == Header::Network {
+            return Err(DropReason::NoField);
+        }
+        let (range, offset) = self.layout.field(&self.bytes, field).ok_or(DropReason::NoField)?;
+        let mut value = value;
+        if field.header == Header::Udp && offset == 32 && field.width == 16 {
+            let headers = self.layout.payload - self.layout.network_end;
+            let length = usize::from(value as u16).max(headers);
+            self.resize_payload(length - headers)?;
+            value = length as u64;
+        }
+        bits::write(&mut self.bytes[range], offset, field.width.into(), value.into());
+        Ok(())
+    }
+
+    /// What follows the innermost header; empty without a transport header.
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[self.layout.payload..]
+    }
+
+    /// Makes the payload `length` bytes long; new bytes are 0.
+    ///
+    /// # Errors
+    /// `TooLong`, or `NoField` without a transport header. The packet is then unchanged.
+    pub fn resize_payload(&mut self, length: usize) -> Result<(), DropReason> {
+        self.check_payload_length(length)?;
+        self.bytes.resize(self.layout.payload + length, 0);
+        Ok(())
+    }
+
+    /// Appends bytes to the payload.
+    ///
+    /// # Errors
+    /// `TooLong`, or `NoField` without a transport header. The packet is then unchanged.
+    pub fn append_payload(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
+        self.check_payload_length(self.payload().len().saturating_add(bytes.len()))?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn check_payload_length(&self, length: usize) -> Result<(), DropReason> {
+        if self.layout.transport.is_none() {
+            return Err(DropReason::NoField);
+        }
+        let headers = self.layout.payload - self.layout.network_start - self.layout.bytes_outside_ip_length();
+        if length > MAX_IP_LENGTH - headers { Err(DropReason::TooLong) } else { Ok(()) }
+    }
+
+    /// Swaps source and destination of Ethernet, IP and transport.
+    pub fn reverse(&mut self) {
+        if self.layout.ethernet {
+            self.swap(0, 6);
+        }
+        match self.layout.network {
+            Some(Network::Ipv4) => self.swap(self.layout.network_start + 12, 4),
+            Some(Network::Ipv6 { .. }) => self.swap(self.layout.network_start + 8, 16),
+            Some(Network::Arp) | None => {}
+        }
+        if self.layout.transport.is_some() {
+            self.swap(self.layout.network_end, 2);
+        }
+    }
+
+    /// Swaps two neighbouring fields of `length` bytes each.
+    fn swap(&mut self, at: usize, length: usize) {
+        let (first, second) = self.bytes[at..at + 2 * length].split_at_mut(length);
+        first.swap_with_slice(second);
+    }
+
+    /// Removes all TCP options but those of the given kinds and pads with NOPs in front; the header shrinks.
+    ///
+    /// # Errors
+    /// `NoField` without a TCP header.
+    pub fn keep_options(&mut self, kinds: &[u8]) -> Result<(), DropReason> {
+        if self.layout.transport != Some(Transport::Tcp) {
+            return Err(DropReason::NoField);
+        }
+        let start = self.layout.network_end + TCP_LENGTH;
+        let old = start..self.layout.transport_end;
+        // Filled from the end of a header's worth of NOPs, so that the padding comes to stand in front.
+        let mut kept = [OPTION_NOP; MAX_OPTIONS_LENGTH];
+        let wanted = || RawOptions::new(&self.bytes[old.clone()]).filter(|option| kinds.contains(&option.bytes[0]));
+        let length = wanted().map(|option| option.bytes.len()).sum::<usize>().next_multiple_of(4);
+        let mut at = length - wanted().map(|option| option.bytes.len()).sum::<usize>();
+        for option in wanted() {
+            kept[at..at + option.bytes.len()].copy_from_slice(option.bytes);
+            at += option.bytes.len();
+        }
+        let removed = old.len() - length;
+        self.bytes.splice(old, kept[..length].iter().copied());
+        self.layout.shrink_tcp_header(removed);
+        let data_offset = &mut self.bytes[start - TCP_LENGTH + 12];
+        *data_offset = ((TCP_LENGTH + length) as u8) << 2 | *data_offset & 0x0f;
+        Ok(())
+    }
+
+    /// Bytes of the packet with its link header.
+    pub fn frame_length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes the lengths right, then the checksums.
+    ///
+    /// A fragment's transport header speaks of the whole datagram and stays as it is. The transport checksum is only
+    /// begun (`Checksum::Partial`) if the packet arrived so or stands for many segments, whose checksums are made when
+    /// it is cut.
+    pub fn finish(&mut self) {
+        let start = self.layout.network_start;
+        // Below 65,536 by `check_payload_length`, or as it arrived.
+        let ip_length = (self.bytes.len() - start).saturating_sub(self.layout.bytes_outside_ip_length()) as u16;
+        match self.layout.network {
+            Some(Network::Ipv4) => self.put(start + 2, ip_length),
+            Some(Network::Ipv6 { .. }) => self.put(start + 4, ip_length),
+            Some(Network::Arp) | None => return,
+        }
+        if self.layout.fragment == Fragment::No {
+            self.finish_transport();
+        }
+        if self.layout.network == Some(Network::Ipv4) {
+            self.put(start + 10, 0);
+            let header = &self.bytes[start..self.layout.network_end];
+            self.put(start + 10, Sum::new().bytes(header).checksum());
+        }
+    }
+
+    fn finish_transport(&mut self) {
+        let Some(transport) = self.layout.transport else { return };
+        let start = self.layout.network_end;
+        let field = start
+            + match transport {
+                Transport::Tcp => 16,
+                Transport::Udp => 6,
+            };
+        self.partial |= self.segmentation.is_some();
+        if transport == Transport::Udp {
+            self.put(start + 4, (self.bytes.len() - start) as u16);
+            let none = self.bytes[field..field + 2] == [0, 0] && self.layout.network == Some(Network::Ipv4);
+            if none && !self.partial {
+                return;
+            }
+        }
+        self.put(field, 0);
+        let sum = pseudo_header(&self.bytes, &self.layout);
+        let value = if self.partial {
+            sum.folded()
+        } else {
+            match (transport, sum.bytes(&self.bytes[start..]).checksum()) {
+                // 0 means no checksum (RFC 768).
+                (Transport::Udp, 0) => 0xffff,
+                (_, checksum) => checksum,
+            }
+        };
+        self.put(field, value);
+    }
+
+    fn put(&mut self, at: usize, value: u16) {
+        self.bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    }
+
+    /// The frame as a port of type `link` sends it, and what is left to do on it. `buffer` is cleared first.
+    pub fn emit(&self, link: LinkType, buffer: &mut Vec<u8>) -> Offload {
+        buffer.clear();
+        match (link, self.layout.ethernet) {
+            (LinkType::Ip, true) => buffer.extend_from_slice(&self.bytes[self.layout.network_start..]),
+            (LinkType::Ethernet, false) => {
+                let ether_type = if self.layout.network == Some(Network::Ipv4) { TYPE_IPV4 } else { TYPE_IPV6 };
+                buffer.extend_from_slice(&[0; ETHERNET_LENGTH - 2]);
+                buffer.extend_from_slice(&ether_type.to_be_bytes());
+                buffer.extend_from_slice(&self.bytes);
+            }
+            _ => buffer.extend_from_slice(&self.bytes),
+        }
+        let behind_transport = self.bytes.len().saturating_sub(self.layout.transport_end);
+        Offload {
+            segmentation: self.segmentation.filter(|cut| behind_transport > usize::from(cut.size)),
+            checksum: if self.partial { Checksum::Partial } else { Checksum::Unverified },
+        }
+    }
+
+    /// The ends of the packet's flow, seen from the packet's destination. `None` without a transport header.
+    pub fn endpoints(&self) -> Option<Endpoints> {
+        let protocol = match self.layout.transport? {
+            Transport::Tcp => PROTOCOL_TCP,
+            Transport::Udp => PROTOCOL_UDP,
+        };
+        let start = self.layout.network_start;
+        let (remote_address, local_address) = match self.layout.network? {
+            Network::Arp => return None,
+            Network::Ipv4 => (IpAddr::from(self.array::<4>(start + 12)), IpAddr::from(self.array::<4>(start + 16))),
+            Network::Ipv6 { .. } => {
+                (IpAddr::from(self.array::<16>(start + 8)), IpAddr::from(self.array::<16>(start + 24)))
+            }
+        };
+        let ethernet = self.layout.ethernet;
+        let tagged = ethernet && start > ETHERNET_LENGTH;
+        Some(Endpoints {
+            protocol,
+            local_address,
+            local_port: u16::from_be_bytes(self.array(self.layout.network_end + 2)),
+            remote_address,
+            remote_port: u16::from_be_bytes(self.array(self.layout.network_end)),
+            local_mac: if ethernet { self.array(0) } else { [0; 6] },
+            remote_mac: if ethernet { self.array(6) } else { [0; 6] },
+            vlan: tagged.then(|| u16::from_be_bytes(self.array(ETHERNET_LENGTH))),
+        })
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut array = [0; N];
+        array.copy_from_slice(&self.bytes[at..at + N]);
+        array
+    }
+
+    /// Finds the imported headers again after presets.
+    pub(crate) fn locate_imported(&mut self, formats: &Formats) {
+        self.layout.find_imported(&self.bytes, formats);
+    }
+
+    /// Takes these bytes behind the transport header for the imported headers of these numbers.
+    pub(crate) fn place_imported(&mut self, placed: impl Iterator<Item = (usize, Range<usize>)>) {
+        self.layout.place_imported(placed);
+    }
+
+    /// Where the transport header ends.
+    pub(crate) fn transport_end(&self) -> usize {
+        self.layout.transport_end
+    }
+}
+
+/// Whether the TCP or UDP checksum is right, or cannot or need not be verified.
+fn transport_checksum_is_right(bytes: &[u8], layout: &Layout) -> bool {
+    let Some(transport) = layout.transport.filter(|_| layout.fragment == Fragment::No) else { return true };
+    let segment = &bytes[layout.network_end..];
+    if transport == Transport::Udp && segment[6..UDP_LENGTH] == [0, 0] {
+        return layout.network == Some(Network::Ipv4);
+    }
+    pseudo_header(bytes, layout).bytes(segment).folded() == 0xffff
+}
+
+/// Sum over the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1).
+fn pseudo_header(bytes: &[u8], layout: &Layout) -> Sum {
+    let start = layout.network_start;
+    let length = bytes.len() - layout.network_end;
+    let sum = Sum::new().word(layout.protocol.into()).word(length as u16).word((length >> 16) as u16);
+    match layout.network {
+        Some(Network::Ipv6 { final_destination: Some(last) }) => {
+            sum.bytes(&bytes[start + 8..start + 24]).bytes(&last.octets())
+        }
+        Some(Network::Ipv6 { final_destination: None }) => sum.bytes(&bytes[start + 8..start + 40]),
+        Some(Network::Ipv4 | Network::Arp) | None => sum.bytes(&bytes[start + 12..start + 20]),
+    }
+}

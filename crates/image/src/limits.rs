@@ -1,0 +1,69 @@
+//! Hard limits of every image. They keep a hostile document cheap: its memory and the work of one event are bounded
+//! by these numbers and by the length of the document. Profiles ([`crate::profile`]) are tighter.
+
+/// Longest document in bytes (16 MiB).
+pub const MAX_DOCUMENT: usize = 16 << 20;
+/// Longest name in bytes.
+pub const MAX_NAME: usize = 128;
+/// Most registers, scratch ones included.
+pub const MAX_REGISTERS: usize = 4_096;
+/// Most fields in each of the key's three lists.
+pub const MAX_KEY_FIELDS: usize = 16;
+/// Most instances.
+pub const MAX_FLOWS: u32 = 1 << 24;
+/// Most timers an instance may have pending.
+pub const MAX_PENDING_TIMERS: u32 = 65_536;
+/// Most pairs of ports in [`crate::OtherPackets::Pass`].
+pub const MAX_PORT_PAIRS: usize = 256;
+/// Most header formats.
+pub const MAX_FORMATS: usize = 256;
+/// Most fields of one format.
+pub const MAX_FORMAT_FIELDS: usize = 256;
+/// Longest fixed part of a format, in bits.
+pub const MAX_FORMAT_LENGTH: u32 = 2_048 * 8;
+/// Most header fields an image may name.
+pub const MAX_FIELDS: usize = 4_096;
+/// Most packet slots.
+pub const MAX_SLOTS: usize = 32;
+/// Most templates.
+pub const MAX_TEMPLATES: usize = 256;
+/// Most imported headers, and most TCP options, of a template.
+pub const MAX_TEMPLATE_PARTS: usize = 16;
+/// Most presets of a template.
+pub const MAX_PRESETS: usize = 256;
+/// Most timers.
+pub const MAX_TIMERS: usize = 256;
+/// Most values a timer carries.
+pub const MAX_TIMER_PAYLOAD: usize = 2;
+/// Most tables.
+pub const MAX_TABLES: usize = 256;
+/// Most entries of all tables together.
+pub const MAX_TABLE_ENTRIES: usize = 1 << 20;
+/// Most notices.
+pub const MAX_NOTICES: usize = 1_024;
+/// Most packets put into slots by `connect`: one of each transport a slot.
+pub const MAX_CREATIONS: usize = 2 * MAX_SLOTS;
+/// Most states.
+pub const MAX_STATES: usize = 4_096;
+/// Most internal events.
+pub const MAX_INTERNAL_EVENTS: u16 = 1_024;
+/// Most preparations.
+pub const MAX_PREPARATIONS: usize = 65_535;
+/// Most conditions.
+pub const MAX_CONDITIONS: usize = 4_096;
+/// Most rows.
+pub const MAX_ROWS: usize = 65_535;
+/// Most operations of one row or preparation.
+pub const MAX_OPERATIONS: usize = 1_024;
+/// Most operations of all rows and preparations together.
+pub const MAX_ALL_OPERATIONS: usize = 1 << 18;
+/// Most tests of one `cancel_timer`, and most kinds of one `keep_options`.
+pub const MAX_TESTS: usize = 64;
+/// Most debug points.
+pub const MAX_DEBUG_POINTS: usize = 65_535;
+/// Most samples.
+pub const MAX_SAMPLES: usize = 256;
+/// Shortest interval of a sample, in nanoseconds.
+pub const MIN_SAMPLE_INTERVAL: i64 = 1_000;
+/// Most findings a refused image is told.
+pub const MAX_FINDINGS: usize = 100;

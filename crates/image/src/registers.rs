@@ -1,0 +1,63 @@
+//! What register types keep (semantics, section 1.2).
+
+use crate::types::RegisterType;
+
+impl RegisterType {
+    /// Every type, in the order of declaration.
+    pub const ALL: [RegisterType; 10] = [
+        RegisterType::Bool,
+        RegisterType::U8,
+        RegisterType::U16,
+        RegisterType::U32,
+        RegisterType::U64,
+        RegisterType::I64,
+        RegisterType::Seq32,
+        RegisterType::Time,
+        RegisterType::Mac,
+        RegisterType::Ipv4,
+    ];
+
+    /// What a register of this type holds after `value` was written to it.
+    #[must_use]
+    pub fn cut(self, value: i64) -> i64 {
+        match self {
+            RegisterType::Bool => i64::from(value != 0),
+            RegisterType::U8 => value & 0xff,
+            RegisterType::U16 => value & 0xffff,
+            RegisterType::U32 | RegisterType::Seq32 | RegisterType::Ipv4 => value & 0xffff_ffff,
+            RegisterType::Mac => value & 0xffff_ffff_ffff,
+            RegisterType::U64 | RegisterType::I64 | RegisterType::Time => value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_low_bits() {
+        let cut = |kind: RegisterType| kind.cut(-1);
+        assert_eq!(cut(RegisterType::Bool), 1);
+        assert_eq!(cut(RegisterType::U8), 255);
+        assert_eq!(cut(RegisterType::U16), 65_535);
+        assert_eq!(cut(RegisterType::U32), (1 << 32) - 1);
+        assert_eq!(cut(RegisterType::Seq32), (1 << 32) - 1);
+        assert_eq!(cut(RegisterType::Ipv4), (1 << 32) - 1);
+        assert_eq!(cut(RegisterType::Mac), (1 << 48) - 1);
+        assert_eq!(cut(RegisterType::U64), -1);
+        assert_eq!(cut(RegisterType::I64), -1);
+        assert_eq!(cut(RegisterType::Time), -1);
+        assert_eq!(RegisterType::U8.cut(256), 0);
+        assert_eq!(RegisterType::Bool.cut(256), 1);
+    }
+
+    #[test]
+    fn cutting_twice_changes_nothing() {
+        for kind in RegisterType::ALL {
+            for value in [0, 1, -1, i64::MIN, i64::MAX, 1 << 31, 1 << 47] {
+                assert_eq!(kind.cut(kind.cut(value)), kind.cut(value), "{kind:?} {value}");
+            }
+        }
+    }
+}

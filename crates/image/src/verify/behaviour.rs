@@ -1,0 +1,307 @@
+//! Preparations, conditions, rows and their operations.
+
+use super::Verifier;
+use super::report::Path;
+use crate::limits::*;
+use crate::types::{Event, Operand, Operation, Operator, PacketRef, PayloadTest};
+use std::collections::BTreeSet;
+
+/// What an operation may refer to, by where it stands.
+#[derive(Clone, Copy)]
+struct Place {
+    /// How many values the event carries.
+    event_values: u8,
+    /// Whether it stands in a preparation.
+    preparation: bool,
+}
+
+impl Verifier<'_> {
+    pub(super) fn behaviour(&mut self) {
+        let limit = usize::from(MAX_INTERNAL_EVENTS);
+        self.report.at_most(Path::Root.member("internal_events"), usize::from(self.image.internal_events), limit);
+        self.conditions();
+        self.preparations();
+        self.rows();
+        let rows = self.image.rows.iter().map(|row| row.operations.len());
+        let preparations = self.image.preparations.iter().map(|preparation| preparation.operations.len());
+        let all: usize = rows.chain(preparations).sum();
+        if all > MAX_ALL_OPERATIONS {
+            let remedy = format_args!("at most {MAX_ALL_OPERATIONS} in all rows and preparations together");
+            self.report.add(Path::Root.member("rows"), format_args!("{all} operations"), remedy);
+        }
+    }
+
+    fn conditions(&mut self) {
+        let conditions = Path::Root.member("conditions");
+        self.report.at_most(conditions, self.image.conditions.len(), MAX_CONDITIONS);
+        for (index, condition) in self.image.conditions.iter().enumerate() {
+            let item = conditions.item(index);
+            // Which event values there are depends on the rows that use the condition; they check it.
+            self.operand(item.member("left"), &condition.left, u8::MAX);
+            self.operand(item.member("right"), &condition.right, u8::MAX);
+        }
+    }
+
+    fn preparations(&mut self) {
+        let preparations = Path::Root.member("preparations");
+        self.report.at_most(preparations, self.image.preparations.len(), MAX_PREPARATIONS);
+        let mut seen = BTreeSet::new();
+        for (index, preparation) in self.image.preparations.iter().enumerate() {
+            let path = preparations.item(index);
+            self.state(path.member("state"), preparation.state);
+            self.event(path.member("event"), preparation.event);
+            if !seen.insert((preparation.state, preparation.event)) {
+                let problem = "a second preparation of this state and event";
+                self.report.add(path, problem, "put all operations into one");
+            }
+            let place = Place { event_values: self.event_values(preparation.event), preparation: true };
+            self.operations(path.member("operations"), &preparation.operations, place);
+        }
+    }
+
+    fn rows(&mut self) {
+        let rows = Path::Root.member("rows");
+        self.report.at_most(rows, self.image.rows.len(), MAX_ROWS);
+        for (index, row) in self.image.rows.iter().enumerate() {
+            let path = rows.item(index);
+            self.state(path.member("state"), row.state);
+            self.event(path.member("event"), row.event);
+            let event_values = self.event_values(row.event);
+            let mut before = None;
+            for (index, (condition, _)) in row.when.iter().enumerate() {
+                let when = path.member("when");
+                let when = when.item(index);
+                let number = usize::from(*condition);
+                if before.is_some_and(|before| before >= *condition) {
+                    self.report.add(
+                        when,
+                        format_args!("condition {condition} stands too late"),
+                        "use increasing indexes",
+                    );
+                }
+                before = Some(*condition);
+                if self.report.index(when, "condition", number, self.image.conditions.len()) {
+                    let condition = &self.image.conditions[number];
+                    self.event_value(when, &condition.left, event_values);
+                    self.event_value(when, &condition.right, event_values);
+                }
+            }
+            self.operations(path.member("operations"), &row.operations, Place { event_values, preparation: false });
+            if let Some(next) = row.next {
+                self.state(path.member("next"), next);
+            }
+            if let Some(raise) = row.raise {
+                let raise_path = path.member("raise");
+                self.internal_event(raise_path, raise);
+                if let Event::Internal(handled) = row.event
+                    && raise <= handled
+                {
+                    let problem = format_args!("internal event {raise} raised from internal event {handled}");
+                    self.report.add(raise_path, problem, "raise a greater number than the one handled");
+                }
+            }
+        }
+    }
+
+    fn operations(&mut self, path: Path<'_>, operations: &[Operation], place: Place) {
+        self.report.at_most(path, operations.len(), MAX_OPERATIONS);
+        for (index, operation) in operations.iter().enumerate() {
+            let item = path.item(index);
+            if place.preparation && !matches!(operation, Operation::Compute { .. } | Operation::Lookup { .. }) {
+                self.report.add(item, "an action in a preparation", "use `compute` and `lookup` only");
+            }
+            self.operation(item, operation, place);
+        }
+    }
+
+    fn operation(&mut self, path: Path<'_>, operation: &Operation, place: Place) {
+        let values = place.event_values;
+        match operation {
+            Operation::Compute { operator, register, left, right } => {
+                self.target(path.member("register"), *register, place);
+                self.operand(path.member("left"), left, values);
+                self.operand(path.member("right"), right, values);
+                if *operator == Operator::Random && (left, right) != (&Operand::Constant(0), &Operand::Constant(0)) {
+                    self.report.add(path, "`random` with operands", "it uses none: make them constants 0");
+                }
+            }
+            Operation::Lookup { table, register, index } => {
+                let table = usize::from(*table);
+                self.report.index(path.member("table"), "table", table, self.image.tables.len());
+                self.target(path.member("register"), *register, place);
+                self.operand(path.member("index"), index, values);
+            }
+            Operation::SetField { packet, field, value } => {
+                self.packet(path.member("packet"), *packet);
+                self.written_field(path.member("field"), *field);
+                self.operand(path.member("value"), value, values);
+            }
+            Operation::Resize { packet, length } => {
+                self.packet(path.member("packet"), *packet);
+                self.operand(path.member("length"), length, values);
+            }
+            Operation::Reverse { packet } => self.packet(path.member("packet"), *packet),
+            Operation::KeepOptions { packet, kinds } => {
+                self.packet(path.member("packet"), *packet);
+                let path = path.member("kinds");
+                self.report.at_most(path, kinds.len(), MAX_TESTS);
+                for (index, kind) in kinds.iter().enumerate().filter(|(_, kind)| **kind < 2) {
+                    let problem = format_args!("kind {kind} is padding");
+                    self.report.add(path.item(index), problem, "list kinds from 2 on");
+                }
+            }
+            Operation::Copy { from, to } => {
+                self.packet(path.member("from"), *from);
+                self.stored_packet(path.member("to"), *to);
+            }
+            Operation::Build { template, to } => {
+                let template = usize::from(*template);
+                self.report.index(path.member("template"), "template", template, self.image.templates.len());
+                self.stored_packet(path.member("to"), *to);
+            }
+            Operation::Discard { packet } => self.stored_packet(path.member("packet"), *packet),
+            Operation::Send { packet, port } => {
+                self.packet(path.member("packet"), *packet);
+                self.operand(path.member("port"), port, values);
+            }
+            Operation::SetTimer { timer, delay, payload } => {
+                self.operand(path.member("delay"), delay, values);
+                let payload_path = path.member("payload");
+                if let Some(carried) = self.timer(path.member("timer"), *timer)
+                    && carried != payload.len()
+                {
+                    let problem = format_args!("{} values", payload.len());
+                    self.report.add(payload_path, problem, format_args!("the timer carries {carried}"));
+                }
+                for (index, value) in payload.iter().enumerate() {
+                    self.operand(payload_path.item(index), value, values);
+                }
+            }
+            Operation::CancelTimer { timer, tests } => {
+                let carried = self.timer(path.member("timer"), *timer);
+                let tests_path = path.member("tests");
+                self.report.at_most(tests_path, tests.len(), MAX_TESTS);
+                for (index, PayloadTest { value, right, .. }) in tests.iter().enumerate() {
+                    let item = tests_path.item(index);
+                    if let Some(carried) = carried {
+                        self.report.index(item.member("value"), "value of this timer", usize::from(*value), carried);
+                    }
+                    self.operand(item.member("right"), right, values);
+                }
+            }
+            Operation::AppendData { packet, offset, length } => {
+                self.stored_packet(path.member("packet"), *packet);
+                self.operand(path.member("offset"), offset, values);
+                self.operand(path.member("length"), length, values);
+            }
+            Operation::ReleaseData { length } => self.operand(path.member("length"), length, values),
+            Operation::Deliver { packet, offset, length } => {
+                self.packet(path.member("packet"), *packet);
+                self.operand(path.member("offset"), offset, values);
+                self.operand(path.member("length"), length, values);
+            }
+            Operation::Notify { notice, value } => {
+                let notice = usize::from(*notice);
+                self.report.index(path.member("notice"), "notice", notice, self.image.notices.len());
+                self.operand(path.member("value"), value, values);
+            }
+            Operation::DeleteInstance => {}
+            Operation::Snapshot { point } => {
+                let point = usize::from(*point);
+                self.report.index(path.member("point"), "debug point", point, self.image.debug.points.len());
+            }
+        }
+    }
+
+    fn operand(&mut self, path: Path<'_>, operand: &Operand, event_values: u8) {
+        match *operand {
+            Operand::Register(register) => {
+                let register = usize::from(register);
+                self.report.index(path.member("register"), "register", register, self.image.registers.len());
+            }
+            Operand::Field { packet, field } => {
+                let path = path.member("field");
+                self.packet(path.member("packet"), packet);
+                self.value_field(path.member("field"), field);
+            }
+            Operand::Present { packet, field } => {
+                let path = path.member("present");
+                self.packet(path.member("packet"), packet);
+                self.report.index(path.member("field"), "field", usize::from(field), self.image.fields.len());
+            }
+            Operand::Event(_) => self.event_value(path, operand, event_values),
+            Operand::Constant(_) | Operand::Environment(_) => {}
+        }
+    }
+
+    /// Checks an operand that reads a value of the event against how many the event carries.
+    fn event_value(&mut self, path: Path<'_>, operand: &Operand, event_values: u8) {
+        if let Operand::Event(value) = operand {
+            self.report.index(path, "value of this event", usize::from(*value), usize::from(event_values));
+        }
+    }
+
+    /// How many values an event carries. An internal event has those of the event it was raised from: at most three.
+    fn event_values(&self, event: Event) -> u8 {
+        match event {
+            Event::Packet | Event::Internal(_) => 3,
+            Event::Timer(timer) => self.image.timers.get(usize::from(timer)).map_or(0, |it| it.payload.len() as u8),
+            Event::Data => 1,
+            Event::Connect | Event::Close | Event::Enter | Event::Exit => 0,
+        }
+    }
+
+    fn event(&mut self, path: Path<'_>, event: Event) {
+        match event {
+            Event::Timer(timer) => {
+                self.timer(path.member("timer"), timer);
+            }
+            Event::Internal(number) => self.internal_event(path.member("internal"), number),
+            Event::Packet | Event::Connect | Event::Close | Event::Data | Event::Enter | Event::Exit => {}
+        }
+    }
+
+    fn internal_event(&mut self, path: Path<'_>, number: u16) {
+        let count = usize::from(self.image.internal_events);
+        self.report.index(path, "internal event", usize::from(number), count);
+    }
+
+    /// Checks a timer's index; returns how many values the timer carries.
+    fn timer(&mut self, path: Path<'_>, timer: u8) -> Option<usize> {
+        let timer = usize::from(timer);
+        let good = self.report.index(path, "timer", timer, self.image.timers.len());
+        good.then(|| self.image.timers[timer].payload.len())
+    }
+
+    fn state(&mut self, path: Path<'_>, state: u16) {
+        self.report.index(path, "state", usize::from(state), self.image.states.len());
+    }
+
+    /// A register that an operation writes: in a preparation a scratch one.
+    fn target(&mut self, path: Path<'_>, register: u16, place: Place) {
+        let register = usize::from(register);
+        let good = self.report.index(path, "register", register, self.image.registers.len());
+        if good && place.preparation && !self.image.registers[register].scratch {
+            let problem = format_args!("a preparation writes register {register}, which is stored");
+            self.report.add(path, problem, "write scratch registers only");
+        }
+    }
+
+    pub(super) fn packet(&mut self, path: Path<'_>, packet: PacketRef) {
+        if let PacketRef::Slot(slot) = packet {
+            self.slot(path.member("slot"), slot);
+        }
+    }
+
+    /// A packet that an operation puts somewhere: `work` or a slot.
+    fn stored_packet(&mut self, path: Path<'_>, packet: PacketRef) {
+        if packet == PacketRef::Current {
+            self.report.add(path, "`current` is the packet being handled", "use `work` or a slot");
+        }
+        self.packet(path, packet);
+    }
+
+    pub(super) fn slot(&mut self, path: Path<'_>, slot: u8) {
+        self.report.index(path, "slot", usize::from(slot), self.image.slots.len());
+    }
+}

@@ -1,0 +1,338 @@
+//! The syntax tree, shared by XL proper and the published dialect.
+
+use crate::lexer::NumberValue;
+use crate::source::Span;
+
+/// A name and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Name {
+    /// The name.
+    pub text: String,
+    /// Its place.
+    pub span: Span,
+}
+
+/// A program: everything at its top, in order, includes expanded.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// `machine NAME;`, or the file's name.
+    pub name: String,
+    /// The declarations.
+    pub items: Vec<Item>,
+}
+
+/// A declaration.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// `const NAME = expression;`
+    Constant { name: Name, value: Expression },
+    /// `condition NAME = expression;`, and the dialect's `Event`.
+    Condition { name: Name, value: Expression },
+    /// `import "file.p4" { header [as NAME] after HEADER [when FIELD == VALUE]; ... }`
+    Import { file: Name, headers: Vec<ImportedHeader> },
+    /// `flow key ...;`
+    Flow(FlowDeclaration),
+    /// `other packets ...;`: the pairs of ports to pass between, none to drop.
+    OtherPackets { pairs: Vec<(Expression, Expression)>, span: Span },
+    /// `register NAME, NAME: type = value;`
+    Register { names: Vec<Name>, kind: Option<Name>, initial: Option<Expression> },
+    /// `slot NAME, NAME;`
+    Slot { names: Vec<Name> },
+    /// `template NAME: transport, header { ... }`
+    Template(TemplateDeclaration),
+    /// `timer NAME(value: type, ...);`
+    Timer { name: Name, payload: Vec<(Name, Option<Name>)> },
+    /// `table NAME = [..];` or `table NAME(index in first..last) = formula;`
+    Table { name: Name, contents: TableContents },
+    /// `action NAME(parameter: type, ...) { ... }`
+    Action(ActionDeclaration),
+    /// `#debug REGISTER every INTERVAL`
+    Sample { register: Name, interval: Expression },
+    /// A state.
+    State(StateDeclaration),
+}
+
+/// One header of an import.
+#[derive(Clone, Debug)]
+pub struct ImportedHeader {
+    /// The P4 header type.
+    pub header: Name,
+    /// What the program calls it.
+    pub alias: Name,
+    /// The header in front.
+    pub after: Name,
+    /// The test on a field in front.
+    pub when: Option<(Vec<Name>, Expression)>,
+}
+
+/// `flow key`.
+#[derive(Clone, Debug)]
+pub struct FlowDeclaration {
+    /// Fields of the one side.
+    pub source: Vec<Vec<Name>>,
+    /// Fields of the other side.
+    pub destination: Vec<Vec<Name>>,
+    /// Fields of no side.
+    pub common: Vec<Vec<Name>>,
+    /// `<->`
+    pub symmetric: bool,
+    /// `expires after`
+    pub expire: Option<Expression>,
+    /// `at most N flows`
+    pub max: Option<Expression>,
+    /// `at most N timers`
+    pub max_timers: Option<Expression>,
+    /// `when full`
+    pub when_full: FullPolicy,
+    /// Its place.
+    pub span: Span,
+}
+
+/// `when full ...`
+#[derive(Clone, Debug, Default)]
+pub enum FullPolicy {
+    /// `reject`
+    Reject,
+    /// `evict oldest`, the default
+    #[default]
+    EvictOldest,
+    /// `evict oldest in STATE, ...`
+    EvictOldestIn(Vec<Name>),
+}
+
+/// A packet template.
+#[derive(Clone, Debug)]
+pub struct TemplateDeclaration {
+    /// Its name.
+    pub name: Name,
+    /// `tcp` or `udp`, then imported headers.
+    pub headers: Vec<Name>,
+    /// TCP options.
+    pub options: Vec<Name>,
+    /// `payload N;`
+    pub payload: Option<Expression>,
+    /// Fields set from the start.
+    pub fields: Vec<(Vec<Name>, Expression)>,
+}
+
+/// A table's contents.
+#[derive(Clone, Debug)]
+pub enum TableContents {
+    /// Given entries, from index 0.
+    Given(Vec<Expression>),
+    /// A formula over an index from `first` to `last`, both included.
+    Formula { index: Name, first: Expression, last: Expression, formula: Expression },
+}
+
+/// An action: statements with parameters.
+#[derive(Clone, Debug)]
+pub struct ActionDeclaration {
+    /// Its name.
+    pub name: Name,
+    /// Parameters and their types.
+    pub parameters: Vec<(Name, Option<Name>)>,
+    /// What it does.
+    pub body: Vec<Statement>,
+}
+
+/// A state.
+#[derive(Clone, Debug)]
+pub struct StateDeclaration {
+    /// Its name.
+    pub name: Name,
+    /// `initial`
+    pub initial: bool,
+    /// A `#debug` in front.
+    pub debug: bool,
+    /// `enter { ... }`
+    pub enter: Vec<Statement>,
+    /// `exit { ... }`
+    pub exit: Vec<Statement>,
+    /// `on ...`, in order.
+    pub handlers: Vec<Handler>,
+}
+
+/// `on EVENT [from PORT] [when CONDITION] { ... }`
+#[derive(Clone, Debug)]
+pub struct Handler {
+    /// `packet`, `connect`, `close`, `data` or a timer's name.
+    pub event: Name,
+    /// `from PORT`
+    pub from: Option<Expression>,
+    /// `when CONDITION`
+    pub when: Option<Expression>,
+    /// A `#debug` in front.
+    pub debug: bool,
+    /// What it does.
+    pub body: Vec<Statement>,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// What it is.
+    pub kind: StatementKind,
+    /// Its place.
+    pub span: Span,
+}
+
+/// Kinds of statements.
+#[derive(Clone, Debug)]
+pub enum StatementKind {
+    /// `target = value;`, `target += value;`
+    Assign { target: Vec<Name>, operator: Option<BinaryOperator>, value: Expression },
+    /// `let name[: type] = value;`
+    Let { name: Name, kind: Option<Name>, value: Expression },
+    /// `if`, `else if`, `else`
+    If { branches: Vec<Branch>, otherwise: Vec<Statement> },
+    /// `send PACKET to PORT;`
+    Send { packet: PacketExpression, port: Expression },
+    /// `store PACKET in SLOT;`
+    Store { packet: PacketExpression, slot: Name },
+    /// `discard SLOT;`
+    Discard { slot: Name },
+    /// `reverse PACKET;`
+    Reverse { packet: Name },
+    /// `keep options KIND, ... in PACKET;`
+    KeepOptions { kinds: Vec<Name>, packet: Name },
+    /// `resize PACKET to LENGTH;`
+    Resize { packet: Name, length: Expression },
+    /// `set TIMER(values) in DELAY;`; `reset` cancels the earlier settings first.
+    Set { timer: Name, arguments: Vec<Expression>, delay: Expression, reset: bool },
+    /// `cancel TIMER [where tests];`
+    Cancel { timer: Name, tests: Option<Expression> },
+    /// `goto STATE;`
+    Goto { state: Name },
+    /// `delete instance;`
+    DeleteInstance,
+    /// `deliver PACKET[(offset, length)];`
+    Deliver { packet: Name, range: Option<(Expression, Expression)> },
+    /// `release LENGTH;`
+    Release { length: Expression },
+    /// `notify NAME[(value)];`
+    Notify { name: Name, value: Option<Expression> },
+    /// `ACTION(values);`
+    Call { action: Name, arguments: Vec<Expression> },
+}
+
+/// A branch of an `if`.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// When.
+    pub condition: Expression,
+    /// What.
+    pub body: Vec<Statement>,
+    /// A `#debug` in front.
+    pub debug: bool,
+}
+
+/// A packet in `send` and `store`: the current one, a slot, or a template with fields and data.
+#[derive(Clone, Debug)]
+pub struct PacketExpression {
+    /// `packet`, a slot or a template.
+    pub name: Name,
+    /// Fields to set, of a template.
+    pub fields: Vec<(Vec<Name>, Expression)>,
+    /// `with data(offset, length)`
+    pub data: Option<(Expression, Expression)>,
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    /// What it is.
+    pub kind: ExpressionKind,
+    /// Its place.
+    pub span: Span,
+}
+
+/// Kinds of expressions.
+#[derive(Clone, Debug)]
+pub enum ExpressionKind {
+    /// A number with its unit.
+    Number { value: NumberValue, unit: String },
+    /// An Ethernet address.
+    Mac(u64),
+    /// An IPv4 address.
+    Ipv4(u32),
+    /// `name` or `a.b` or `a.b.c`
+    Path(Vec<Name>),
+    /// `not x`, `-x`, `~x`
+    Unary(UnaryOperator, Box<Expression>),
+    /// `x + y`
+    Binary(BinaryOperator, Box<Expression>, Box<Expression>),
+    /// `f(x, y)`
+    Call(Name, Vec<Expression>),
+    /// `table[index]`
+    Index(Name, Box<Expression>),
+    /// What did not parse; was reported.
+    Error,
+}
+
+/// Operators in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnaryOperator {
+    /// `not`
+    Not,
+    /// `-`
+    Negate,
+    /// `~`
+    Complement,
+}
+
+/// Operators between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum BinaryOperator {
+    Or,
+    And,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    BitOr,
+    BitXor,
+    BitAnd,
+    ShiftLeft,
+    ShiftRight,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+impl BinaryOperator {
+    /// As written.
+    pub fn symbol(self) -> &'static str {
+        use BinaryOperator::*;
+        match self {
+            Or => "or",
+            And => "and",
+            Equal => "==",
+            NotEqual => "!=",
+            Less => "<",
+            LessEqual => "<=",
+            Greater => ">",
+            GreaterEqual => ">=",
+            BitOr => "|",
+            BitXor => "^",
+            BitAnd => "&",
+            ShiftLeft => "<<",
+            ShiftRight => ">>",
+            Add => "+",
+            Subtract => "-",
+            Multiply => "*",
+            Divide => "/",
+            Remainder => "%",
+        }
+    }
+
+    /// Whether it compares.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOperator::*;
+        matches!(self, Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
+    }
+}

@@ -1,0 +1,107 @@
+//! What the compiler has to say about a program. Rendering is the front end's; [`Diagnostic::to_text`] is the plain form.
+
+use crate::source::{SourceMap, Span};
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// No image is made.
+    Error,
+    /// The image is made, but probably not what was meant.
+    Warning,
+}
+
+/// An error or warning: what is wrong, where, and what would be right.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, one sentence without a full stop.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// A few words for the marked place; may be empty.
+    pub label: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Error, message: message.into(), span, label: String::new(), help: None }
+    }
+
+    /// A warning.
+    pub fn warning(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(span, message) }
+    }
+
+    /// Adds words for the marked place.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = label.into();
+        self
+    }
+
+    /// Adds what would be right.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// One line (two with help): `file:line:column: error: message`.
+    pub fn to_text(&self, sources: &SourceMap) -> String {
+        let (line, column) = sources.line_column(self.span);
+        let file = sources.file(self.span).map_or("?", |file| file.name.as_str());
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let mut text = format!("{file}:{line}:{column}: {severity}: {}", self.message);
+        if !self.label.is_empty() {
+            text += &format!(" ({})", self.label);
+        }
+        if let Some(help) = &self.help {
+            text += &format!("\n  help: {help}");
+        }
+        text
+    }
+}
+
+/// The candidate most like `name`, for "did you mean".
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (edit_distance(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + name.len().min(candidate.len()) / 4)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+fn edit_distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, l) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, r) in right.iter().enumerate() {
+            let substituted = diagonal + usize::from(l != *r);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_nearest_name() {
+        assert_eq!(nearest("retransmt", ["retransmit", "give_up"]), Some("retransmit"));
+        assert_eq!(nearest("zzz", ["retransmit", "give_up"]), None);
+    }
+}

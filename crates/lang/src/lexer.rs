@@ -1,0 +1,280 @@
+//! Text to tokens, for both syntaxes. It never fails: what is no token is reported and skipped.
+
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// A token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    pub kind: Kind,
+    pub span: Span,
+}
+
+/// Kinds of tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// A name or keyword.
+    Word(String),
+    /// A number and the unit letters attached to it.
+    Number {
+        value: NumberValue,
+        unit: String,
+    },
+    Mac(u64),
+    Ipv4(u32),
+    Text(String),
+    /// Punctuation; the longest match wins.
+    Punctuation(&'static str),
+    /// `#debug`
+    Debug,
+    End,
+}
+
+/// A number as written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NumberValue {
+    Whole(u64),
+    Fraction(f64),
+}
+
+const PUNCTUATION: &[&str] = &[
+    "<->", "<<", ">>", "<=", ">=", "==", "!=", "+=", "-=", "->", "..", "&&", "||", "{", "}", "(", ")", "[", "]", ";",
+    ",", ".", ":", "=", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!",
+];
+
+/// All tokens of a text; the last is [`Kind::End`].
+pub fn lex(file: u16, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
+    let mut lexer = Lexer { file, text, at: 0, diagnostics };
+    let mut tokens = Vec::new();
+    loop {
+        let token = lexer.next();
+        let end = token.kind == Kind::End;
+        tokens.push(token);
+        if end {
+            return tokens;
+        }
+    }
+}
+
+struct Lexer<'a> {
+    file: u16,
+    text: &'a str,
+    at: usize,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl Lexer<'_> {
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn span(&self, start: usize) -> Span {
+        Span { file: self.file, start: start as u32, end: self.at as u32 }
+    }
+
+    fn next(&mut self) -> Token {
+        loop {
+            self.skip_blanks();
+            let start = self.at;
+            let Some(first) = self.rest().chars().next() else {
+                return Token { kind: Kind::End, span: self.span(start) };
+            };
+            if let Some(kind) = self.token(first) {
+                return Token { kind, span: self.span(start) };
+            }
+        }
+    }
+
+    fn token(&mut self, first: char) -> Option<Kind> {
+        let start = self.at;
+        if let Some(mac) = mac_literal(self.rest()) {
+            self.at += 17;
+            return Some(Kind::Mac(mac));
+        }
+        if first.is_ascii_digit() {
+            return Some(self.number());
+        }
+        if first.is_alphabetic() || first == '_' {
+            let word = self.take_while(|c| c.is_alphanumeric() || c == '_').to_string();
+            if !word.is_ascii() {
+                let error = Diagnostic::error(self.span(start), format!("`{word}` has letters outside ASCII"));
+                self.diagnostics.push(error.help("names are made of a-z, A-Z, 0-9 and _"));
+            }
+            return Some(Kind::Word(word));
+        }
+        if first == '"' {
+            return Some(self.quoted());
+        }
+        if first == '#' {
+            self.at += 1;
+            let word = self.take_while(|c| c.is_alphanumeric() || c == '_').to_string();
+            if word == "debug" {
+                return Some(Kind::Debug);
+            }
+            let error = Diagnostic::error(self.span(start), format!("unknown directive `#{word}`"));
+            self.diagnostics.push(error.help("the only directive is `#debug`"));
+            return None;
+        }
+        for punctuation in PUNCTUATION {
+            if self.rest().starts_with(punctuation) {
+                self.at += punctuation.len();
+                return Some(Kind::Punctuation(punctuation));
+            }
+        }
+        self.at += first.len_utf8();
+        self.diagnostics.push(Diagnostic::error(self.span(start), format!("`{first}` means nothing here")));
+        None
+    }
+
+    fn take_while(&mut self, keep: impl Fn(char) -> bool) -> &str {
+        let rest = &self.text[self.at..];
+        let length = rest.find(|c: char| !keep(c)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    fn skip_blanks(&mut self) {
+        loop {
+            let text = self.text;
+            let rest = &text[self.at..];
+            let trimmed = rest.trim_start();
+            self.at += rest.len() - trimmed.len();
+            if trimmed.starts_with("//") {
+                self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+            } else if trimmed.starts_with("/*") {
+                self.skip_block_comment();
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn skip_block_comment(&mut self) {
+        let start = self.at;
+        let mut depth = 0;
+        while !self.rest().is_empty() {
+            if self.rest().starts_with("/*") {
+                depth += 1;
+                self.at += 2;
+            } else if self.rest().starts_with("*/") {
+                depth -= 1;
+                self.at += 2;
+                if depth == 0 {
+                    return;
+                }
+            } else {
+                self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+            }
+        }
+        let opening = Span { file: self.file, start: start as u32, end: start as u32 + 2 };
+        self.diagnostics.push(
+            Diagnostic::error(opening, "this comment does not end").help("comments nest: every `/*` needs its `*/`"),
+        );
+    }
+
+    fn quoted(&mut self) -> Kind {
+        let start = self.at;
+        self.at += 1;
+        let text = self.take_while(|c| c != '"' && c != '\n').to_string();
+        if self.rest().starts_with('"') {
+            self.at += 1;
+        } else {
+            self.diagnostics.push(Diagnostic::error(self.span(start), "this text does not end on its line"));
+        }
+        Kind::Text(text)
+    }
+
+    fn number(&mut self) -> Kind {
+        let start = self.at;
+        if let Some((address, length)) = ipv4_literal(self.rest()) {
+            self.at += length;
+            return Kind::Ipv4(address);
+        }
+        let (radix, prefix) = match self.rest().get(..2) {
+            Some("0x" | "0X") => (16, 2),
+            Some("0b" | "0B") => (2, 2),
+            _ => (10, 0),
+        };
+        self.at += prefix;
+        let digits = self.take_while(|c| c.is_digit(radix) || c == '_').replace('_', "");
+        let mut fraction = None;
+        let mut after = self.rest().chars();
+        if radix == 10 && after.next() == Some('.') && after.next().is_some_and(|c| c.is_ascii_digit()) {
+            self.at += 1;
+            let decimals = self.take_while(|c| c.is_ascii_digit() || c == '_').replace('_', "");
+            fraction = format!("{digits}.{decimals}").parse().ok();
+        }
+        let unit = self.take_while(|c| c.is_alphanumeric() || c == '_').to_string();
+        let value = match fraction {
+            Some(value) => NumberValue::Fraction(value),
+            None => match u64::from_str_radix(&digits, radix) {
+                Ok(value) => NumberValue::Whole(value),
+                Err(_) => {
+                    let error = Diagnostic::error(self.span(start), "this number does not fit 64 bits");
+                    self.diagnostics.push(error.help("the greatest is 18446744073709551615"));
+                    NumberValue::Whole(0)
+                }
+            },
+        };
+        Kind::Number { value, unit }
+    }
+}
+
+/// `02:00:00:00:00:01` at the start of a text.
+fn mac_literal(text: &str) -> Option<u64> {
+    let candidate = text.get(..17)?;
+    if text[17..].starts_with(|c: char| c.is_ascii_hexdigit() || c == ':') {
+        return None;
+    }
+    let bytes = candidate.as_bytes();
+    let shaped = bytes.iter().enumerate().all(|(i, b)| if i % 3 == 2 { *b == b':' } else { b.is_ascii_hexdigit() });
+    if !shaped {
+        return None;
+    }
+    u64::from_str_radix(&candidate.replace(':', ""), 16).ok()
+}
+
+/// `10.0.0.1` at the start of a text, with its length.
+fn ipv4_literal(text: &str) -> Option<(u32, usize)> {
+    let length = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let address: std::net::Ipv4Addr = text[..length].parse().ok()?;
+    Some((address.to_bits(), length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<Kind> {
+        let mut diagnostics = Vec::new();
+        let tokens = lex(0, text, &mut diagnostics);
+        assert_eq!(diagnostics, []);
+        tokens.into_iter().map(|token| token.kind).filter(|kind| *kind != Kind::End).collect()
+    }
+
+    #[test]
+    fn numbers_with_units_addresses_and_ranges() {
+        let number = |value, unit: &str| Kind::Number { value, unit: unit.into() };
+        assert_eq!(
+            kinds("10ms 1.5us 0xff 1..4 10.0.0.1 02:00:00:00:00:0a"),
+            [
+                number(NumberValue::Whole(10), "ms"),
+                number(NumberValue::Fraction(1.5), "us"),
+                number(NumberValue::Whole(255), ""),
+                number(NumberValue::Whole(1), ""),
+                Kind::Punctuation(".."),
+                number(NumberValue::Whole(4), ""),
+                Kind::Ipv4(0x0a00_0001),
+                Kind::Mac(0x0200_0000_000a),
+            ]
+        );
+    }
+
+    #[test]
+    fn comments_nest_and_strangers_are_reported() {
+        assert_eq!(kinds("a /* b /* c */ d */ e // f"), [Kind::Word("a".into()), Kind::Word("e".into())]);
+        let mut diagnostics = Vec::new();
+        lex(0, "a $ /* b", &mut diagnostics);
+        assert_eq!(diagnostics.len(), 2);
+    }
+}

@@ -1,0 +1,116 @@
+//! Typed, resolved programs between the syntax tree and the flat image.
+
+use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef};
+
+/// A value to compute. Pure: computing it twice gives the same, and only divisions by zero leave a trace (a count).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Ir {
+    Operand(Operand),
+    /// `modular`: the result is cut to 32 bits, as a sequence number.
+    Compute {
+        operator: Operator,
+        left: Box<Ir>,
+        right: Box<Ir>,
+        modular: bool,
+    },
+    Lookup {
+        table: u16,
+        index: Box<Ir>,
+    },
+    Compare {
+        comparison: Comparison,
+        left: Box<Ir>,
+        right: Box<Ir>,
+    },
+    And(Box<Ir>, Box<Ir>),
+    Or(Box<Ir>, Box<Ir>),
+    Not(Box<Ir>),
+}
+
+impl Ir {
+    pub(crate) fn constant(value: i64) -> Ir {
+        Ir::Operand(Operand::Constant(value))
+    }
+
+    pub(crate) fn as_constant(&self) -> Option<i64> {
+        match self {
+            Ir::Operand(Operand::Constant(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn compute(operator: Operator, left: Ir, right: Ir) -> Ir {
+        Ir::Compute { operator, left: Box::new(left), right: Box::new(right), modular: false }
+    }
+
+    /// All operands it reads.
+    pub(crate) fn operands(&self, visit: &mut dyn FnMut(Operand)) {
+        match self {
+            Ir::Operand(operand) => visit(*operand),
+            Ir::Compute { left, right, .. }
+            | Ir::Compare { left, right, .. }
+            | Ir::And(left, right)
+            | Ir::Or(left, right) => {
+                left.operands(visit);
+                right.operands(visit);
+            }
+            Ir::Lookup { index, .. } => index.operands(visit),
+            Ir::Not(inner) => inner.operands(visit),
+        }
+    }
+
+    /// Whether computing it could count a division by zero.
+    pub(crate) fn may_divide_by_zero(&self) -> bool {
+        use Operator::{Div, DivUnsigned, Rem, RemUnsigned};
+        match self {
+            Ir::Operand(_) => false,
+            Ir::Compute { operator, left, right, .. } => {
+                let divides = matches!(operator, Div | DivUnsigned | Rem | RemUnsigned);
+                (divides && right.as_constant().is_none_or(|divisor| divisor == 0))
+                    || left.may_divide_by_zero()
+                    || right.may_divide_by_zero()
+            }
+            Ir::Compare { left, right, .. } | Ir::And(left, right) | Ir::Or(left, right) => {
+                left.may_divide_by_zero() || right.may_divide_by_zero()
+            }
+            Ir::Lookup { index, .. } => index.may_divide_by_zero(),
+            Ir::Not(inner) => inner.may_divide_by_zero(),
+        }
+    }
+}
+
+/// A step of a handler, sequential in meaning.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// `register := value`
+    Assign { register: u16, value: Ir },
+    /// `local := value`; a local is written once.
+    Local { local: usize, value: Ir },
+    /// An operation, with operands to be filled in from values, in the order of [`Step::operands`].
+    Do { operation: Operation, values: Vec<Ir> },
+    /// The first branch whose condition holds; else `otherwise`.
+    If { branches: Vec<(Ir, Vec<Step>, u32)>, otherwise: Vec<Step>, hoisted: bool },
+    /// The next state; takes effect at the event's end.
+    Goto(u16),
+    /// Goes on in an internal event.
+    Raise(usize),
+    /// End of a scope: locals from this number on are no longer needed.
+    Release(usize),
+}
+
+/// What steps before a place have changed, as far as conditions and locals could see it.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Writes {
+    pub(crate) registers: Vec<u16>,
+    pub(crate) fields: Vec<(PacketRef, u16)>,
+    pub(crate) packets: Vec<PacketRef>,
+    pub(crate) application: bool,
+}
+
+/// Register numbers from here on stand for locals until they get their scratch registers.
+pub(crate) const FIRST_LOCAL: u16 = 0x8000;
+
+/// The operand that stands for a local.
+pub(crate) fn local_operand(local: usize) -> Operand {
+    Operand::Register(FIRST_LOCAL + local as u16)
+}

@@ -1,0 +1,493 @@
+//! From the syntax tree to the image: names and types (`expression`, `statement`), declarations (`declaration`), and
+//! the flat rule table (`control`, `emit`).
+
+mod control;
+mod declaration;
+mod emit;
+mod expression;
+mod ir;
+mod statement;
+mod types;
+
+use crate::Dialect;
+use crate::ast::{ActionDeclaration, Expression, Name, Program, StateDeclaration, Statement, StatementKind};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::source::{Loader, SourceMap, Span};
+use control::Rules;
+use expression::Value;
+use ir::Step;
+use std::collections::{BTreeMap, BTreeSet};
+use types::Type;
+use weftwire_image::{Event, Image, Operation, Register, State};
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Symbol {
+    Constant(Value),
+    Condition(Expression),
+    Register(u16),
+    Slot(u8),
+    Template(u16),
+    Timer(u8),
+    Table(u16),
+}
+
+impl Symbol {
+    fn describe(&self) -> &'static str {
+        match self {
+            Symbol::Constant(_) => "a constant",
+            Symbol::Condition(_) => "a condition",
+            Symbol::Register(_) => "a register",
+            Symbol::Slot(_) => "a slot",
+            Symbol::Template(_) => "a template",
+            Symbol::Timer(_) => "a timer",
+            Symbol::Table(_) => "a table",
+        }
+    }
+}
+
+/// What a handler handles, as far as names in it care.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EventKind {
+    Packet,
+    Timer(u8),
+    Data,
+    /// `connect` and `close`.
+    Call,
+    /// `enter` and `exit`: they come in the course of any other event.
+    Other,
+}
+
+/// What is known at a place in a handler.
+pub(crate) struct Scope {
+    pub(crate) event: EventKind,
+    pub(crate) locals: Vec<(String, Value)>,
+    pub(crate) next_local: usize,
+    /// Steps that must come before the statement being lowered.
+    pub(crate) before: Vec<Step>,
+    pub(crate) allow_random: bool,
+    /// Actions being expanded.
+    pub(crate) calls: Vec<usize>,
+    /// Conditions being expanded.
+    pub(crate) depth: usize,
+    pub(crate) no_goto: bool,
+}
+
+/// The state of lowering one program.
+pub(crate) struct Lowerer<'a> {
+    /// The dialect: every value is a 64-bit signed number.
+    pub(crate) untyped: bool,
+    pub(crate) loader: &'a dyn Loader,
+    pub(crate) sources: &'a SourceMap,
+    pub(crate) diagnostics: &'a mut Vec<Diagnostic>,
+    pub(crate) image: Image,
+    pub(crate) symbols: BTreeMap<String, (Symbol, Span)>,
+    pub(crate) states: BTreeMap<String, (u16, Span)>,
+    pub(crate) action_names: BTreeMap<String, usize>,
+    pub(crate) actions: Vec<ActionDeclaration>,
+    pub(crate) used_actions: BTreeSet<usize>,
+    pub(crate) register_types: Vec<Type>,
+    /// Names and types of what each timer carries.
+    pub(crate) timers: Vec<Vec<(String, Type)>>,
+    pub(crate) set_timers: BTreeSet<u8>,
+    /// Registers that some expression reads.
+    pub(crate) used: BTreeSet<String>,
+    pub(crate) steps_made: usize,
+}
+
+/// Scale and type of a unit.
+pub(crate) fn unit_scale(unit: &str) -> Option<(i64, Type)> {
+    Some(match unit {
+        "" | "B" => (1, Type::Integer),
+        "kB" => (1_000, Type::Integer),
+        "MB" => (1_000_000, Type::Integer),
+        "GB" => (1_000_000_000, Type::Integer),
+        "KiB" => (1 << 10, Type::Integer),
+        "MiB" => (1 << 20, Type::Integer),
+        "GiB" => (1 << 30, Type::Integer),
+        "ns" => (1, Type::Time),
+        "us" => (1_000, Type::Time),
+        "ms" => (1_000_000, Type::Time),
+        "s" => (1_000_000_000, Type::Time),
+        "min" => (60_000_000_000, Type::Time),
+        "h" => (3_600_000_000_000, Type::Time),
+        "bps" => (1, Type::Rate),
+        "kbps" => (1_000, Type::Rate),
+        "Mbps" => (1_000_000, Type::Rate),
+        "Gbps" => (1_000_000_000, Type::Rate),
+        _ => return None,
+    })
+}
+
+/// Lowers a program. The image is meaningful only if no error was reported.
+pub(crate) fn lower(
+    program: &Program,
+    dialect: Dialect,
+    loader: &dyn Loader,
+    sources: &SourceMap,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Image> {
+    let mut lowerer = Lowerer {
+        untyped: dialect == Dialect::Xtra,
+        loader,
+        sources,
+        diagnostics,
+        image: declaration::empty_image(&program.name),
+        symbols: BTreeMap::new(),
+        states: BTreeMap::new(),
+        action_names: BTreeMap::new(),
+        actions: Vec::new(),
+        used_actions: BTreeSet::new(),
+        register_types: Vec::new(),
+        timers: Vec::new(),
+        set_timers: BTreeSet::new(),
+        used: BTreeSet::new(),
+        steps_made: 0,
+    };
+    let states = lowerer.declarations(program);
+    lowerer.states(&states);
+    if lowerer.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return None;
+    }
+    let mut image = lowerer.image;
+    image.seal();
+    Some(image)
+}
+
+impl Lowerer<'_> {
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    pub(crate) fn line(&self, span: Span) -> u32 {
+        self.sources.line_column(span).0
+    }
+
+    /// What a name stands for; reports if nothing.
+    pub(crate) fn symbol(&mut self, name: &Name, what: &str) -> Option<Symbol> {
+        let found = self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone());
+        if found.is_none() {
+            self.unknown(name, what, &Self::scope(EventKind::Other));
+        }
+        found
+    }
+
+    pub(crate) fn state(&mut self, name: &Name) -> Option<u16> {
+        if let Some((state, _)) = self.states.get(&name.text) {
+            return Some(*state);
+        }
+        let mut error = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
+        error = match crate::diagnostic::nearest(&name.text, self.states.keys().map(String::as_str)) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help(format!("states are {}", self.states.keys().cloned().collect::<Vec<_>>().join(", "))),
+        };
+        self.report(error);
+        None
+    }
+
+    pub(crate) fn notice(&mut self, name: &str) -> u16 {
+        let notices = &mut self.image.notices;
+        let index = notices.iter().position(|known| known == name).unwrap_or_else(|| {
+            notices.push(name.to_string());
+            notices.len() - 1
+        });
+        index as u16
+    }
+
+    pub(crate) fn debug_point(&mut self, name: String) -> u16 {
+        let points = &mut self.image.debug.points;
+        let index = points.iter().position(|known| *known == name).unwrap_or_else(|| {
+            points.push(name);
+            points.len() - 1
+        });
+        index as u16
+    }
+
+    /// Lowers all states to rows.
+    fn states(&mut self, states: &[StateDeclaration]) {
+        let mut handlers: Vec<(u16, Event, Vec<Step>, u32)> = Vec::new();
+        if self.action_names.contains_key(crate::dialect::PROLOGUE) {
+            self.prologue(&mut handlers);
+        }
+        for state in states {
+            let Some((index, _)) = self.states.get(&state.name.text).copied() else { continue };
+            let line = self.line(state.name.span);
+            let mut enter = Vec::new();
+            if state.debug {
+                let point = self.debug_point(format!("state {}", state.name.text));
+                enter.push(Step::Do { operation: Operation::Snapshot { point }, values: Vec::new() });
+            }
+            enter.extend(self.block(&state.enter, &mut Self::scope(EventKind::Other)));
+            if !enter.is_empty() {
+                handlers.push((index, Event::Enter, enter, line));
+            }
+            if !state.exit.is_empty() {
+                let mut scope = Self::scope(EventKind::Other);
+                scope.no_goto = true;
+                let exit = self.block(&state.exit, &mut scope);
+                handlers.push((index, Event::Exit, exit, line));
+            }
+            self.handlers(state, index, &mut handlers);
+        }
+        if self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            return;
+        }
+        self.rules(handlers);
+        self.check_entry_cycles(states);
+        self.warn_of_unused(states);
+    }
+
+    /// The dialect's statements at the top: a state of their own in front of the initial one.
+    fn prologue(&mut self, handlers: &mut Vec<(u16, Event, Vec<Step>, u32)>) {
+        let Some(index) = self.action_names.get(crate::dialect::PROLOGUE).copied() else { return };
+        let body = self.actions[index].body.clone();
+        let line = body.first().map_or(0, |first| self.line(first.span));
+        let mut steps = self.block(&body, &mut Self::scope(EventKind::Other));
+        steps.push(Step::Goto(1));
+        handlers.push((0, Event::Enter, steps, line));
+    }
+
+    /// The handlers of one state: those of one event are tried in order.
+    fn handlers(&mut self, state: &StateDeclaration, index: u16, made: &mut Vec<(u16, Event, Vec<Step>, u32)>) {
+        let mut done: Vec<Event> = Vec::new();
+        for handler in &state.handlers {
+            let Some((event, kind)) = self.event(&handler.event) else { continue };
+            if done.contains(&event) {
+                continue;
+            }
+            done.push(event);
+            let line = self.line(handler.event.span);
+            let same: Vec<_> = state.handlers.iter().filter(|other| other.event.text == handler.event.text).collect();
+            let mut scope = Self::scope(kind);
+            if self.untyped {
+                let steps = self.merged_blocks(state, &same, &mut scope);
+                made.push((index, event, steps, line));
+                continue;
+            }
+            let mut branches = Vec::new();
+            let mut otherwise = None;
+            for handler in same {
+                if otherwise.is_some() {
+                    let message = "this handler is never reached: the one above takes every such event";
+                    self.report(
+                        Diagnostic::error(handler.event.span, message)
+                            .help("give the one above a `from` or `when`, or join the two"),
+                    );
+                    break;
+                }
+                let mut guard = handler.when.as_ref().map(|when| self.condition(when, &mut scope));
+                if let Some(from) = &handler.from {
+                    if kind != EventKind::Packet {
+                        self.report(Diagnostic::error(from.span, "only `on packet` comes from a port"));
+                    }
+                    let port = self.typed(from, Type::Integer, &mut scope);
+                    let arrival = ir::Ir::Operand(weftwire_image::Operand::Event(0));
+                    let test = expression::compare(crate::ast::BinaryOperator::Equal, Type::Integer, arrival, port);
+                    guard = Some(match guard {
+                        Some(when) => ir::Ir::And(Box::new(test), Box::new(when)),
+                        None => test,
+                    });
+                }
+                let mut body = Vec::new();
+                let line = self.line(handler.event.span);
+                if handler.debug {
+                    let point = self.debug_point(format!("on {} in {}", handler.event.text, state.name.text));
+                    body.push(Step::Do { operation: Operation::Snapshot { point }, values: Vec::new() });
+                }
+                body.extend(self.block(&handler.body, &mut scope));
+                match guard {
+                    Some(guard) => branches.push((guard, body, line)),
+                    None => otherwise = Some(body),
+                }
+            }
+            let steps = match (branches.is_empty(), otherwise) {
+                (true, Some(body)) => body,
+                (_, otherwise) => vec![Step::If { branches, otherwise: otherwise.unwrap_or_default(), hoisted: false }],
+            };
+            made.push((index, event, steps, line));
+        }
+    }
+
+    /// The dialect: several `on` blocks of one event are one block, plain statements first.
+    fn merged_blocks(
+        &mut self,
+        state: &StateDeclaration,
+        blocks: &[&crate::ast::Handler],
+        scope: &mut Scope,
+    ) -> Vec<Step> {
+        let mut plain: Vec<Statement> = Vec::new();
+        let mut branches = Vec::new();
+        let mut span = Span::default();
+        let mut steps = Vec::new();
+        for block in blocks {
+            if block.debug {
+                let point = self.debug_point(format!("on {} in {}", block.event.text, state.name.text));
+                steps.push(Step::Do { operation: Operation::Snapshot { point }, values: Vec::new() });
+            }
+            for statement in &block.body {
+                match &statement.kind {
+                    StatementKind::If { branches: more, .. } => {
+                        span = statement.span;
+                        branches.extend(more.iter().cloned());
+                    }
+                    _ => plain.push(statement.clone()),
+                }
+            }
+        }
+        if let [_, second, ..] = blocks {
+            let message =
+                format!("the state `{}` has several blocks for this event; they are read as one", state.name.text);
+            self.report(Diagnostic::warning(second.event.span, message));
+        }
+        if !branches.is_empty() {
+            plain.push(Statement { kind: StatementKind::If { branches, otherwise: Vec::new() }, span });
+        }
+        steps.extend(self.block(&plain, scope));
+        steps
+    }
+
+    fn event(&mut self, name: &Name) -> Option<(Event, EventKind)> {
+        Some(match name.text.as_str() {
+            "packet" => (Event::Packet, EventKind::Packet),
+            "connect" => (Event::Connect, EventKind::Call),
+            "close" => (Event::Close, EventKind::Call),
+            "data" => (Event::Data, EventKind::Data),
+            _ => match self.symbols.get(&name.text) {
+                Some((Symbol::Timer(timer), _)) => (Event::Timer(*timer), EventKind::Timer(*timer)),
+                _ => {
+                    let error = Diagnostic::error(name.span, format!("`{}` is no event", name.text));
+                    let timers: Vec<&str> = self.image.timers.iter().map(|timer| timer.name.as_str()).collect();
+                    self.report(error.help(format!(
+                        "events are packet, connect, close, data and timers{}",
+                        if timers.is_empty() { String::new() } else { format!(" ({})", timers.join(", ")) }
+                    )));
+                    return None;
+                }
+            },
+        })
+    }
+
+    fn rules(&mut self, handlers: Vec<(u16, Event, Vec<Step>, u32)>) {
+        let fields: Vec<_> = self.image.fields.iter().map(|name| self.place(name)).collect();
+        let overlaps =
+            |one: u16, other: u16| declaration::overlap(&fields[usize::from(one)], &fields[usize::from(other)]);
+        let mut rules = Rules::new(self.image.registers.len() as u16, &overlaps);
+        for (state, event, steps, line) in handlers {
+            rules.handler(state, event, steps, line);
+        }
+        let too_large = rules.too_large;
+        self.image.internal_events = rules.number_internal_events();
+        self.image.preparations = rules.preparations;
+        self.image.conditions = rules.conditions;
+        self.image.rows = rules.rows;
+        for (index, kind) in rules.scratch.kinds().iter().enumerate() {
+            let mut name = format!("scratch_{}", index + 1);
+            while self.symbols.contains_key(&name) {
+                name.push('_');
+            }
+            self.image.registers.push(Register { name, kind: *kind, initial: 0, scratch: true });
+        }
+        if too_large {
+            self.report(Diagnostic::error(
+                Span::default(),
+                "the program needs more rows than an image may have (65,535)",
+            ));
+        }
+    }
+
+    /// Entry actions that lead from state to state must come to an end.
+    fn check_entry_cycles(&mut self, states: &[StateDeclaration]) {
+        let rows = &self.image.rows;
+        let mut hops: BTreeMap<u16, BTreeSet<u16>> = BTreeMap::new();
+        for (state, _) in self.states.values() {
+            let mut events = vec![Event::Enter];
+            let mut at = 0;
+            while let Some(event) = events.get(at).copied() {
+                at += 1;
+                for row in rows.iter().filter(|row| row.state == *state && row.event == event) {
+                    hops.entry(*state).or_default().extend(row.next);
+                    if let Some(raise) = row.raise.map(Event::Internal).filter(|raise| !events.contains(raise)) {
+                        events.push(raise);
+                    }
+                }
+            }
+        }
+        let mut cyclic = Vec::new();
+        for start in hops.keys() {
+            let mut seen = BTreeSet::new();
+            let mut open: Vec<u16> = hops[start].iter().copied().collect();
+            while let Some(state) = open.pop() {
+                if seen.insert(state) {
+                    open.extend(hops.get(&state).into_iter().flatten());
+                }
+            }
+            if seen.contains(start) {
+                cyclic.push(*start);
+            }
+        }
+        for state in states {
+            if self.states.get(&state.name.text).is_some_and(|(index, _)| cyclic.contains(index)) {
+                let message = format!("entry actions lead from `{}` back to it without end", state.name.text);
+                self.report(Diagnostic::error(state.name.span, message).help("let a timer of 0 make the step"));
+            }
+        }
+    }
+
+    fn warn_of_unused(&mut self, states: &[StateDeclaration]) {
+        let mut reached: BTreeSet<u16> = BTreeSet::from([0]);
+        loop {
+            let more: Vec<u16> = self
+                .image
+                .rows
+                .iter()
+                .filter(|row| reached.contains(&row.state))
+                .filter_map(|row| row.next)
+                .filter(|next| !reached.contains(next))
+                .collect();
+            if more.is_empty() {
+                break;
+            }
+            reached.extend(more);
+        }
+        for state in states {
+            if self.states.get(&state.name.text).is_some_and(|(index, _)| !reached.contains(index)) {
+                self.report(Diagnostic::warning(
+                    state.name.span,
+                    format!("nothing leads to the state `{}`", state.name.text),
+                ));
+            }
+        }
+        for (index, action) in self.actions.clone().into_iter().enumerate() {
+            if !self.used_actions.contains(&index) && action.name.text != crate::dialect::PROLOGUE {
+                self.report(Diagnostic::warning(
+                    action.name.span,
+                    format!("the action `{}` is never called", action.name.text),
+                ));
+            }
+        }
+        let symbols: Vec<(String, Symbol, Span)> =
+            self.symbols.iter().map(|(name, (symbol, span))| (name.clone(), symbol.clone(), *span)).collect();
+        for (name, symbol, span) in symbols {
+            let message = match symbol {
+                Symbol::Register(_) if !self.used.contains(&name) => format!("the register `{name}` is never read"),
+                Symbol::Timer(timer) if !self.set_timers.contains(&timer) && !self.untyped => {
+                    format!("the timer `{name}` is never set")
+                }
+                _ => continue,
+            };
+            self.report(Diagnostic::warning(span, message));
+        }
+    }
+
+    /// Adds a state; reports a second one of the same name.
+    pub(crate) fn add_state(&mut self, name: &str, span: Span) {
+        if let Some((_, first)) = self.states.get(name) {
+            let line = self.line(*first);
+            let message = format!("the state `{name}` is declared twice");
+            self.report(Diagnostic::error(span, message).help(format!("the first is on line {line}")));
+            return;
+        }
+        self.states.insert(name.to_string(), (self.image.states.len() as u16, span));
+        self.image.states.push(State { name: name.to_string() });
+    }
+}

@@ -1,0 +1,527 @@
+//! Statements: to steps with resolved names and types.
+
+use super::expression::compare;
+use super::ir::{Ir, Step, local_operand};
+use super::types::{self, Type};
+use super::{EventKind, Lowerer, Scope, Symbol, Value};
+use crate::ast::{
+    BinaryOperator, Branch, Expression, ExpressionKind, Name, PacketExpression, Statement, StatementKind,
+};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use weftwire_image::{Comparison, Operand, Operation, PacketRef, PayloadTest};
+
+/// Actions may call actions this deep; deeper is taken for recursion.
+const MAX_CALLS: usize = 50;
+/// A program may expand to this many steps.
+const MAX_STEPS: usize = 200_000;
+
+const NO_VALUE: Operand = Operand::Constant(0);
+
+impl Lowerer<'_> {
+    /// The statements of a block; its locals end with it.
+    pub(crate) fn block(&mut self, statements: &[Statement], scope: &mut Scope) -> Vec<Step> {
+        let locals = scope.locals.len();
+        let first_local = scope.next_local;
+        let mut steps = Vec::new();
+        for statement in statements {
+            self.statement(statement, scope, &mut steps);
+        }
+        scope.locals.truncate(locals);
+        if scope.next_local > first_local {
+            steps.push(Step::Release(first_local));
+        }
+        steps
+    }
+
+    fn statement(&mut self, statement: &Statement, scope: &mut Scope, steps: &mut Vec<Step>) {
+        self.steps_made += 1;
+        if self.steps_made > MAX_STEPS {
+            if self.steps_made == MAX_STEPS + 1 {
+                let message = format!("the program expands to more than {MAX_STEPS} steps");
+                self.report(
+                    Diagnostic::error(statement.span, message).help("actions are expanded where they are called"),
+                );
+            }
+            return;
+        }
+        scope.allow_random = true;
+        let mut made = Vec::new();
+        self.statement_kind(statement, scope, &mut made);
+        steps.append(&mut scope.before);
+        steps.append(&mut made);
+    }
+
+    fn statement_kind(&mut self, statement: &Statement, scope: &mut Scope, steps: &mut Vec<Step>) {
+        let span = statement.span;
+        match &statement.kind {
+            StatementKind::Assign { target, operator, value } => self.assign(target, *operator, value, scope, steps),
+            StatementKind::Let { name, kind, value } => self.let_local(name, kind.as_ref(), value, scope, steps),
+            StatementKind::If { branches, otherwise } => self.if_statement(branches, otherwise, scope, steps),
+            StatementKind::Send { packet, port } => {
+                let packet = self.packet_expression(packet, PacketRef::Work, scope, steps);
+                let port = self.typed(port, Type::Integer, scope);
+                if let Some(packet) = packet {
+                    push(steps, Operation::Send { packet, port: NO_VALUE }, vec![port]);
+                }
+            }
+            StatementKind::Store { packet, slot } => {
+                let Some(to) = self.slot(slot) else { return };
+                if let Some(from) = self.packet_expression(packet, to, scope, steps)
+                    && from != to
+                {
+                    push(steps, Operation::Copy { from, to }, Vec::new());
+                }
+            }
+            StatementKind::Discard { slot } => {
+                if let Some(packet) = self.slot(slot) {
+                    push(steps, Operation::Discard { packet }, Vec::new());
+                }
+            }
+            StatementKind::Reverse { packet } => {
+                if let Some(packet) = self.packet_name(packet, scope) {
+                    push(steps, Operation::Reverse { packet }, Vec::new());
+                }
+            }
+            StatementKind::KeepOptions { kinds, packet } => {
+                let kinds = kinds.iter().filter_map(|kind| self.option_kind(kind)).collect();
+                if let Some(packet) = self.packet_name(packet, scope) {
+                    push(steps, Operation::KeepOptions { packet, kinds }, Vec::new());
+                }
+            }
+            StatementKind::Resize { packet, length } => {
+                let length = self.typed(length, Type::Integer, scope);
+                if let Some(packet) = self.packet_name(packet, scope) {
+                    push(steps, Operation::Resize { packet, length: NO_VALUE }, vec![length]);
+                }
+            }
+            StatementKind::Set { timer, arguments, delay, reset } => {
+                self.set_timer(timer, arguments, delay, *reset, scope, steps);
+            }
+            StatementKind::Cancel { timer, tests } => self.cancel_timer(timer, tests.as_ref(), scope, steps),
+            StatementKind::Goto { state } => {
+                if scope.no_goto {
+                    self.report(Diagnostic::error(
+                        span,
+                        "`goto` can't stand in `exit`: the machine is on its way already",
+                    ));
+                } else if let Some(state) = self.state(state) {
+                    steps.push(Step::Goto(state));
+                }
+            }
+            StatementKind::DeleteInstance => push(steps, Operation::DeleteInstance, Vec::new()),
+            StatementKind::Deliver { packet, range } => {
+                let Some(packet) = self.packet_name(packet, scope) else { return };
+                let (offset, length) = match range {
+                    Some((offset, length)) => {
+                        (self.typed(offset, Type::Integer, scope), self.typed(length, Type::Integer, scope))
+                    }
+                    None => (Ir::constant(0), Ir::constant(65_535)),
+                };
+                push(steps, Operation::Deliver { packet, offset: NO_VALUE, length: NO_VALUE }, vec![offset, length]);
+            }
+            StatementKind::Release { length } => {
+                let length = self.typed(length, Type::Integer, scope);
+                push(steps, Operation::ReleaseData { length: NO_VALUE }, vec![length]);
+            }
+            StatementKind::Notify { name, value } => {
+                let value = match value {
+                    Some(value) => self.expression(value, scope).ir,
+                    None => Ir::constant(0),
+                };
+                let notice = self.notice(&name.text);
+                push(steps, Operation::Notify { notice, value: NO_VALUE }, vec![value]);
+            }
+            StatementKind::Call { action, arguments } => self.call_action(action, arguments, scope, steps),
+        }
+    }
+
+    fn assign(
+        &mut self,
+        target: &[Name],
+        operator: Option<BinaryOperator>,
+        value: &Expression,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
+        let Some(last) = target.last() else { return };
+        let span = target[0].span.to(last.span);
+        let mut new = self.expression(value, scope);
+        if let Some(operator) = operator {
+            let path = Expression { kind: ExpressionKind::Path(target.to_vec()), span };
+            let old = self.expression(&path, scope);
+            new = self.binary(operator, old, new, span.to(value.span));
+        }
+        if let [name] = target {
+            if scope.locals.iter().any(|(known, _)| *known == name.text) {
+                let message = format!("`{}` is a local value and can't change", name.text);
+                self.report(Diagnostic::error(span, message).help("use a register, or another `let`"));
+                return;
+            }
+            match self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone()) {
+                Some(Symbol::Register(register)) => {
+                    let kind = self.register_types[usize::from(register)];
+                    self.check_literal(register, &new, value.span);
+                    let ir = self.coerce(new, kind, value.span);
+                    steps.push(Step::Assign { register, value: ir });
+                }
+                Some(other) => {
+                    let message = format!("`{}` is {} and can't be assigned", name.text, other.describe());
+                    self.report(Diagnostic::error(span, message).help("registers and header fields can be"));
+                }
+                None => self.unknown(name, "a register or a header field", scope),
+            }
+            return;
+        }
+        if let Some((packet, field, kind)) = self.field_path(target, PacketRef::Current, scope) {
+            self.set_field(packet, field, kind, new, span, value.span, steps);
+        }
+    }
+
+    /// A number that the register can't hold is a mistake, not a wish for its low bits.
+    fn check_literal(&mut self, register: u16, value: &Value, span: Span) {
+        let Some(constant) = value.ir.as_constant() else { return };
+        let kind = self.image.registers[usize::from(register)].kind;
+        if value.literal && !self.untyped && kind.cut(constant) != constant {
+            let message = format!("{constant} does not fit the register's type");
+            self.report(Diagnostic::error(span, message));
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn set_field(
+        &mut self,
+        packet: PacketRef,
+        field: u16,
+        kind: Type,
+        value: Value,
+        span: Span,
+        value_span: Span,
+        steps: &mut Vec<Step>,
+    ) {
+        let name = &self.image.fields[usize::from(field)];
+        let forbidden = matches!(
+            (name.format.as_str(), name.field.as_str()),
+            ("network", _) | ("ipv4", "version" | "header_length") | ("ipv6", "version") | ("tcp", "data_offset")
+        );
+        if forbidden {
+            let message = format!("`{}.{}` can't be set: the packet's layout hangs on it", name.format, name.field);
+            self.report(Diagnostic::error(span, message));
+            return;
+        }
+        let value = self.coerce(value, kind, value_span);
+        push(steps, Operation::SetField { packet, field, value: NO_VALUE }, vec![value]);
+    }
+
+    fn let_local(
+        &mut self,
+        name: &Name,
+        kind: Option<&Name>,
+        value: &Expression,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
+        let value_span = value.span;
+        let mut value = self.expression(value, scope);
+        if let Some(kind) = kind {
+            match types::named(&kind.text) {
+                Some((wanted, _)) => value = Value::new(self.coerce(value, wanted, value_span), wanted),
+                None => self.unknown_type(kind),
+            }
+        }
+        if self.symbols.contains_key(&name.text) {
+            let message = format!("`{}` hides a declaration of the same name", name.text);
+            self.report(Diagnostic::error(name.span, message).help("give the local another name"));
+        }
+        value.literal = false;
+        let kind = value.kind;
+        if value.ir.as_constant().is_some() {
+            scope.locals.push((name.text.clone(), value));
+            return;
+        }
+        let local = scope.next_local;
+        scope.next_local += 1;
+        if local >= usize::from(super::ir::FIRST_LOCAL) - 1 {
+            self.report(Diagnostic::error(name.span, "this handler has too many locals"));
+            return;
+        }
+        steps.push(Step::Local { local, value: value.ir });
+        scope.locals.push((name.text.clone(), Value::new(Ir::Operand(local_operand(local)), kind)));
+    }
+
+    fn if_statement(&mut self, branches: &[Branch], otherwise: &[Statement], scope: &mut Scope, steps: &mut Vec<Step>) {
+        let mut made = Vec::new();
+        for branch in branches {
+            let condition = self.condition(&branch.condition, scope);
+            let line = self.line(branch.condition.span);
+            let mut body = Vec::new();
+            if branch.debug {
+                let point = self.debug_point(format!("if line {line}"));
+                push(&mut body, Operation::Snapshot { point }, Vec::new());
+            }
+            body.extend(self.block(&branch.body, scope));
+            made.push((condition, body, line));
+        }
+        let otherwise = self.block(otherwise, scope);
+        steps.push(Step::If { branches: made, otherwise, hoisted: self.untyped });
+    }
+
+    /// The packet that `send` and `store` name; a template is built in `place` first.
+    fn packet_expression(
+        &mut self,
+        packet: &PacketExpression,
+        place: PacketRef,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) -> Option<PacketRef> {
+        let template = match self.symbols.get(&packet.name.text).map(|(symbol, _)| symbol.clone()) {
+            Some(Symbol::Template(template)) if packet.name.text != "packet" => template,
+            _ => {
+                if !packet.fields.is_empty() || packet.data.is_some() {
+                    let message = "only a template takes fields and data here";
+                    self.report(
+                        Diagnostic::error(packet.name.span, message)
+                            .help("set the fields of another packet in statements of their own"),
+                    );
+                }
+                return self.packet_name(&packet.name, scope);
+            }
+        };
+        push(steps, Operation::Build { template, to: place }, Vec::new());
+        for (path, value) in &packet.fields {
+            let span = path.first().map_or(value.span, |name| name.span);
+            if path.len() != 2 {
+                self.report(Diagnostic::error(span, "a template's fields are written `header.field`"));
+                continue;
+            }
+            let Some((index, kind)) = self.field(&path[0], &path[1]) else { continue };
+            let new = self.expression(value, scope);
+            steps.append(&mut scope.before);
+            self.set_field(place, index, kind, new, span, value.span, steps);
+        }
+        if let Some((offset, length)) = &packet.data {
+            let offset = self.typed(offset, Type::Integer, scope);
+            let length = self.typed(length, Type::Integer, scope);
+            steps.append(&mut scope.before);
+            push(
+                steps,
+                Operation::AppendData { packet: place, offset: NO_VALUE, length: NO_VALUE },
+                vec![offset, length],
+            );
+        }
+        Some(place)
+    }
+
+    fn slot(&mut self, name: &Name) -> Option<PacketRef> {
+        match self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone()) {
+            Some(Symbol::Slot(slot)) => Some(PacketRef::Slot(slot)),
+            _ => {
+                let message = format!("`{}` is no slot", name.text);
+                self.report(Diagnostic::error(name.span, message).help(format!("declare it: `slot {};`", name.text)));
+                None
+            }
+        }
+    }
+
+    fn set_timer(
+        &mut self,
+        name: &Name,
+        arguments: &[Expression],
+        delay: &Expression,
+        reset: bool,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
+        let Some(Symbol::Timer(timer)) = self.symbol(name, "a timer") else {
+            self.report(Diagnostic::error(name.span, format!("`{}` is no timer", name.text)));
+            return;
+        };
+        self.set_timers.insert(timer);
+        let payload = self.timers[usize::from(timer)].clone();
+        if arguments.len() != payload.len() {
+            let names: Vec<&str> = payload.iter().map(|(name, _)| name.as_str()).collect();
+            let message = format!("`{}` carries {} value(s), found {}", name.text, payload.len(), arguments.len());
+            self.report(Diagnostic::error(name.span, message).help(format!(
+                "write `set {}({}) in ...`",
+                name.text,
+                names.join(", ")
+            )));
+            return;
+        }
+        let target = if self.untyped { Type::Integer } else { Type::Time };
+        let mut values = vec![self.typed(delay, target, scope)];
+        for (argument, (_, kind)) in arguments.iter().zip(&payload) {
+            values.push(self.typed(argument, *kind, scope));
+        }
+        if reset {
+            push(steps, Operation::CancelTimer { timer, tests: Vec::new() }, Vec::new());
+        }
+        let operation = Operation::SetTimer { timer, delay: NO_VALUE, payload: vec![NO_VALUE; payload.len()] };
+        push(steps, operation, values);
+    }
+
+    fn cancel_timer(&mut self, name: &Name, tests: Option<&Expression>, scope: &mut Scope, steps: &mut Vec<Step>) {
+        let Some(Symbol::Timer(timer)) = self.symbol(name, "a timer") else {
+            self.report(Diagnostic::error(name.span, format!("`{}` is no timer", name.text)));
+            return;
+        };
+        let mut made = Vec::new();
+        let mut values = Vec::new();
+        if let Some(tests) = tests {
+            self.cancel_tests(timer, tests, scope, &mut made, &mut values);
+        }
+        push(steps, Operation::CancelTimer { timer, tests: made }, values);
+    }
+
+    fn cancel_tests(
+        &mut self,
+        timer: u8,
+        tests: &Expression,
+        scope: &mut Scope,
+        made: &mut Vec<PayloadTest>,
+        values: &mut Vec<Ir>,
+    ) {
+        let wrong = |lowerer: &mut Self, span| {
+            let payload = &lowerer.timers[usize::from(timer)];
+            let names: Vec<&str> = payload.iter().map(|(name, _)| name.as_str()).collect();
+            let help = if names.is_empty() {
+                "this timer carries nothing: `cancel NAME;` cancels all its settings".to_string()
+            } else {
+                format!("write tests like `{} == value`, joined by `and`", names.join(" == value` or `"))
+            };
+            lowerer.report(Diagnostic::error(span, "this is no test of what the timer carries").help(help));
+        };
+        let ExpressionKind::Binary(operator, left, right) = &tests.kind else { return wrong(self, tests.span) };
+        if *operator == BinaryOperator::And {
+            self.cancel_tests(timer, left, scope, made, values);
+            self.cancel_tests(timer, right, scope, made, values);
+            return;
+        }
+        let position = |lowerer: &Self, side: &Expression| match &side.kind {
+            ExpressionKind::Path(path) if path.len() == 1 => {
+                lowerer.timers[usize::from(timer)].iter().position(|(name, _)| *name == path[0].text)
+            }
+            _ => None,
+        };
+        let (value, operator, other) = match (position(self, left), position(self, right)) {
+            (Some(value), _) => (value, *operator, right),
+            (None, Some(value)) => (value, flipped(*operator), left),
+            (None, None) => return wrong(self, tests.span),
+        };
+        if !operator.is_comparison() {
+            return wrong(self, tests.span);
+        }
+        let kind = self.timers[usize::from(timer)][value].1;
+        let right = self.typed(other, kind, scope);
+        let shape = compare(operator, kind, Ir::Operand(Operand::Event(0)), right.clone());
+        let comparison = match shape {
+            Ir::Compare { comparison, .. } => comparison,
+            _ => Comparison::Eq,
+        };
+        made.push(PayloadTest { value: value as u8, comparison, right: NO_VALUE });
+        values.push(right);
+    }
+
+    fn call_action(&mut self, name: &Name, arguments: &[Expression], scope: &mut Scope, steps: &mut Vec<Step>) {
+        let Some(index) = self.action_names.get(&name.text).copied() else {
+            let mut error = Diagnostic::error(name.span, format!("`{}` is no action", name.text));
+            if let Some(near) = crate::diagnostic::nearest(&name.text, self.action_names.keys().map(String::as_str)) {
+                error = error.help(format!("did you mean `{near}`?"));
+            }
+            self.report(error);
+            return;
+        };
+        self.used_actions.insert(index);
+        let action = self.actions[index].clone();
+        if scope.calls.contains(&index) || scope.calls.len() >= MAX_CALLS {
+            let message = format!("the action `{}` calls itself", name.text);
+            self.report(
+                Diagnostic::error(name.span, message)
+                    .help("actions are expanded where they are called; a timer or a state makes a loop"),
+            );
+            return;
+        }
+        if action.parameters.len() != arguments.len() {
+            let message =
+                format!("`{}` takes {} argument(s), found {}", name.text, action.parameters.len(), arguments.len());
+            self.report(Diagnostic::error(name.span, message));
+            return;
+        }
+        let first_local = scope.next_local;
+        let mut locals = Vec::new();
+        for ((parameter, kind), argument) in action.parameters.iter().zip(arguments) {
+            let mut value = self.expression(argument, scope);
+            if let Some(kind) = kind {
+                match types::named(&kind.text) {
+                    Some((wanted, _)) => value = Value::new(self.coerce(value, wanted, argument.span), wanted),
+                    None => self.unknown_type(kind),
+                }
+            }
+            // Called by value: the body may change what the argument was computed from.
+            if value.ir.as_constant().is_none() {
+                let local = scope.next_local;
+                scope.next_local += 1;
+                steps.append(&mut scope.before);
+                steps.push(Step::Local { local, value: value.ir });
+                value = Value::new(Ir::Operand(local_operand(local)), value.kind);
+            }
+            locals.push((parameter.text.clone(), value));
+        }
+        scope.calls.push(index);
+        let outer = std::mem::replace(&mut scope.locals, locals);
+        steps.append(&mut scope.before);
+        steps.extend(self.block(&action.body, scope));
+        scope.locals = outer;
+        scope.calls.pop();
+        if scope.next_local > first_local {
+            steps.push(Step::Release(first_local));
+        }
+    }
+
+    /// Number of a TCP option.
+    pub(crate) fn option_kind(&mut self, name: &Name) -> Option<u8> {
+        let kind = match name.text.as_str() {
+            "mss" => 2,
+            "window_scale" => 3,
+            "sack_permitted" => 4,
+            "sack" => 5,
+            "timestamps" => 8,
+            _ => {
+                let error = Diagnostic::error(name.span, format!("`{}` is no TCP option", name.text));
+                self.report(error.help("options are mss, window_scale, sack_permitted, sack and timestamps"));
+                return None;
+            }
+        };
+        Some(kind)
+    }
+
+    /// The scope of a handler.
+    pub(crate) fn scope(event: EventKind) -> Scope {
+        Scope {
+            event,
+            locals: Vec::new(),
+            next_local: 0,
+            before: Vec::new(),
+            allow_random: true,
+            calls: Vec::new(),
+            depth: 0,
+            no_goto: false,
+        }
+    }
+}
+
+fn push(steps: &mut Vec<Step>, operation: Operation, values: Vec<Ir>) {
+    steps.push(Step::Do { operation, values });
+}
+
+/// The operator with its sides changed.
+fn flipped(operator: BinaryOperator) -> BinaryOperator {
+    use BinaryOperator::*;
+    match operator {
+        Less => Greater,
+        LessEqual => GreaterEqual,
+        Greater => Less,
+        GreaterEqual => LessEqual,
+        other => other,
+    }
+}

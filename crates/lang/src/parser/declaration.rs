@@ -1,0 +1,374 @@
+//! Declarations of XL proper.
+
+use super::cursor::{Cursor, describe};
+use crate::ast::{
+    ActionDeclaration, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, StateDeclaration,
+    TableContents, TemplateDeclaration,
+};
+use crate::diagnostic::Diagnostic;
+use crate::lexer::Kind;
+
+const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `flow key`, `other packets`, \
+     `register`, `slot`, `template`, `timer`, `table`, `action`, `#debug` and `state`";
+
+impl Cursor<'_> {
+    /// A declaration, or `None` after an error.
+    pub(crate) fn item(&mut self) -> Option<Item> {
+        if self.take_debug() {
+            if self.at_word("state") || self.at_word("initial") {
+                return self.state(true);
+            }
+            return self.sample();
+        }
+        let Kind::Word(word) = self.peek() else {
+            let found = describe(self.peek());
+            self.error_here(&format!("expected a declaration, found {found}"), Some(DECLARATIONS));
+            self.advance();
+            return None;
+        };
+        let item = match word.as_str() {
+            "state" | "initial" => return self.state(false),
+            "action" => return self.action(),
+            "template" => return self.template(),
+            "import" => return self.import(),
+            "const" => self.constant("a constant's name").map(|(name, value)| Item::Constant { name, value }),
+            "condition" => self.constant("a condition's name").map(|(name, value)| Item::Condition { name, value }),
+            "flow" => self.flow(),
+            "other" => self.other_packets(),
+            "register" => self.register(),
+            "slot" => {
+                self.advance();
+                Some(Item::Slot { names: self.names("a slot's name") })
+            }
+            "timer" => self.timer(),
+            "table" => self.table(),
+            other => {
+                let mut error = Diagnostic::error(self.span(), format!("`{other}` starts no declaration"));
+                let known = [
+                    "state",
+                    "action",
+                    "template",
+                    "import",
+                    "const",
+                    "condition",
+                    "flow",
+                    "other",
+                    "register",
+                    "slot",
+                    "timer",
+                    "table",
+                    "machine",
+                    "include",
+                    "initial",
+                ];
+                error = match crate::diagnostic::nearest(other, known) {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => error.help(DECLARATIONS),
+                };
+                self.report(error);
+                self.advance();
+                self.recover();
+                return None;
+            }
+        };
+        match item {
+            Some(item) => {
+                self.semicolon();
+                Some(item)
+            }
+            None => {
+                self.recover();
+                None
+            }
+        }
+    }
+
+    fn constant(&mut self, what: &str) -> Option<(Name, crate::ast::Expression)> {
+        self.advance();
+        let name = self.name(what)?;
+        self.expect("=", "behind the name");
+        Some((name, self.expression()))
+    }
+
+    fn sample(&mut self) -> Option<Item> {
+        let register = self.name("a register to sample, or a state")?;
+        self.expect_word("every", "and an interval behind the register");
+        let interval = self.expression();
+        self.semicolon();
+        Some(Item::Sample { register, interval })
+    }
+
+    fn register(&mut self) -> Option<Item> {
+        self.advance();
+        let names = self.names("a register's name");
+        if names.is_empty() {
+            return None;
+        }
+        let kind = if self.take(":") { Some(self.name("a type")?) } else { None };
+        if kind.is_none() {
+            self.error_here("a register needs a type", Some("for instance `register rtt: time = 100ms;`"));
+        }
+        let initial = if self.take("=") { Some(self.expression()) } else { None };
+        Some(Item::Register { names, kind, initial })
+    }
+
+    fn parameters(&mut self) -> Vec<(Name, Option<Name>)> {
+        let mut parameters = Vec::new();
+        if !self.take("(") || self.take(")") {
+            return parameters;
+        }
+        while let Some(name) = self.name("a name") {
+            let kind = if self.take(":") { self.name("a type") } else { None };
+            parameters.push((name, kind));
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect(")", "to close the list");
+        parameters
+    }
+
+    fn timer(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("a timer's name")?;
+        Some(Item::Timer { name, payload: self.parameters() })
+    }
+
+    fn table(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("a table's name")?;
+        if self.take("(") {
+            let index = self.name("the index's name")?;
+            self.expect_word("in", "and a range behind the index");
+            let first = self.expression();
+            self.expect("..", "between the first and the last index");
+            let last = self.expression();
+            self.expect(")", "to close the range");
+            self.expect("=", "and a formula behind the range");
+            let formula = self.expression();
+            return Some(Item::Table { name, contents: TableContents::Formula { index, first, last, formula } });
+        }
+        self.expect("=", "behind the table's name");
+        self.expect("[", "to open the entries");
+        let mut entries = Vec::new();
+        while !self.at_end() && !self.at_punctuation("]") {
+            entries.push(self.expression());
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect("]", "to close the entries");
+        Some(Item::Table { name, contents: TableContents::Given(entries) })
+    }
+
+    fn action(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("an action's name")?;
+        let parameters = self.parameters();
+        Some(Item::Action(ActionDeclaration { name, parameters, body: self.block("to open the action") }))
+    }
+
+    fn import(&mut self) -> Option<Item> {
+        self.advance();
+        let file = self.text()?;
+        let mut headers = Vec::new();
+        self.expect("{", "and the headers behind the file name");
+        while !self.at_end() && !self.at_punctuation("}") {
+            let before = self.position();
+            if let Some(header) = self.imported_header() {
+                headers.push(header);
+            }
+            self.semicolon();
+            self.must_move(before);
+        }
+        self.expect("}", "to close the import");
+        Some(Item::Import { file, headers })
+    }
+
+    fn imported_header(&mut self) -> Option<ImportedHeader> {
+        let header = self.name("a header of the P4 file")?;
+        let alias = if self.take_word("as") { self.name("a name")? } else { header.clone() };
+        self.expect_word("after", "and the header in front");
+        let after = self.name("a header")?;
+        let mut when = None;
+        if self.take_word("when") {
+            let path = self.path("a field")?;
+            self.expect("==", "and a value behind the field");
+            when = Some((path, self.expression()));
+        }
+        Some(ImportedHeader { header, alias, after, when })
+    }
+
+    fn template(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("a template's name")?;
+        self.expect(":", "and the headers, for instance `udp`,");
+        let headers = self.names("a header");
+        let mut template =
+            TemplateDeclaration { name, headers, options: Vec::new(), payload: None, fields: Vec::new() };
+        if self.take(";") {
+            return Some(Item::Template(template));
+        }
+        self.expect("{", "or `;` behind the headers");
+        while !self.at_end() && !self.at_punctuation("}") {
+            let before = self.position();
+            if self.take_word("options") {
+                template.options.extend(self.names("a TCP option"));
+            } else if self.take_word("payload") {
+                template.payload = Some(self.expression());
+            } else if let Some(path) = self.path("a field, `options` or `payload`") {
+                self.expect("=", "behind the field");
+                template.fields.push((path, self.expression()));
+            }
+            self.semicolon();
+            self.must_move(before);
+        }
+        self.expect("}", "to close the template");
+        Some(Item::Template(template))
+    }
+
+    fn flow(&mut self) -> Option<Item> {
+        let span = self.span();
+        self.advance();
+        self.expect_word("key", "behind `flow`");
+        let mut flow = FlowDeclaration {
+            source: Vec::new(),
+            destination: Vec::new(),
+            common: Vec::new(),
+            symmetric: false,
+            expire: None,
+            max: None,
+            max_timers: None,
+            when_full: FullPolicy::default(),
+            span,
+        };
+        loop {
+            if self.at_punctuation("(") {
+                if !flow.source.is_empty() {
+                    self.error_here("a flow key has one pair of sides", None);
+                }
+                flow.source = self.side();
+                flow.symmetric = self.take("<->");
+                if !flow.symmetric {
+                    self.expect("->", "or `<->` between the sides");
+                }
+                flow.destination = self.side();
+            } else {
+                flow.common.push(self.path("a field of the key")?);
+            }
+            if !self.take(",") {
+                break;
+            }
+        }
+        flow.span = span.to(self.previous_span());
+        self.flow_options(&mut flow)?;
+        Some(Item::Flow(flow))
+    }
+
+    fn side(&mut self) -> Vec<Vec<Name>> {
+        let mut fields = Vec::new();
+        self.expect("(", "to open a side of the key");
+        while let Some(path) = self.path("a field of the key") {
+            fields.push(path);
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect(")", "to close the side");
+        fields
+    }
+
+    fn flow_options(&mut self, flow: &mut FlowDeclaration) -> Option<()> {
+        loop {
+            if self.take_word("expires") {
+                self.expect_word("after", "behind `expires`");
+                flow.expire = Some(self.expression());
+            } else if self.take_word("at") {
+                self.expect_word("most", "behind `at`");
+                let count = self.expression();
+                if self.take_word("timers") {
+                    flow.max_timers = Some(count);
+                } else {
+                    self.expect_word("flows", "or `timers` behind the number");
+                    flow.max = Some(count);
+                }
+            } else if self.take_word("when") {
+                self.expect_word("full", "behind `when`");
+                if self.take_word("reject") {
+                    flow.when_full = FullPolicy::Reject;
+                } else {
+                    self.expect_word("evict", "or `reject` behind `when full`");
+                    self.expect_word("oldest", "behind `evict`");
+                    if self.take_word("in") {
+                        flow.when_full = FullPolicy::EvictOldestIn(self.names("a state"));
+                    }
+                }
+            } else {
+                return Some(());
+            }
+        }
+    }
+
+    fn other_packets(&mut self) -> Option<Item> {
+        let span = self.span();
+        self.advance();
+        self.expect_word("packets", "behind `other`");
+        let mut pairs = Vec::new();
+        if !self.take_word("drop") {
+            self.expect_word("pass", "or `drop` behind `other packets`");
+            loop {
+                let one = self.expression();
+                self.expect("<->", "and another port");
+                pairs.push((one, self.expression()));
+                if !self.take(",") {
+                    break;
+                }
+            }
+        }
+        Some(Item::OtherPackets { pairs, span: span.to(self.previous_span()) })
+    }
+
+    fn state(&mut self, debug: bool) -> Option<Item> {
+        let initial = self.take_word("initial");
+        self.expect_word("state", "behind `initial`");
+        let name = self.name("a state's name")?;
+        let mut state =
+            StateDeclaration { name, initial, debug, enter: Vec::new(), exit: Vec::new(), handlers: Vec::new() };
+        if !self.expect("{", "to open the state") {
+            self.recover();
+            return None;
+        }
+        while !self.at_end() && !self.at_punctuation("}") {
+            let before = self.position();
+            let debug = self.take_debug();
+            if self.at_word("on") {
+                self.advance();
+                if let Some(handler) = self.handler(debug) {
+                    state.handlers.push(handler);
+                }
+            } else if self.take_word("enter") {
+                state.enter.extend(self.block("to open the entry actions"));
+            } else if self.take_word("exit") {
+                state.exit.extend(self.block("to open the exit actions"));
+            } else {
+                let found = describe(self.peek());
+                self.error_here(
+                    &format!("expected `on`, `enter` or `exit` in a state, found {found}"),
+                    Some("statements stand in `enter { }`, `exit { }` and `on EVENT { }`"),
+                );
+                self.advance();
+                self.recover();
+            }
+            self.must_move(before);
+        }
+        self.expect("}", "to close the state");
+        Some(Item::State(state))
+    }
+
+    fn handler(&mut self, debug: bool) -> Option<Handler> {
+        let event = self.name("an event: `packet`, `connect`, `close`, `data` or a timer")?;
+        let from = if self.take_word("from") { Some(self.expression()) } else { None };
+        let when = if self.take_word("when") { Some(self.expression()) } else { None };
+        Some(Handler { event, from, when, debug, body: self.block("to open the handler") })
+    }
+}

@@ -1,0 +1,168 @@
+//! Expressions, by precedence climbing. From loose to tight: `or`; `and`; `not`; comparisons (which do not chain);
+//! `|`; `^`; `&`; `<< >>`; `+ -`; `* / %`; unary `- ~`.
+
+use super::cursor::{Cursor, describe};
+use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, UnaryOperator};
+use crate::diagnostic::Diagnostic;
+use crate::lexer::Kind;
+use BinaryOperator::*;
+
+impl Cursor<'_> {
+    /// An expression. What does not parse is reported and becomes [`ExpressionKind::Error`].
+    pub(crate) fn expression(&mut self) -> Expression {
+        let span = self.span();
+        self.nested(|cursor| cursor.binary(0)).unwrap_or(Expression { kind: ExpressionKind::Error, span })
+    }
+
+    fn binary_operator(&self) -> Option<(BinaryOperator, u8)> {
+        Some(match self.peek() {
+            Kind::Word(word) if word == "or" => (Or, 1),
+            Kind::Word(word) if word == "and" => (And, 2),
+            Kind::Punctuation(text) => match *text {
+                "||" => (Or, 1),
+                "&&" => (And, 2),
+                "==" => (Equal, 4),
+                "!=" => (NotEqual, 4),
+                "<" => (Less, 4),
+                "<=" => (LessEqual, 4),
+                ">" => (Greater, 4),
+                ">=" => (GreaterEqual, 4),
+                "|" => (BitOr, 5),
+                "^" => (BitXor, 6),
+                "&" => (BitAnd, 7),
+                "<<" => (ShiftLeft, 8),
+                ">>" => (ShiftRight, 8),
+                "+" => (Add, 9),
+                "-" => (Subtract, 9),
+                "*" => (Multiply, 10),
+                "/" => (Divide, 10),
+                "%" => (Remainder, 10),
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    fn binary(&mut self, weakest: u8) -> Expression {
+        let mut left = self.unary(weakest);
+        let mut compared = false;
+        while let Some((operator, strength)) = self.binary_operator() {
+            if strength < weakest {
+                break;
+            }
+            if operator.is_comparison() {
+                if compared {
+                    self.error_here(
+                        "comparisons do not chain",
+                        Some("write `a < b and b < c` where `a < b < c` is meant"),
+                    );
+                }
+                compared = true;
+            }
+            self.advance();
+            let right = match self.nested(|cursor| cursor.binary(strength + 1)) {
+                Some(right) => right,
+                None => Expression { kind: ExpressionKind::Error, span: self.span() },
+            };
+            let span = left.span.to(right.span);
+            left = Expression { kind: ExpressionKind::Binary(operator, Box::new(left), Box::new(right)), span };
+        }
+        left
+    }
+
+    fn unary(&mut self, weakest: u8) -> Expression {
+        let span = self.span();
+        let (operator, strength) = if self.at_word("not") || self.at_punctuation("!") {
+            (UnaryOperator::Not, 3)
+        } else if self.at_punctuation("-") {
+            (UnaryOperator::Negate, 11)
+        } else if self.at_punctuation("~") {
+            (UnaryOperator::Complement, 11)
+        } else {
+            return self.primary();
+        };
+        if operator == UnaryOperator::Not && weakest > 3 {
+            self.error_here(
+                "`not` binds looser than the operator in front of it",
+                Some("put it in parentheses: `(not ...)`"),
+            );
+        }
+        self.advance();
+        let inner =
+            self.nested(|cursor| cursor.binary(strength)).unwrap_or(Expression { kind: ExpressionKind::Error, span });
+        let span = span.to(inner.span);
+        Expression { kind: ExpressionKind::Unary(operator, Box::new(inner)), span }
+    }
+
+    fn primary(&mut self) -> Expression {
+        let span = self.span();
+        let kind = match self.peek() {
+            Kind::Number { value, unit } => {
+                self.advance();
+                ExpressionKind::Number { value: *value, unit: unit.clone() }
+            }
+            Kind::Mac(address) => {
+                self.advance();
+                ExpressionKind::Mac(*address)
+            }
+            Kind::Ipv4(address) => {
+                self.advance();
+                ExpressionKind::Ipv4(*address)
+            }
+            Kind::Punctuation("(") => {
+                self.advance();
+                let inner = self.expression();
+                self.expect(")", "to close the parenthesis");
+                return Expression { span: span.to(self.previous_span()), ..inner };
+            }
+            Kind::Word(_) => return self.path_or_call(),
+            other => {
+                let found = describe(other);
+                self.report(Diagnostic::error(span, format!("expected a value, found {found}")));
+                return Expression { kind: ExpressionKind::Error, span };
+            }
+        };
+        Expression { kind, span }
+    }
+
+    fn path_or_call(&mut self) -> Expression {
+        let span = self.span();
+        let Some(path) = self.path("a value") else { return Expression { kind: ExpressionKind::Error, span } };
+        let single = (path.len() == 1).then(|| path[0].clone());
+        let kind = match single {
+            Some(name) if self.at_punctuation("(") => ExpressionKind::Call(name, self.arguments()),
+            Some(name) if self.take("[") => {
+                let index = self.expression();
+                self.expect("]", "to close the index");
+                ExpressionKind::Index(name, Box::new(index))
+            }
+            _ => ExpressionKind::Path(path),
+        };
+        Expression { kind, span: span.to(self.previous_span()) }
+    }
+
+    /// `a`, `a.b`, `a.b.c`
+    pub(crate) fn path(&mut self, what: &str) -> Option<Vec<Name>> {
+        let mut path = vec![self.name(what)?];
+        while self.take(".") {
+            path.push(self.name("a field's name behind `.`")?);
+        }
+        Some(path)
+    }
+
+    /// `(a, b)`
+    pub(crate) fn arguments(&mut self) -> Vec<Expression> {
+        let mut arguments = Vec::new();
+        if !self.expect("(", "to open the arguments") || self.take(")") {
+            return arguments;
+        }
+        loop {
+            arguments.push(self.expression());
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect(")", "to close the arguments");
+        arguments
+    }
+}

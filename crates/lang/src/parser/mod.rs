@@ -1,0 +1,119 @@
+//! Recursive descent over tokens. It never gives up: after an error it goes on behind the next `;` or block.
+
+mod cursor;
+mod declaration;
+mod expression;
+mod statement;
+
+pub(crate) use cursor::Cursor;
+
+use crate::ast::Program;
+use crate::diagnostic::Diagnostic;
+use crate::lexer::lex;
+use crate::source::{Loader, SourceMap, Span};
+
+/// Includes may nest this deep.
+const MAX_INCLUDE_DEPTH: usize = 16;
+
+/// Parses XL proper, includes expanded.
+pub(crate) fn parse_program(
+    name: &str,
+    loader: &dyn Loader,
+    sources: &mut SourceMap,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Program {
+    let mut program = Program { name: stem(name), items: Vec::new() };
+    let mut reader = Reader { loader, sources, diagnostics, open: Vec::new(), seen: Vec::new() };
+    reader.read(name, None, &mut program);
+    program
+}
+
+/// The file's name without folders and ending.
+pub(crate) fn stem(name: &str) -> String {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.split_once('.').map_or(file, |(stem, _)| stem).to_string()
+}
+
+/// Loads one text, or reports why not.
+pub(crate) fn load_tokens(
+    name: &str,
+    from: Option<(&str, Span)>,
+    loader: &dyn Loader,
+    sources: &mut SourceMap,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(u16, Vec<crate::lexer::Token>)> {
+    match loader.load(name, from.map(|(file, _)| file)) {
+        Ok(text) if u32::try_from(text.len()).is_ok() => {
+            let file = sources.add(loader.resolve(name, from.map(|(file, _)| file)), text);
+            let tokens = lex(file, &sources.files()[usize::from(file)].text, diagnostics);
+            Some((file, tokens))
+        }
+        Ok(_) => {
+            diagnostics.push(Diagnostic::error(
+                from.map_or(Span::default(), |(_, span)| span),
+                format!("`{name}` is larger than 4 GiB"),
+            ));
+            None
+        }
+        Err(why) => {
+            let span = from.map_or(Span::default(), |(_, span)| span);
+            diagnostics.push(Diagnostic::error(span, format!("can't read `{name}`: {why}")));
+            None
+        }
+    }
+}
+
+struct Reader<'a> {
+    loader: &'a dyn Loader,
+    sources: &'a mut SourceMap,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    /// Files being read, outermost first.
+    open: Vec<String>,
+    /// Files read: an include that comes again brings nothing new.
+    seen: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, name: &str, from: Option<(&str, Span)>, program: &mut Program) {
+        let resolved = self.loader.resolve(name, from.map(|(file, _)| file));
+        if let Some((_, span)) = from {
+            if self.open.contains(&resolved) {
+                self.diagnostics.push(Diagnostic::error(span, format!("`{name}` includes itself")));
+                return;
+            }
+            if self.open.len() >= MAX_INCLUDE_DEPTH {
+                let error = Diagnostic::error(span, format!("includes nest deeper than {MAX_INCLUDE_DEPTH}"));
+                self.diagnostics.push(error);
+                return;
+            }
+            if self.seen.contains(&resolved) {
+                return;
+            }
+        }
+        let Some((_, tokens)) = load_tokens(name, from, self.loader, self.sources, self.diagnostics) else { return };
+        self.open.push(resolved.clone());
+        self.seen.push(resolved.clone());
+        let mut cursor = Cursor::new(&tokens);
+        while !cursor.at_end() {
+            let before = cursor.position();
+            if cursor.take_word("include") {
+                let file = cursor.text();
+                cursor.semicolon();
+                self.diagnostics.append(&mut cursor.diagnostics);
+                if let Some(file) = file {
+                    self.read(&file.text, Some((&resolved, file.span)), program);
+                }
+            } else if cursor.take_word("machine") {
+                if let Some(name) = cursor.name("the machine's name") {
+                    program.name = name.text;
+                }
+                cursor.semicolon();
+            } else if let Some(item) = cursor.item() {
+                program.items.push(item);
+            }
+            cursor.must_move(before);
+        }
+        self.diagnostics.append(&mut cursor.diagnostics);
+        self.open.pop();
+    }
+}

@@ -1,0 +1,259 @@
+//! Statements of XL proper.
+
+use super::cursor::{Cursor, describe};
+use crate::ast::{BinaryOperator, Expression};
+use crate::ast::{Branch, Name, PacketExpression, Statement, StatementKind};
+use crate::lexer::Kind;
+
+impl Cursor<'_> {
+    /// `{ statement ... }`
+    pub(crate) fn block(&mut self, context: &str) -> Vec<Statement> {
+        let mut statements = Vec::new();
+        if !self.expect("{", context) {
+            self.recover();
+            return statements;
+        }
+        self.nested(|cursor| {
+            while !cursor.at_end() && !cursor.at_punctuation("}") {
+                let before = cursor.position();
+                if let Some(statement) = cursor.statement() {
+                    statements.push(statement);
+                }
+                cursor.must_move(before);
+            }
+        });
+        self.expect("}", "to close the block");
+        statements
+    }
+
+    fn statement(&mut self) -> Option<Statement> {
+        let start = self.span();
+        let debug = self.take_debug();
+        let Kind::Word(word) = self.peek() else {
+            let found = describe(self.peek());
+            self.error_here(&format!("expected a statement, found {found}"), None);
+            self.recover();
+            return None;
+        };
+        let kind = match word.as_str() {
+            "if" => self.if_statement(debug)?,
+            _ if debug => {
+                self.error_here("`#debug` stands before a state, an `on` or an `if`", None);
+                return None;
+            }
+            "let" => self.let_statement()?,
+            "send" => self.send_statement()?,
+            "store" => self.store_statement()?,
+            "discard" => {
+                self.advance();
+                StatementKind::Discard { slot: self.name("a slot")? }
+            }
+            "reverse" => {
+                self.advance();
+                StatementKind::Reverse { packet: self.name("a packet")? }
+            }
+            "keep" => self.keep_statement()?,
+            "resize" => self.resize_statement()?,
+            "set" | "reset" => self.set_statement()?,
+            "cancel" => self.cancel_statement()?,
+            "goto" => {
+                self.advance();
+                StatementKind::Goto { state: self.name("a state")? }
+            }
+            "delete" => {
+                self.advance();
+                self.expect_word("instance", "behind `delete`");
+                StatementKind::DeleteInstance
+            }
+            "deliver" => self.deliver_statement()?,
+            "release" => {
+                self.advance();
+                StatementKind::Release { length: self.expression() }
+            }
+            "notify" => self.notify_statement()?,
+            "else" => {
+                self.error_here("`else` without `if`", Some("an `else` stands directly behind the `}` of its `if`"));
+                self.advance();
+                self.recover();
+                return None;
+            }
+            _ => self.assignment_or_call()?,
+        };
+        if !matches!(kind, StatementKind::If { .. }) {
+            self.semicolon();
+        }
+        Some(Statement { kind, span: start.to(self.previous_span()) })
+    }
+
+    pub(crate) fn take_debug(&mut self) -> bool {
+        let found = *self.peek() == Kind::Debug;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn if_statement(&mut self, debug: bool) -> Option<StatementKind> {
+        self.advance();
+        let mut branches = vec![self.branch(debug)];
+        let mut otherwise = Vec::new();
+        while self.take_word("else") {
+            let debug = self.take_debug();
+            if self.take_word("if") {
+                branches.push(self.branch(debug));
+            } else {
+                otherwise = self.block("to open the `else` block");
+                break;
+            }
+        }
+        Some(StatementKind::If { branches, otherwise })
+    }
+
+    fn branch(&mut self, debug: bool) -> Branch {
+        let condition = self.expression();
+        let body = self.block("to open the block behind the condition");
+        Branch { condition, body, debug }
+    }
+
+    fn let_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let name = self.name("a name")?;
+        let kind = if self.take(":") { Some(self.name("a type")?) } else { None };
+        self.expect("=", "behind the name");
+        Some(StatementKind::Let { name, kind, value: self.expression() })
+    }
+
+    /// `packet`, `slot`, `template { field = value; } with data(offset, length)`
+    fn packet_expression(&mut self) -> Option<PacketExpression> {
+        let name = self.name("a packet: `packet`, a slot or a template")?;
+        let mut fields = Vec::new();
+        if self.at_punctuation("{") {
+            fields = self.field_block();
+        }
+        let mut data = None;
+        if self.take_word("with") {
+            self.expect_word("data", "behind `with`");
+            data = self.pair("data");
+        }
+        Some(PacketExpression { name, fields, data })
+    }
+
+    /// `{ a.b = value; ... }`
+    pub(crate) fn field_block(&mut self) -> Vec<(Vec<Name>, Expression)> {
+        let mut fields = Vec::new();
+        self.expect("{", "to open the fields");
+        while !self.at_end() && !self.at_punctuation("}") {
+            let before = self.position();
+            if let Some(path) = self.path("a field") {
+                self.expect("=", "behind the field");
+                let value = self.expression();
+                self.semicolon();
+                fields.push((path, value));
+            }
+            self.must_move(before);
+        }
+        self.expect("}", "to close the fields");
+        fields
+    }
+
+    fn pair(&mut self, what: &str) -> Option<(Expression, Expression)> {
+        let span = self.span();
+        let mut arguments = self.arguments();
+        if arguments.len() == 2 {
+            let second = arguments.pop()?;
+            let first = arguments.pop()?;
+            return Some((first, second));
+        }
+        let error =
+            crate::Diagnostic::error(span.to(self.previous_span()), format!("`{what}` takes an offset and a length"));
+        self.report(error.help(format!("for instance `{what}(0, 1000)`")));
+        None
+    }
+
+    fn send_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let packet = self.packet_expression()?;
+        self.expect_word("to", "and a port behind the packet");
+        Some(StatementKind::Send { packet, port: self.expression() })
+    }
+
+    fn store_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let packet = self.packet_expression()?;
+        self.expect_word("in", "and a slot behind the packet");
+        Some(StatementKind::Store { packet, slot: self.name("a slot")? })
+    }
+
+    fn keep_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        self.expect_word("options", "behind `keep`");
+        let kinds = self.names("a TCP option");
+        self.expect_word("in", "and a packet behind the options");
+        Some(StatementKind::KeepOptions { kinds, packet: self.name("a packet")? })
+    }
+
+    fn resize_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let packet = self.name("a packet")?;
+        self.expect_word("to", "and a length behind the packet");
+        Some(StatementKind::Resize { packet, length: self.expression() })
+    }
+
+    fn set_statement(&mut self) -> Option<StatementKind> {
+        let reset = self.at_word("reset");
+        self.advance();
+        let timer = self.name("a timer")?;
+        let arguments = if self.at_punctuation("(") { self.arguments() } else { Vec::new() };
+        self.expect_word("in", "and a time behind the timer");
+        Some(StatementKind::Set { timer, arguments, delay: self.expression(), reset })
+    }
+
+    fn cancel_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let timer = self.name("a timer")?;
+        let tests = if self.take_word("where") { Some(self.expression()) } else { None };
+        Some(StatementKind::Cancel { timer, tests })
+    }
+
+    fn deliver_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let packet = self.name("a packet")?;
+        let range = if self.at_punctuation("(") { self.pair(&packet.text) } else { None };
+        Some(StatementKind::Deliver { packet, range })
+    }
+
+    fn notify_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let name = self.name("the notice's name")?;
+        let mut value = None;
+        if self.take("(") {
+            value = Some(self.expression());
+            self.expect(")", "to close the value");
+        }
+        Some(StatementKind::Notify { name, value })
+    }
+
+    fn assignment_or_call(&mut self) -> Option<StatementKind> {
+        let target = self.path("a statement")?;
+        if self.at_punctuation("(") && target.len() == 1 {
+            let action = target.into_iter().next()?;
+            return Some(StatementKind::Call { action, arguments: self.arguments() });
+        }
+        let operator = if self.take("+=") {
+            Some(BinaryOperator::Add)
+        } else if self.take("-=") {
+            Some(BinaryOperator::Subtract)
+        } else if self.take("=") {
+            None
+        } else {
+            let found = describe(self.peek());
+            self.error_here(
+                &format!("expected `=`, `+=`, `-=` or `(` behind this name, found {found}"),
+                Some("statements are assignments, `if`, `send`, `set`, `cancel`, `goto`, `store`, ... and calls of actions"),
+            );
+            self.recover();
+            return None;
+        };
+        Some(StatementKind::Assign { target, operator, value: self.expression() })
+    }
+}

@@ -1,0 +1,278 @@
+//! The application's side of a run: connections to open, bytes to send, bytes to keep.
+
+use crate::error::LinuxError;
+use crate::system::{poll, poll_input};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use weftwire_core::{CallError, Endpoints, FlowId, Function, Outbox, Time};
+
+/// Bytes read from the source at once.
+const CHUNK: usize = 64 * 1024;
+
+/// Opens connections at the start, feeds the first one from a file, and writes all delivered bytes to another.
+#[derive(Default)]
+pub struct Application {
+    connects: Vec<Endpoints>,
+    source: Option<Source>,
+    sink: Option<BufWriter<File>>,
+    /// Flows opened and not yet ended.
+    open: Vec<FlowId>,
+    opened: bool,
+    failure: Option<io::Error>,
+}
+
+/// The bytes to send on a flow.
+struct Source {
+    file: File,
+    /// A regular file: reading never waits.
+    regular: bool,
+    flow: Option<FlowId>,
+    buffer: Vec<u8>,
+    /// Bytes at the buffer's front that the flow has accepted.
+    accepted: usize,
+    /// The flow's buffer is full; wait for [`weftwire_core::Output::Released`].
+    blocked: bool,
+    /// The file has ended.
+    ended: bool,
+}
+
+impl Application {
+    /// An application that opens these connections when the run starts.
+    pub fn new(connects: Vec<Endpoints>) -> Application {
+        Application { connects, ..Application::default() }
+    }
+
+    /// Sends the bytes of `file` on the first connection, then closes it for sending.
+    pub fn set_source(&mut self, file: File) {
+        let regular = file.metadata().is_ok_and(|data| data.is_file());
+        let (buffer, accepted, blocked, ended) = (Vec::with_capacity(CHUNK), 0, false, false);
+        self.source = Some(Source { file, regular, flow: None, buffer, accepted, blocked, ended });
+    }
+
+    /// Writes the bytes delivered on any flow to `sink`. A pipe that is read slowly holds up the run.
+    pub fn set_sink(&mut self, sink: File) {
+        self.sink = Some(BufWriter::with_capacity(CHUNK, sink));
+    }
+
+    /// Opens the connections.
+    pub(crate) fn start(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> Result<(), LinuxError> {
+        for endpoints in std::mem::take(&mut self.connects) {
+            self.open.push(function.connect(now, &endpoints, out)?);
+            self.opened = true;
+        }
+        if let Some(source) = &mut self.source {
+            source.flow = self.open.first().copied();
+        }
+        Ok(())
+    }
+
+    /// Whether every connection that was opened has ended.
+    pub(crate) fn all_ended(&self) -> bool {
+        self.opened && self.open.is_empty()
+    }
+
+    /// The descriptor to wait on for more bytes to send.
+    pub(crate) fn input(&self) -> Option<BorrowedFd<'_>> {
+        let source = self.source.as_ref().filter(|source| source.wants_bytes())?;
+        Some(source.file.as_fd())
+    }
+
+    /// Offers bytes once. Returns whether it is worth calling again at once.
+    pub(crate) fn feed(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> bool {
+        let Some(source) = &mut self.source else { return false };
+        match source.feed(function, now, out) {
+            Ok(Progress::Fed) => true,
+            Ok(Progress::Waits) => false,
+            Ok(Progress::Done) => {
+                self.source = None;
+                false
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                self.source = None;
+                false
+            }
+        }
+    }
+
+    pub(crate) fn deliver(&mut self, bytes: &[u8]) {
+        if let Some(sink) = &mut self.sink
+            && let Err(error) = sink.write_all(bytes)
+        {
+            self.failure = Some(error);
+            self.sink = None;
+        }
+    }
+
+    pub(crate) fn released(&mut self, flow: FlowId) {
+        if let Some(source) = self.source.as_mut().filter(|source| source.flow == Some(flow)) {
+            source.blocked = false;
+        }
+    }
+
+    pub(crate) fn ended(&mut self, flow: FlowId) {
+        self.open.retain(|open| *open != flow);
+        self.source.take_if(|source| source.flow == Some(flow));
+    }
+
+    /// Writes what is still buffered.
+    pub(crate) fn flush(&mut self) {
+        if let Some(sink) = &mut self.sink
+            && let Err(error) = sink.flush()
+        {
+            self.failure = Some(error);
+            self.sink = None;
+        }
+    }
+
+    /// Ends the streams.
+    ///
+    /// # Errors
+    /// The last error of reading or writing a stream.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.flush();
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+enum Progress {
+    /// Something was handed over.
+    Fed,
+    /// Nothing to read, or no room in the flow.
+    Waits,
+    /// The source is used up, or its flow is gone.
+    Done,
+}
+
+impl Source {
+    fn wants_bytes(&self) -> bool {
+        self.accepted == self.buffer.len() && !self.ended && self.flow.is_some()
+    }
+
+    fn feed(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> io::Result<Progress> {
+        let Some(flow) = self.flow else { return Ok(Progress::Waits) };
+        if self.wants_bytes() {
+            if !self.regular && !readable(&self.file)? {
+                return Ok(Progress::Waits);
+            }
+            self.buffer.resize(CHUNK, 0);
+            self.accepted = 0;
+            let length = self.file.read(&mut self.buffer)?;
+            self.buffer.truncate(length);
+            self.ended = length == 0;
+        }
+        if self.ended {
+            // The flow may have ended in this very instant; then there is nothing left to close.
+            let _ = function.close(now, flow, out);
+            return Ok(Progress::Done);
+        }
+        if self.blocked {
+            return Ok(Progress::Waits);
+        }
+        match function.write(now, flow, &self.buffer[self.accepted..], out) {
+            Ok(count) => {
+                self.accepted += count;
+                self.blocked = self.accepted < self.buffer.len();
+                Ok(Progress::Fed)
+            }
+            Err(CallError::NoFlow(_) | CallError::Closed(_)) => Ok(Progress::Done),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+}
+
+fn readable(file: &File) -> io::Result<bool> {
+    let mut entry = [poll_input(file.as_fd())];
+    poll(&mut entry, Some(0))?;
+    Ok(entry[0].revents != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, SeekFrom};
+    use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+    use weftwire_core::{Deadline, Frame, Port};
+
+    /// A flow whose buffer takes `room` bytes.
+    #[derive(Default)]
+    struct Narrow {
+        room: usize,
+        taken: Vec<u8>,
+        closed: bool,
+    }
+
+    impl Function for Narrow {
+        fn frame(&mut self, _: Time, _: Port, _: Frame<'_>, _: &mut Outbox) {}
+        fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
+            Ok(FlowId(1))
+        }
+        fn write(&mut self, _: Time, _: FlowId, bytes: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
+            let count = bytes.len().min(self.room);
+            self.taken.extend_from_slice(&bytes[..count]);
+            self.room -= count;
+            Ok(count)
+        }
+        fn close(&mut self, _: Time, _: FlowId, _: &mut Outbox) -> Result<(), CallError> {
+            self.closed = true;
+            Ok(())
+        }
+        fn fire(&mut self, _: Time, _: &mut Outbox) {}
+        fn next_deadline(&self) -> Option<Deadline> {
+            None
+        }
+    }
+
+    impl Inspect for Narrow {
+        fn flows(&self) -> Vec<FlowSummary> {
+            Vec::new()
+        }
+        fn flow(&self, _: FlowId) -> Option<FlowDetail> {
+            None
+        }
+        fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
+            Err(InspectError::NoFlow(flow))
+        }
+        fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
+            Err(InspectError::NoFlow(flow))
+        }
+        fn counters(&self) -> Counters {
+            Counters::default()
+        }
+    }
+
+    fn endpoints() -> Endpoints {
+        let address = std::net::Ipv4Addr::LOCALHOST.into();
+        let (local_address, remote_address, local_mac, remote_mac) = (address, address, [0; 6], [0; 6]);
+        Endpoints { protocol: 6, local_address, local_port: 1, remote_address, remote_port: 2, local_mac, remote_mac }
+    }
+
+    #[test]
+    fn a_file_goes_whole_through_a_narrow_flow_which_is_then_closed() {
+        let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at % 251) as u8).collect();
+        let path = std::env::temp_dir().join(format!("weft-source-{}", std::process::id()));
+        let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.write_all(&bytes).unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+
+        let (mut flow, mut out) = (Narrow::default(), Outbox::new());
+        let mut application = Application::new(vec![endpoints()]);
+        application.set_source(file);
+        application.start(&mut flow, Time::ZERO, &mut out).unwrap();
+        let mut rounds = 0;
+        while !flow.closed {
+            flow.room = 30_000;
+            application.released(FlowId(1));
+            while application.feed(&mut flow, Time::ZERO, &mut out) {}
+            rounds += 1;
+            assert!(rounds < 20, "no progress");
+        }
+        assert!(flow.taken == bytes);
+        assert!(rounds >= 7, "more was written than there was room for");
+        assert!(!application.all_ended());
+        application.ended(FlowId(1));
+        assert!(application.all_ended());
+    }
+}

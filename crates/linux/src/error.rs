@@ -1,0 +1,117 @@
+//! What can go wrong on this platform, each with what would be right.
+
+use std::io;
+
+/// An error of the Linux platform.
+#[derive(Debug, thiserror::Error)]
+pub enum LinuxError {
+    /// A port specification that can't be read.
+    #[error(
+        "bad port `{text}`: {reason}; write NUMBER=INTERFACE, NUMBER=INTERFACE,ring, NUMBER=tun:NAME or \
+         NUMBER=tap:NAME, e.g. --port 1=eth0"
+    )]
+    PortSpec {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The interface does not exist in this network namespace.
+    #[error("there is no interface `{name}`; there are: {known}")]
+    NoInterface {
+        /// What was asked for.
+        name: String,
+        /// What exists, comma-separated.
+        known: String,
+    },
+    /// The interface is there but administratively down.
+    #[error("interface `{0}` is down; bring it up with: ip link set {0} up")]
+    Down(String),
+    /// Frames of this interface begin with something else than Ethernet or IP.
+    #[error(
+        "interface `{name}` has hardware type {hardware_type}; only Ethernet, loopback and raw-IP interfaces can be ports"
+    )]
+    HardwareType {
+        /// The interface.
+        name: String,
+        /// Its `ARPHRD_` number.
+        hardware_type: u16,
+    },
+    /// The kernel refuses for lack of a capability.
+    #[error(
+        "no permission to {action}: this needs {capability}; run as root, or give the program its capabilities once: \
+         setcap cap_net_raw,cap_net_admin+ep {program}"
+    )]
+    Permission {
+        /// What was tried.
+        action: String,
+        /// The capability that allows it.
+        capability: &'static str,
+        /// Path of this program.
+        program: String,
+    },
+    /// A TUN or TAP device that another program holds.
+    #[error("device `{0}` is in use by another program; stop that program or choose another name")]
+    Busy(String),
+    /// A name that belongs to an interface of another kind.
+    #[error("`{name}` exists and is no {kind} device; choose another name, or use it as a port by `{name}` alone")]
+    NotThatKind {
+        /// The interface.
+        name: String,
+        /// `tun` or `tap`.
+        kind: &'static str,
+    },
+    /// The running kernel lacks something.
+    #[error("this kernel has no {feature}; it came with Linux {since}. {instead}")]
+    Missing {
+        /// What is missing.
+        feature: &'static str,
+        /// First kernel that has it.
+        since: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// Another run has this control socket.
+    #[error(
+        "a run named `{name}` is active already (control socket {path}); stop it, or give this one another --name or --control"
+    )]
+    NameTaken {
+        /// The run's name.
+        name: String,
+        /// The socket's path.
+        path: String,
+    },
+    /// The control socket does not answer, or several could be meant.
+    #[error("{0}")]
+    Control(String),
+    /// No such user to become.
+    #[error("there is no user `{0}`; give an existing one with --user, or --keep-privileges")]
+    NoUser(String),
+    /// The function refused a connection.
+    #[error("cannot connect: {0}")]
+    Connect(#[from] weftwire_core::CallError),
+    /// Any other failure of a system call.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was tried.
+        action: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl LinuxError {
+    /// Wraps a system call's error with what was tried.
+    pub fn system(action: impl Into<String>, source: io::Error) -> LinuxError {
+        LinuxError::System { action: action.into(), source }
+    }
+
+    /// Like [`LinuxError::system`], but says which capability is missing if that is the reason.
+    pub fn privileged(action: impl Into<String>, capability: &'static str, source: io::Error) -> LinuxError {
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            let program = std::env::current_exe().map_or_else(|_| "weft".into(), |path| path.display().to_string());
+            return LinuxError::Permission { action: action.into(), capability, program };
+        }
+        LinuxError::system(action, source)
+    }
+}

@@ -1,0 +1,176 @@
+//! What the kernel knows of an interface and its neighbours.
+
+use crate::error::LinuxError;
+use crate::system::{interface_ioctl, interface_request, socket};
+use std::ffi::{CString, c_int};
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsFd, OwnedFd};
+use weftwire_core::LinkType;
+
+/// `ARPHRD_ETHER`, `ARPHRD_LOOPBACK`: frames with an Ethernet header.
+const ETHERNET_TYPES: [u16; 2] = [1, 772];
+/// `ARPHRD_NONE`, `ARPHRD_PPP`, `ARPHRD_RAWIP`: frames that begin with the IP header.
+const IP_TYPES: [u16; 3] = [65534, 512, 519];
+
+/// An existing interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its index.
+    pub index: u32,
+    /// What its frames begin with.
+    pub link: LinkType,
+    /// Its own Ethernet address; zero on raw-IP interfaces.
+    pub mac: [u8; 6],
+    /// Whether it is administratively up.
+    pub up: bool,
+}
+
+impl Interface {
+    /// Looks the interface up in this network namespace.
+    ///
+    /// # Errors
+    /// [`LinuxError::NoInterface`], [`LinuxError::HardwareType`].
+    pub fn find(name: &str) -> Result<Interface, LinuxError> {
+        let failed = |error| LinuxError::system(format!("query interface `{name}`"), error);
+        let absent = || LinuxError::NoInterface { name: name.to_owned(), known: known_interfaces() };
+        let c_name = CString::new(name).map_err(|_| absent())?;
+        // SAFETY: a valid C string that outlives the call.
+        let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+        if index == 0 {
+            return Err(absent());
+        }
+        let query = query_socket().map_err(failed)?;
+        let mut request = interface_request(name);
+        interface_ioctl(query.as_fd(), libc::SIOCGIFHWADDR as libc::Ioctl, &mut request).map_err(failed)?;
+        // SAFETY: SIOCGIFHWADDR filled this member of the union.
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        let link = match address.sa_family {
+            kind if ETHERNET_TYPES.contains(&kind) => LinkType::Ethernet,
+            kind if IP_TYPES.contains(&kind) => LinkType::Ip,
+            hardware_type => return Err(LinuxError::HardwareType { name: name.to_owned(), hardware_type }),
+        };
+        let mut mac = [0; 6];
+        if link == LinkType::Ethernet {
+            mac = std::array::from_fn(|at| address.sa_data[at] as u8);
+        }
+        let up = flags(&query, name).map_err(failed)? & libc::IFF_UP != 0;
+        Ok(Interface { name: name.to_owned(), index, link, mac, up })
+    }
+}
+
+/// Sets an interface administratively up.
+pub(crate) fn bring_up(name: &str) -> io::Result<()> {
+    let query = query_socket()?;
+    let flags = flags(&query, name)?;
+    let mut request = interface_request(name);
+    request.ifr_ifru.ifru_flags = (flags | libc::IFF_UP) as libc::c_short;
+    interface_ioctl(query.as_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &mut request)
+}
+
+/// The Ethernet address of the next hop towards `remote` on `interface`, if the kernel's IPv4 neighbour table
+/// has it: `remote`'s own entry, else that of the interface's default gateway.
+pub fn next_hop(interface: &str, remote: IpAddr) -> Option<[u8; 6]> {
+    let IpAddr::V4(remote) = remote else { return None };
+    let neighbours = fs::read_to_string("/proc/net/arp").ok()?;
+    neighbour(&neighbours, interface, remote).or_else(|| {
+        let routes = fs::read_to_string("/proc/net/route").ok()?;
+        neighbour(&neighbours, interface, default_gateway(&routes, interface)?)
+    })
+}
+
+/// Reads an Ethernet address, six hexadecimal bytes with colons between.
+pub fn parse_mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut mac {
+        let part = parts.next().filter(|part| (1..=2).contains(&part.len()))?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(mac)
+}
+
+/// `/proc/net/arp`: address, hardware type, flags (0x2: complete), Ethernet address, mask, interface.
+fn neighbour(table: &str, interface: &str, address: Ipv4Addr) -> Option<[u8; 6]> {
+    let address = address.to_string();
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            [ip, _, flags, mac, _, device] if ip == address && device == interface && flags != "0x0" => parse_mac(mac),
+            _ => None,
+        }
+    })
+}
+
+/// `/proc/net/route`: interface, destination, gateway (hexadecimal, in memory's byte order), ...
+fn default_gateway(table: &str, interface: &str) -> Option<Ipv4Addr> {
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            [device, "00000000", gateway, ..] if device == interface => {
+                let gateway = u32::from_str_radix(gateway, 16).ok().filter(|gateway| *gateway != 0)?;
+                Some(Ipv4Addr::from(gateway.to_ne_bytes()))
+            }
+            _ => None,
+        }
+    })
+}
+
+fn known_interfaces() -> String {
+    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names.join(", ")
+}
+
+fn query_socket() -> io::Result<OwnedFd> {
+    socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
+}
+
+fn flags(query: &OwnedFd, name: &str) -> io::Result<c_int> {
+    let mut request = interface_request(name);
+    interface_ioctl(query.as_fd(), libc::SIOCGIFFLAGS as libc::Ioctl, &mut request)?;
+    // SAFETY: SIOCGIFFLAGS filled this member of the union.
+    Ok(c_int::from(unsafe { request.ifr_ifru.ifru_flags } as u16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_neighbour_table() {
+        let arp = "IP address       HW type     Flags       HW address            Mask     Device\n\
+                   10.0.0.1         0x1         0x2         02:00:00:00:00:01     *        eth0\n\
+                   10.0.0.2         0x1         0x0         00:00:00:00:00:00     *        eth0\n";
+        assert_eq!(neighbour(arp, "eth0", Ipv4Addr::new(10, 0, 0, 1)), Some([2, 0, 0, 0, 0, 1]));
+        assert_eq!(neighbour(arp, "eth1", Ipv4Addr::new(10, 0, 0, 1)), None);
+        assert_eq!(neighbour(arp, "eth0", Ipv4Addr::new(10, 0, 0, 2)), None);
+    }
+
+    #[test]
+    fn reads_the_default_gateway() {
+        let gateway = u32::from_ne_bytes([10, 0, 0, 1]);
+        let routes =
+            format!("Iface Destination Gateway Flags\neth0 0000000A 00000000 0001\neth0 00000000 {gateway:08X} 0003\n");
+        assert_eq!(default_gateway(&routes, "eth0"), Some(Ipv4Addr::new(10, 0, 0, 1)));
+        assert_eq!(default_gateway(&routes, "eth1"), None);
+    }
+
+    #[test]
+    fn reads_ethernet_addresses() {
+        assert_eq!(parse_mac("02:00:5e:0:fF:1"), Some([2, 0, 0x5e, 0, 255, 1]));
+        for bad in ["", "02:00:5e:00:ff", "02:00:5e:00:ff:01:02", "02:00:5e:00:ff:001", "x2:00:5e:00:ff:01"] {
+            assert_eq!(parse_mac(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_interface_lists_those_that_exist() {
+        let error = Interface::find("nosuch0").unwrap_err().to_string();
+        assert!(error.contains("nosuch0") && error.contains("lo"), "{error}");
+    }
+}

@@ -1,0 +1,269 @@
+//! The run loop: one thread that moves frames, time and the application's bytes between the world and a function.
+//!
+//! Each turn takes one batch of every port with one reading of the clock, runs what is due, feeds the application's
+//! bytes, and sends what the function put into its outbox. When a turn finds nothing to do, the loop waits by `ppoll`
+//! until the next deadline; with [`RunOptions::spin`] it never waits.
+
+use crate::application::Application;
+use crate::control::ControlServer;
+use crate::error::LinuxError;
+use crate::port::{BATCH, FramePort};
+use crate::recorder::Recorder;
+use crate::report::Report;
+use crate::signals::StopSignal;
+use crate::system::{Clock, poll, poll_input};
+use std::io::Write;
+use std::time::Duration;
+use weftwire_core::{Frame, Function, Outbox, Output, Port, Time};
+
+/// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
+const SERVICE_INTERVAL: i64 = 1_000_000;
+
+/// How the loop runs and when it ends by itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// Never wait: poll all ports busily. Costs a whole processor, answers within microseconds.
+    pub spin: bool,
+    /// End after this time.
+    pub duration: Option<Duration>,
+    /// End when every connection that was opened has ended.
+    pub exit_when_ended: bool,
+}
+
+/// An open port with the number by which the function knows it.
+pub struct OpenPort {
+    /// The function's number.
+    pub port: Port,
+    /// The interface's name, for reports.
+    pub name: String,
+    /// The port itself.
+    pub device: Box<dyn FramePort>,
+}
+
+/// Everything a run needs beside the function.
+pub struct Run {
+    /// The ports.
+    pub ports: Vec<OpenPort>,
+    /// The application's side.
+    pub application: Application,
+    /// The run's files.
+    pub recorder: Recorder,
+    /// Where flows can be looked into from outside.
+    pub control: Option<ControlServer>,
+    /// Ends the run.
+    pub stop: StopSignal,
+    /// Where notices of the function go, a line each.
+    pub messages: Box<dyn Write>,
+    /// How to run.
+    pub options: RunOptions,
+}
+
+impl Run {
+    /// Runs `function` until the end: a signal, the duration, or the end of all connections.
+    ///
+    /// # Errors
+    /// A connection is refused at the start, or a port fails for good.
+    pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
+        let Run { ports, application, recorder, control, stop, messages, options } = self;
+        let effects = Effects { application, recorder, control, messages, no_port: 0 };
+        let (clock, outbox, descriptors) = (Clock::start(), Outbox::new(), Vec::new());
+        let mut turns = Turns { function, ports, effects, clock, outbox, descriptors };
+        let ran = turns.run(&stop, &options);
+        let report = turns.finish();
+        ran.and(report)
+    }
+}
+
+/// The running loop.
+struct Turns<'a> {
+    function: &'a mut dyn Function,
+    ports: Vec<OpenPort>,
+    effects: Effects,
+    clock: Clock,
+    outbox: Outbox,
+    /// What [`Turns::wait`] waits for; kept for its memory.
+    descriptors: Vec<libc::pollfd>,
+}
+
+impl Turns<'_> {
+    fn run(&mut self, stop: &StopSignal, options: &RunOptions) -> Result<(), LinuxError> {
+        let end = options
+            .duration
+            .map_or(Time::MAX, |duration| Time::ZERO.after(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)));
+        let mut service_due = Time::ZERO;
+        self.effects.choose_tracing(&mut self.outbox);
+        self.effects.application.start(self.function, self.clock.now(), &mut self.outbox)?;
+        self.dispatch();
+        loop {
+            let mut busy = self.receive()?;
+            let now = self.clock.now();
+            busy |= self.fire(now);
+            if now >= service_due {
+                service_due = now.after(SERVICE_INTERVAL);
+                self.serve();
+            }
+            busy |= self.feed(now);
+            if stop.requested() || now >= end || options.exit_when_ended && self.effects.application.all_ended() {
+                return Ok(());
+            }
+            if !busy && !options.spin {
+                self.wait(stop, end)?;
+                service_due = Time::ZERO;
+            }
+        }
+    }
+
+    /// Takes one batch of every port. Returns whether there was anything.
+    fn receive(&mut self) -> Result<bool, LinuxError> {
+        let mut busy = false;
+        for at in 0..self.ports.len() {
+            let OpenPort { port, name, device } = &mut self.ports[at];
+            let count = device
+                .receive()
+                .map_err(|error| LinuxError::system(format!("receive on port {port} ({name})"), error))?;
+            if count == 0 {
+                continue;
+            }
+            busy = true;
+            let now = self.clock.now();
+            let mut batch = [(*port, Frame::new(&[])); BATCH];
+            for (index, entry) in batch[..count].iter_mut().enumerate() {
+                entry.1 = device.frame(index);
+                self.effects.recorder.received(now, *port, &entry.1);
+            }
+            self.function.frames(now, &batch[..count], &mut self.outbox);
+            self.dispatch();
+        }
+        Ok(busy)
+    }
+
+    /// Runs what is due. Returns whether anything was.
+    fn fire(&mut self, now: Time) -> bool {
+        let due = self.function.next_deadline().is_some_and(|deadline| deadline.at <= now);
+        if due {
+            self.function.fire(now, &mut self.outbox);
+            self.dispatch();
+        }
+        due
+    }
+
+    /// Offers the application's bytes. Returns whether there may be more at once.
+    fn feed(&mut self, now: Time) -> bool {
+        let fed = self.effects.application.feed(self.function, now, &mut self.outbox);
+        self.dispatch();
+        fed
+    }
+
+    /// Answers the control socket's clients and lets go of what is buffered for others.
+    fn serve(&mut self) {
+        self.effects.application.flush();
+        if let Some(control) = &mut self.effects.control {
+            control.serve(self.function);
+            self.effects.choose_tracing(&mut self.outbox);
+        }
+    }
+
+    /// Waits until something can be done.
+    fn wait(&mut self, stop: &StopSignal, end: Time) -> Result<(), LinuxError> {
+        let descriptors = &mut self.descriptors;
+        descriptors.clear();
+        descriptors.extend(self.ports.iter().map(|port| poll_input(port.device.descriptor())));
+        descriptors.push(poll_input(stop.descriptor()));
+        descriptors.extend(self.effects.application.input().map(poll_input));
+        if let Some(control) = &self.effects.control {
+            control.add_descriptors(descriptors);
+        }
+        let next = self.function.next_deadline().map_or(Time::MAX, |deadline| deadline.at).min(end);
+        let timeout = (next != Time::MAX).then(|| next.since(self.clock.now()));
+        poll(descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))
+    }
+
+    /// Does what the function asked for.
+    fn dispatch(&mut self) {
+        if self.outbox.items().is_empty() {
+            return;
+        }
+        for item in self.outbox.items() {
+            self.effects.apply(item, &self.outbox, &self.ports);
+        }
+        for OpenPort { port, device, .. } in &mut self.ports {
+            send_to(*port, device.as_mut(), &self.outbox);
+        }
+        self.outbox.clear();
+    }
+
+    fn finish(mut self) -> Result<Report, LinuxError> {
+        self.effects.application.finish().map_err(|error| LinuxError::system("copy the application's bytes", error))?;
+        self.effects.recorder.finish().map_err(|error| LinuxError::system("write the trace or capture", error))?;
+        let counters = |open: OpenPort| {
+            let OpenPort { port, name, mut device } = open;
+            (port, name, device.counters())
+        };
+        Ok(Report {
+            duration: Duration::from_nanos(self.clock.now().nanoseconds().unsigned_abs()),
+            ports: self.ports.into_iter().map(counters).collect(),
+            function: self.function.counters(),
+            no_port: self.effects.no_port,
+            debug_lost: self.effects.control.as_ref().map_or(0, ControlServer::lost),
+        })
+    }
+}
+
+/// Sends an outbox's frames for one port, in batches. They stay where they are: nothing is copied here.
+fn send_to(port: Port, device: &mut dyn FramePort, outbox: &Outbox) {
+    let mut batch = [Frame::new(&[]); BATCH];
+    let mut count = 0;
+    for item in outbox.items() {
+        let Output::Send { port: to, bytes, offload, .. } = item else { continue };
+        if *to == port {
+            batch[count] = Frame { bytes: outbox.bytes(bytes), offload: *offload };
+            count += 1;
+            if count == BATCH {
+                device.send(&batch);
+                count = 0;
+            }
+        }
+    }
+    device.send(&batch[..count]);
+}
+
+/// Where everything but frames goes.
+struct Effects {
+    application: Application,
+    recorder: Recorder,
+    control: Option<ControlServer>,
+    messages: Box<dyn Write>,
+    no_port: u64,
+}
+
+impl Effects {
+    fn apply(&mut self, item: &Output, outbox: &Outbox, ports: &[OpenPort]) {
+        match item {
+            Output::Send { at, port, bytes, offload } => {
+                if ports.iter().any(|open| open.port == *port) {
+                    self.recorder.sent(*at, *port, &Frame { bytes: outbox.bytes(bytes), offload: *offload });
+                } else {
+                    self.no_port += 1;
+                }
+            }
+            Output::Deliver { bytes, .. } => self.application.deliver(outbox.bytes(bytes)),
+            Output::Released { flow, .. } => self.application.released(*flow),
+            Output::Notify { at, flow, name, value } => {
+                // Nobody is left to tell if standard error is closed.
+                let _ = writeln!(self.messages, "{at} flow {flow}: {name} {value}");
+            }
+            Output::Ended { flow } => self.application.ended(*flow),
+            Output::Trace(record) => {
+                self.recorder.trace(record);
+                if let Some(control) = &mut self.control {
+                    control.publish(record);
+                }
+            }
+        }
+    }
+
+    fn choose_tracing(&self, outbox: &mut Outbox) {
+        let debugged = self.control.as_ref().is_some_and(ControlServer::wants_trace);
+        outbox.set_tracing(debugged || self.recorder.wants_trace());
+    }
+}

@@ -1,0 +1,71 @@
+//! Stopping cleanly: the first SIGINT or SIGTERM asks the run to end, a second one ends the process at once.
+
+use crate::error::LinuxError;
+use crate::system::check;
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// The event descriptor that the handler writes to; -1 before [`StopSignal::install`].
+static WAKER: AtomicI32 = AtomicI32::new(-1);
+
+/// Tells that the process was asked to stop.
+#[derive(Debug)]
+pub struct StopSignal {
+    waker: OwnedFd,
+}
+
+impl StopSignal {
+    /// Takes over SIGINT and SIGTERM for the rest of the process.
+    ///
+    /// # Errors
+    /// [`LinuxError::System`] if the kernel has no descriptor left.
+    pub fn install() -> Result<StopSignal, LinuxError> {
+        let failed = |error| LinuxError::system("install the signal handlers", error);
+        // SAFETY: no pointers; the new descriptor belongs to nobody else.
+        let waker = unsafe {
+            let descriptor = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)).map_err(failed)?;
+            OwnedFd::from_raw_fd(descriptor)
+        };
+        WAKER.store(waker.as_raw_fd(), Ordering::SeqCst);
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            // SAFETY: sigaction is plain data for which all zeros is valid; `handle` only does what is allowed in a
+            // signal handler (atomics, write, _exit).
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = handle as *const () as usize;
+                action.sa_flags = libc::SA_RESTART;
+                check(libc::sigaction(signal, &action, std::ptr::null_mut())).map_err(failed)?;
+            }
+        }
+        Ok(StopSignal { waker })
+    }
+
+    /// Whether a signal has come.
+    pub fn requested(&self) -> bool {
+        REQUESTED.load(Ordering::Relaxed)
+    }
+
+    /// Readable once a signal has come.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        use std::os::fd::AsFd;
+        self.waker.as_fd()
+    }
+}
+
+impl Drop for StopSignal {
+    fn drop(&mut self) {
+        WAKER.store(-1, Ordering::SeqCst);
+    }
+}
+
+extern "C" fn handle(signal: c_int) {
+    if REQUESTED.swap(true, Ordering::SeqCst) {
+        // SAFETY: _exit is allowed in signal handlers and does not return.
+        unsafe { libc::_exit(128 + signal) };
+    }
+    let one = 1_u64;
+    // SAFETY: writes 8 valid bytes; a closed or unset descriptor only gives an error, which does no harm.
+    unsafe { libc::write(WAKER.load(Ordering::SeqCst), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
+}

@@ -1,0 +1,115 @@
+//! Thin safe wrappers of the system calls that several modules need.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use weftwire_core::Time;
+
+/// Turns the C convention of -1 and `errno` into a result.
+pub(crate) fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Opens a socket, closed on exec.
+pub(crate) fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; a new descriptor belongs to nobody else.
+    unsafe {
+        let descriptor = check(libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol))?;
+        Ok(OwnedFd::from_raw_fd(descriptor))
+    }
+}
+
+/// Sets a socket option whose value is the plain C type `T`.
+pub(crate) fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel only reads `size_of::<T>()` bytes behind a valid reference.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    check(result).map(drop)
+}
+
+/// An empty `ifreq` for the interface `name`, which must be shorter than `IFNAMSIZ`.
+pub(crate) fn interface_request(name: &str) -> libc::ifreq {
+    // SAFETY: `ifreq` is plain data for which all zeros is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays 0 whatever the name.
+    for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+/// An interface request (`SIOCGIF...`, `SIOCSIF...`, `TUNSETIFF`).
+pub(crate) fn interface_ioctl(
+    descriptor: BorrowedFd<'_>,
+    number: libc::Ioctl,
+    request: &mut libc::ifreq,
+) -> io::Result<()> {
+    // SAFETY: all numbers used with this function take an `ifreq`, which outlives the call.
+    check(unsafe { libc::ioctl(descriptor.as_raw_fd(), number, std::ptr::from_mut(request)) }).map(drop)
+}
+
+/// Waits until a descriptor is ready or `timeout_ns` have passed; `None` waits without end. Interruption by a
+/// signal is an early return, not an error.
+pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ns: Option<i64>) -> io::Result<()> {
+    let timeout = timeout_ns.map(|ns| {
+        let ns = ns.max(0);
+        libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the slice and the timeout outlive the call; a null signal mask leaves the mask alone.
+    let result =
+        unsafe { libc::ppoll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, timeout, std::ptr::null()) };
+    match check(result) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A poll entry that waits for input.
+pub(crate) fn poll_input(descriptor: BorrowedFd<'_>) -> libc::pollfd {
+    libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }
+}
+
+/// The run's clock: `CLOCK_MONOTONIC` since the clock was made.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock {
+    start: i64,
+}
+
+impl Clock {
+    /// A clock that shows zero now.
+    pub(crate) fn start() -> Clock {
+        Clock { start: monotonic_ns() }
+    }
+
+    /// Time since the start.
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanoseconds(monotonic_ns() - self.start)
+    }
+}
+
+fn monotonic_ns() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec. CLOCK_MONOTONIC always exists, so the call can't fail.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// Words from the kernel's random source, for seeds and secret keys.
+///
+/// # Errors
+/// Only on kernels without `getrandom` (before Linux 3.17).
+pub fn random_words<const N: usize>() -> io::Result<[u64; N]> {
+    let mut words = [0_u64; N];
+    // SAFETY: the kernel writes at most the given number of bytes into `words`, for which all bit patterns are valid.
+    // Requests of up to 256 bytes are answered whole.
+    let result = unsafe { libc::getrandom(words.as_mut_ptr().cast(), size_of_val(&words), 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(words) }
+}

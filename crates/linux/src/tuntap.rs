@@ -1,0 +1,145 @@
+//! A port that is a TUN (raw IP) or TAP (Ethernet) device of the kernel (`Documentation/networking/tuntap.rst`).
+//! What the kernel sends into the device is received here. The device goes away when the port is closed, unless it
+//! was made persistent beforehand (`ip tuntap add`).
+
+use crate::error::LinuxError;
+use crate::interface::bring_up;
+use crate::port::{BATCH, FRAME_CAPACITY, FramePort, PortCounters};
+use crate::system::{check, interface_ioctl, interface_request};
+use crate::transmit::{message_parts, send_all};
+use crate::vnet;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use weftwire_core::{Frame, LinkType, Offload};
+
+/// Bytes of buffer for one frame, a multiple of the cache line.
+const SLOT: usize = FRAME_CAPACITY.next_multiple_of(64);
+
+/// What the kernel may leave to us: checksums, TCP segmentation, and UDP segmentation (Linux 6.2).
+const TCP_OFFLOADS: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+const UDP_OFFLOADS: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
+
+/// A TUN or TAP device.
+pub(crate) struct TunTap {
+    device: OwnedFd,
+    link: LinkType,
+    buffers: Box<[u8]>,
+    /// Slot, length and offload of each frame of the batch.
+    received: Vec<(usize, usize, Offload)>,
+    counters: PortCounters,
+}
+
+impl TunTap {
+    /// Opens the device `name`, makes it if it is not there, and sets it up.
+    pub(crate) fn open(name: &str, link: LinkType) -> Result<TunTap, LinuxError> {
+        let (kind, flag) = match link {
+            LinkType::Ip => ("tun", libc::IFF_TUN),
+            LinkType::Ethernet => ("tap", libc::IFF_TAP),
+        };
+        let action = || format!("open {kind} device `{name}`");
+        let device: OwnedFd = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/net/tun")
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => LinuxError::Missing {
+                    feature: "TUN/TAP driver (/dev/net/tun)",
+                    since: "2.4",
+                    instead: "Load it with: modprobe tun",
+                },
+                _ => LinuxError::privileged(action(), "access to /dev/net/tun", error),
+            })?
+            .into();
+        let mut request = interface_request(name);
+        request.ifr_ifru.ifru_flags = (flag | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+        interface_ioctl(device.as_fd(), libc::TUNSETIFF, &mut request).map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => LinuxError::Busy(name.to_owned()),
+            Some(libc::EINVAL) => LinuxError::NotThatKind { name: name.to_owned(), kind },
+            _ => LinuxError::privileged(action(), "CAP_NET_ADMIN", error),
+        })?;
+        // Where the kernel knows none of these, it finishes frames itself before they come here.
+        if set_offloads(&device, TCP_OFFLOADS | UDP_OFFLOADS).is_err() {
+            let _ = set_offloads(&device, TCP_OFFLOADS);
+        }
+        bring_up(name).map_err(|error| LinuxError::privileged(format!("bring up `{name}`"), "CAP_NET_ADMIN", error))?;
+        Ok(TunTap {
+            device,
+            link,
+            buffers: vec![0; SLOT * BATCH].into(),
+            received: Vec::with_capacity(BATCH),
+            counters: PortCounters::default(),
+        })
+    }
+}
+
+impl FramePort for TunTap {
+    fn link(&self) -> LinkType {
+        self.link
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    fn receive(&mut self) -> io::Result<usize> {
+        self.received.clear();
+        for (at, slot) in self.buffers.chunks_exact_mut(SLOT).enumerate() {
+            let mut header = vnet::Header::default();
+            let parts = [
+                libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
+                libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() },
+            ];
+            // SAFETY: both parts lead to buffers of the given lengths that outlive the call.
+            let result = unsafe { libc::readv(self.device.as_raw_fd(), parts.as_ptr(), parts.len() as i32) };
+            let Ok(length) = usize::try_from(result) else {
+                match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::WouldBlock => break,
+                    error if error.kind() == io::ErrorKind::Interrupted => continue,
+                    // Down: whoever took it down may bring it up again.
+                    error if error.raw_os_error() == Some(libc::EIO) => break,
+                    error => return Err(error),
+                }
+            };
+            let length = length.saturating_sub(vnet::HEADER_LENGTH);
+            match vnet::decode(&header, &mut slot[..length], self.link) {
+                Ok(offload) => {
+                    self.received.push((at, length, offload));
+                    self.counters.frames_in += 1;
+                    self.counters.bytes_in += length as u64;
+                }
+                Err(_) => self.counters.unusable += 1,
+            }
+        }
+        Ok(self.received.len())
+    }
+
+    fn frame(&self, index: usize) -> Frame<'_> {
+        let (slot, length, offload) = self.received[index];
+        Frame { bytes: &self.buffers[slot * SLOT..][..length], offload }
+    }
+
+    fn send(&mut self, frames: &[Frame<'_>]) {
+        let (device, link) = (self.device.as_fd(), self.link);
+        send_all(frames, link, &mut self.counters, &mut |frames| write_frame(device, &frames[0], link));
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.counters.clone()
+    }
+}
+
+fn write_frame(device: BorrowedFd<'_>, frame: &Frame<'_>, link: LinkType) -> io::Result<usize> {
+    let header = vnet::encode(frame, link);
+    let parts = message_parts(&header, frame);
+    // SAFETY: the parts lead to `header` and the frame's bytes, which outlive the call and are only read.
+    let result = unsafe { libc::writev(device.as_raw_fd(), parts.as_ptr(), parts.len() as i32) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(1) }
+}
+
+fn set_offloads(device: &OwnedFd, offloads: libc::c_uint) -> io::Result<()> {
+    // SAFETY: TUNSETOFFLOAD takes its argument by value.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) }).map(drop)
+}
