@@ -62,6 +62,9 @@ pub struct Arguments {
     /// Seed of the function's random numbers and hash key, for reproducible runs [default: random]
     #[arg(long)]
     seed: Option<u64>,
+    /// The engine that runs the image
+    #[arg(long, value_name = "NAME", default_value = "reference")]
+    engine: String,
     /// Capture the frames of every port
     #[arg(long, value_name = "FILE.pcapng")]
     out: Option<PathBuf>,
@@ -95,7 +98,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         }
     };
     let name = arguments.name.clone().unwrap_or_else(|| function.name().to_owned());
-    let mut function = function.start(&links, seed, key)?;
+    let mut function = function.start(&arguments.engine, &links, seed, key)?;
 
     let stop = StopSignal::install()?;
     let user = match is_root() && !arguments.keep_privileges {
