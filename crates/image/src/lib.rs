@@ -6,6 +6,7 @@
 
 mod canonical;
 mod error;
+mod formats;
 pub mod limits;
 pub mod profile;
 mod registers;
