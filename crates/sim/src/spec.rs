@@ -100,6 +100,7 @@ impl FromStr for Connect {
             remote_port: remote.port(),
             local_mac: [0; 6],
             remote_mac: [0; 6],
+            vlan: None,
         };
         Ok(Connect { endpoints, at })
     }
