@@ -176,9 +176,13 @@ impl Walk<'_> {
         let image = self.image;
         let mut phrases = Phrases::new(image, state, event, self.chains.value_names(state, event));
         let mut outcomes: Vec<Outcome> = Vec::new();
-        for row in image.rows.iter().filter(|row| row.state == state && row.event == event) {
+        let rows = image.rows.iter().filter(|row| row.state == state && row.event == event);
+        for (position, row) in rows.enumerate() {
             let deleted = row.operations.contains(&Operation::DeleteInstance);
-            let own = key_conditions(&mut phrases, row);
+            let mut own = key_conditions(&mut phrases, row);
+            if own.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
+                own.push("otherwise".into());
+            }
             // Internal events only raise greater numbers; a raise that does not is not followed.
             let further = match (row.raise, event) {
                 (Some(raised), Event::Internal(number)) if raised <= number => Vec::new(),

@@ -120,7 +120,8 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     inputs.sort_by_key(|input| input.port);
     let links = Ports::new(inputs.iter().map(|input| (input.port, input.link)));
     let mut function = function.start(&arguments.engine, &links, arguments.seed, None)?;
-    let send = arguments.send.as_deref().map(|path| fs::read(path).with_context(|| format!("cannot read {}", path.display())));
+    let send =
+        arguments.send.as_deref().map(|path| fs::read(path).with_context(|| format!("cannot read {}", path.display())));
     let plan = Plan { inputs, connects: arguments.connects.clone(), send: send.transpose()?, until: arguments.until };
 
     let stop = StopSignal::install()?;

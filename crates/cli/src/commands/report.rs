@@ -47,8 +47,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Some(image) => format!("A connection through {}", image.name),
         None => arguments.capture.display().to_string(),
     });
-    let show =
-        Page { title: &title, image: image.as_deref(), connection, number: (number, found.len()) };
+    let show = Page { title: &title, image: image.as_deref(), connection, number: (number, found.len()) };
     output::text(Some(&arguments.out), &page(&show))?;
     if arguments.out != Path::new("-") {
         let ends = format!("{} - {}", connection.client, connection.server);

@@ -30,7 +30,7 @@ pub fn page(page: &Page<'_>) -> String {
         &mut body,
         "Packets",
         "Time runs down. Numbers are relative to each side's first; point at an arrow for the \
-        numbers on the wire. An arrow without a label is the same packet, sent on.",
+        numbers on the wire. An arrow without a label is the packet beside it, sent on.",
         || ladder(connection, page.image.map_or("function", |image| image.name.as_str())),
     );
     section(
