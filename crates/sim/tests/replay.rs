@@ -72,7 +72,7 @@ impl Function for Script {
         }
     }
 
-    fn next_deadline(&self) -> Option<Deadline> {
+    fn next_deadline(&self) -> Option<Deadline<'_>> {
         self.timers.first_key_value().map(|(at, _)| Deadline { at: *at, reason: "script" })
     }
 }

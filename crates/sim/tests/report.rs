@@ -38,7 +38,7 @@ fn numbers_are_relative_and_wrap() {
         connection.exchanges.iter().filter(|exchange| exchange.standing == Standing::Repeated).collect();
     assert_eq!(repeated.len(), 1);
     let acknowledged = connection.exchanges.iter().filter(|exchange| !exchange.from_client);
-    assert_eq!(acknowledged.filter_map(|exchange| exchange.acknowledgment).max(), Some(100_001));
+    assert_eq!(acknowledged.filter_map(|exchange| exchange.acknowledgment).max(), Some(100_002), "the FIN counts");
 }
 
 #[test]

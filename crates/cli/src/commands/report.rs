@@ -37,8 +37,8 @@ pub struct Arguments {
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
     let image = arguments.image.as_deref().map(load::image).transpose()?;
-    let (links, records) = read(&arguments.capture)?;
-    let found = connections(&observed(&links, &records));
+    let capture = read(&arguments.capture)?;
+    let found = connections(&observed(&capture));
     let number = arguments.flow;
     let Some(connection) = number.checked_sub(1).and_then(|index| found.get(index)) else {
         bail!("{} has no connection {number}; {}", arguments.capture.display(), list(&found));
@@ -73,8 +73,14 @@ fn list(found: &[Connection]) -> String {
     text
 }
 
-/// All records, and the port and link type of each interface.
-fn read(path: &Path) -> Result<(Vec<(Port, LinkType)>, Vec<CaptureRecord>)> {
+/// A whole capture.
+struct Capture {
+    /// Port and link type of each interface.
+    interfaces: Vec<(Port, LinkType)>,
+    records: Vec<CaptureRecord>,
+}
+
+fn read(path: &Path) -> Result<Capture> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let in_file = || format!("cannot read {}", path.display());
     let mut reader = CaptureReader::new(BufReader::new(file)).with_context(in_file)?;
@@ -82,21 +88,21 @@ fn read(path: &Path) -> Result<(Vec<(Port, LinkType)>, Vec<CaptureRecord>)> {
     while let Some(record) = reader.next_record().with_context(in_file)? {
         records.push(record);
     }
-    let links = reader.interfaces().iter().enumerate().map(|(index, interface)| {
+    let interfaces = reader.interfaces().iter().enumerate().map(|(index, interface)| {
         // `weft replay` names interfaces after their ports; others count in order.
         let named = interface.name.strip_prefix("port ").and_then(|number| number.parse().ok());
         (Port(named.unwrap_or(u16::try_from(index + 1).unwrap_or(u16::MAX))), interface.link)
     });
-    Ok((links.collect(), records))
+    Ok(Capture { interfaces: interfaces.collect(), records })
 }
 
-fn observed<'a>(links: &[(Port, LinkType)], records: &'a [CaptureRecord]) -> Vec<Observed<'a>> {
+fn observed(capture: &Capture) -> Vec<Observed<'_>> {
     // Functions' captures mark what was sent; a capture without any mark says nothing of directions.
-    let says = records.iter().any(|record| record.comment.as_deref() == Some("sent"));
-    let record = |record: &'a CaptureRecord| {
-        let (port, link) = *links.get(record.interface)?;
+    let says = capture.records.iter().any(|record| record.comment.as_deref() == Some("sent"));
+    let known = capture.records.iter().filter_map(|record| {
+        let (port, link) = *capture.interfaces.get(record.interface)?;
         let inbound = says.then(|| record.comment.as_deref() != Some("sent"));
         Some(Observed { at: record.time, port, link, inbound, bytes: &record.bytes })
-    };
-    records.iter().filter_map(record).collect()
+    });
+    known.collect()
 }

@@ -244,3 +244,34 @@ impl Exchange {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn standing_is_what_a_set_of_bytes_says(
+            pieces in prop::collection::vec((0_i64..60, 1_i64..20), 1..40),
+        ) {
+            let mut stream = Stream::default();
+            let mut bytes = BTreeSet::new();
+            for (start, length) in pieces {
+                let range = start..start + length;
+                let known = range.clone().all(|byte| bytes.contains(&byte));
+                let behind = bytes.last().is_none_or(|last| range.end - 1 > *last);
+                let wanted = match (known, behind) {
+                    (true, _) => Standing::Repeated,
+                    (false, true) => Standing::New,
+                    (false, false) => Standing::Late,
+                };
+                prop_assert_eq!(stream.add(range.start, range.end), wanted);
+                bytes.extend(range);
+            }
+            let kept: Vec<i64> = stream.seen.iter().flat_map(|(start, end)| *start..*end).collect();
+            prop_assert_eq!(kept, bytes.into_iter().collect::<Vec<i64>>(), "ranges are disjoint and complete");
+        }
+    }
+}
