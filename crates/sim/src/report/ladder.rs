@@ -8,9 +8,12 @@ use weftwire_image::explain::escape_markup;
 
 const TIME_WIDTH: f64 = 92.0;
 const SPAN: f64 = 350.0;
-const BOX_WIDTH: f64 = 84.0;
+/// Least width of the function's box.
+const BOX_WIDTH: f64 = 96.0;
 const ROW_HEIGHT: f64 = 25.0;
 const HEAD_HEIGHT: f64 = 66.0;
+/// Longest name of the function, in characters.
+const LONGEST_NAME: usize = 24;
 /// A packet leaving within this time (nanoseconds) of one that arrived may be the same packet.
 const SAME_PACKET: i64 = 1_000_000;
 /// Rows looked back for the arrival of a packet that leaves.
@@ -26,7 +29,7 @@ const MOST_ROWS: usize = 400;
 
 /// Draws one connection as a ladder. `name` is the function's; long runs of ordinary data are folded.
 pub fn ladder(connection: &Connection, name: &str) -> String {
-    let lanes = Lanes::new(connection);
+    let lanes = Lanes::new(connection, name);
     let rows = fold(rows(connection, &lanes));
     let mut picture = Picture { out: String::new(), lanes, connection };
     picture.open(name, rows.len());
@@ -45,12 +48,15 @@ pub fn ladder(connection: &Connection, name: &str) -> String {
 struct Lanes {
     client_port: Option<Port>,
     server_port: Option<Port>,
+    /// Width of the function's box.
+    width: f64,
 }
 
 impl Lanes {
-    fn new(connection: &Connection) -> Lanes {
+    fn new(connection: &Connection, name: &str) -> Lanes {
         let (client_port, server_port) = connection.ports();
-        Lanes { client_port, server_port }
+        let width = clip(name, LONGEST_NAME).chars().count() as f64 * 8.4 + 20.0;
+        Lanes { client_port, server_port, width: width.max(BOX_WIDTH) }
     }
 
     fn left(&self) -> f64 {
@@ -60,7 +66,7 @@ impl Lanes {
     /// Left and right edge of the function.
     fn function(&self) -> (f64, f64) {
         let left = if self.client_port.is_some() { self.left() + SPAN } else { self.left() };
-        (left, left + BOX_WIDTH)
+        (left, left + self.width)
     }
 
     fn width(&self) -> f64 {
@@ -296,27 +302,31 @@ impl Picture<'_> {
             self.out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"weft-ladder\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n<title>Packets over time</title>\n\
-             <rect class=\"function\" x=\"{left:.0}\" y=\"14\" width=\"{BOX_WIDTH}\" height=\"{:.0}\" rx=\"8\"/>\n",
+             <rect class=\"function\" x=\"{left:.0}\" y=\"14\" width=\"{:.0}\" height=\"{:.0}\" rx=\"8\"/>\n",
+            right - left,
             foot - 14.0
         );
         let middle = (left + right) / 2.0;
-        self.text("head", middle, 34.0, &clip(name, 13));
+        self.text("head", middle, 34.0, &clip(name, LONGEST_NAME));
         let client = self.connection.client;
         let server = self.connection.server;
-        match self.lanes.client_port {
-            Some(port) => {
-                let x = self.lanes.left();
-                self.host(x, "client", &client.to_string(), foot);
-                self.text("port", left + 14.0, 52.0, &format!("{port}"));
+        // A function that is an end itself has one port, on the other side.
+        let ports = match (self.lanes.client_port, self.lanes.server_port) {
+            (Some(client), Some(server)) => {
+                self.text("port", left + 14.0, 52.0, &client.to_string());
+                self.text("port", right - 14.0, 52.0, &server.to_string());
+                String::new()
             }
-            None => self.text("sub", middle, 52.0, "client"),
+            (Some(port), None) => format!("server, port {port}"),
+            (None, Some(port)) => format!("client, port {port}"),
+            (None, None) => String::new(),
+        };
+        self.text("sub", middle, 52.0, &ports);
+        if self.lanes.client_port.is_some() {
+            self.host(self.lanes.left(), "client", &client.to_string(), foot);
         }
-        match self.lanes.server_port {
-            Some(port) => {
-                self.host(right + SPAN, "server", &server.to_string(), foot);
-                self.text("port", right - 14.0, 52.0, &format!("{port}"));
-            }
-            None => self.text("sub", middle, 52.0, "server"),
+        if self.lanes.server_port.is_some() {
+            self.host(right + SPAN, "server", &server.to_string(), foot);
         }
         self.text("axis", TIME_WIDTH / 2.0, 52.0, "seconds");
     }
@@ -390,9 +400,9 @@ impl Picture<'_> {
             self.out,
             "<rect class=\"fold\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"20\" rx=\"10\"/>",
             x - width / 2.0,
-            y - 12.0
+            y - 16.0
         );
-        self.text("folded", x, y + 2.0, text);
+        self.text("folded", x, y - 2.0, text);
     }
 }
 
