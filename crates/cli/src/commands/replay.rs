@@ -183,6 +183,13 @@ fn read_input(spec: &PortSpec) -> Result<Input> {
         None => true,
     };
     let all = records.len();
+    let cut = records.iter().filter(|record| (record.bytes.len() as u64) < u64::from(record.original_length)).count();
+    if cut > 0 {
+        eprintln!(
+            "warning: the capture {} cut {cut} of its frames short; they will count as truncated",
+            path.display()
+        );
+    }
     let frames: Vec<Captured> = records
         .into_iter()
         .filter(|record| record.interface == chosen && record.comment.as_deref() != Some(SENT))
