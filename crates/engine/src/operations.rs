@@ -14,10 +14,13 @@ impl Run<'_> {
                 let value = look_up(&self.program.image.tables[usize::from(*table)], self.read(index));
                 self.write(*register, value);
             }
-            Operation::SetField { packet, field, value } => {
+            Operation::SetField { packet, field, value, optional } => {
                 let value = self.read(value) as u64;
                 let place = self.program.places[usize::from(*field)];
-                self.change(*packet, |packet| packet.set(place, value));
+                self.change(*packet, |packet| match packet.set(place, value) {
+                    Err(DropReason::NoField) if *optional => Ok(()),
+                    result => result,
+                });
             }
             Operation::Resize { packet, length } => {
                 let length = self.read_length(length);

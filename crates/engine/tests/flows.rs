@@ -116,7 +116,9 @@ fn the_flow_hash_is_that_of_the_key() {
 #[test]
 fn enter_of_state_0_comes_before_the_first_packet() {
     let mut image = machine();
-    image.rows.push(row(0, Event::Enter, vec![notify(constant(1))]));
+    // It sees the packet already.
+    let present = Operand::Present { packet: PacketRef::Current, field: 0 };
+    image.rows.push(row(0, Event::Enter, vec![notify(present)]));
     image.rows.push(row(0, Event::Packet, vec![notify(constant(2))]));
     let mut bench = Bench::new(image);
     bench.packet(0, 1);
@@ -142,7 +144,7 @@ fn a_provisional_instance_needs_no_place_if_it_is_deleted_in_its_event() {
 }
 
 #[test]
-fn deleted_while_entering_state_0_sees_no_packet() {
+fn deleted_while_entering_state_0_handles_no_packet() {
     let mut image = machine();
     image.rows.push(row(0, Event::Enter, vec![Operation::DeleteInstance]));
     image.rows.push(row(0, Event::Packet, vec![notify(constant(2))]));

@@ -289,11 +289,11 @@ pub enum Event {
     Close,
     /// The application handed over bytes. Event fields: 0 the number of bytes now accepted.
     Data,
-    /// The machine comes into the state.
+    /// The machine comes into the state. Event fields: those of the event that brought it there.
     Enter,
-    /// The machine leaves the state.
+    /// The machine leaves the state. Event fields: those of the event that made it leave.
     Exit,
-    /// Raised by a row.
+    /// Raised by a row. Event fields: those of the event handled before.
     Internal(u16),
 }
 
@@ -430,7 +430,7 @@ pub enum Environment {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PacketRef {
-    /// The packet being handled; there is none at other events.
+    /// The packet being handled: of a packet event and of the events within it. At other events there is none.
     Current,
     /// The packet under construction; empty at the start of every event.
     Work,
@@ -470,6 +470,9 @@ pub enum Operation {
         field: u16,
         /// The value.
         value: Operand,
+        /// A packet without the field is left as it is, and nothing is counted.
+        #[serde(default, skip_serializing_if = "is_false")]
+        optional: bool,
     },
     /// Makes the payload this many bytes long (0 to 65,535); new bytes are 0.
     Resize {

@@ -53,6 +53,9 @@ pub struct Arguments {
     /// Ethernet address of the next hop of connections [default: from the kernel's neighbour table]
     #[arg(long, value_name = "MAC", value_parser = mac)]
     gateway_mac: Option<[u8; 6]>,
+    /// VLAN of connections, 0 to 4095 with the priority in the bits above [default: untagged]
+    #[arg(long, value_name = "TAG")]
+    vlan: Option<u16>,
     /// Poll all ports busily: answers within microseconds, costs a whole processor; implied by a `ring` port
     #[arg(long)]
     spin: bool,
@@ -192,7 +195,7 @@ fn endpoints(arguments: &Arguments, connection: &Connection) -> Result<Endpoints
         remote_port: connection.remote.port(),
         local_mac: macs.0,
         remote_mac: macs.1,
-        vlan: None,
+        vlan: arguments.vlan,
     })
 }
 

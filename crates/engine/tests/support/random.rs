@@ -150,8 +150,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     let test = (0..2_u8, operand()).prop_map(|(value, right)| PayloadTest { value, comparison: Comparison::Lt, right });
     prop_oneof![
         6 => calculation(0..REGISTERS),
-        1 => (packet(), writable(), operand())
-            .prop_map(|(packet, field, value)| Operation::SetField { packet, field, value }),
+        1 => (packet(), writable(), operand(), any::<bool>())
+            .prop_map(|(packet, field, value, optional)| Operation::SetField { packet, field, value, optional }),
         1 => (packet(), operand()).prop_map(|(packet, length)| Operation::Resize { packet, length }),
         1 => packet().prop_map(|packet| Operation::Reverse { packet }),
         1 => (packet(), vec(2..9_u8, 0..3)).prop_map(|(packet, kinds)| Operation::KeepOptions { packet, kinds }),

@@ -131,7 +131,7 @@ impl Verifier<'_> {
                 self.target(path.member("register"), *register, place);
                 self.operand(path.member("index"), index, values);
             }
-            Operation::SetField { packet, field, value } => {
+            Operation::SetField { packet, field, value, .. } => {
                 self.packet(path.member("packet"), *packet);
                 self.written_field(path.member("field"), *field);
                 self.operand(path.member("value"), value, values);
@@ -241,13 +241,13 @@ impl Verifier<'_> {
         }
     }
 
-    /// How many values an event carries. An internal event has those of the event it was raised from: at most three.
+    /// How many values an event carries. What happens within another event has that one's: at most three.
     fn event_values(&self, event: Event) -> u8 {
         match event {
-            Event::Packet | Event::Internal(_) => 3,
+            Event::Packet | Event::Internal(_) | Event::Enter | Event::Exit => 3,
             Event::Timer(timer) => self.image.timers.get(usize::from(timer)).map_or(0, |it| it.payload.len() as u8),
             Event::Data => 1,
-            Event::Connect | Event::Close | Event::Enter | Event::Exit => 0,
+            Event::Connect | Event::Close => 0,
         }
     }
 
