@@ -12,6 +12,9 @@ use crate::packet::Packet;
 use crate::port::LinkType;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// IPv6's number for nothing (RFC 8200, section 4.7).
+const NO_NEXT_HEADER: u8 = 59;
+
 /// Puts a frame together from the outside in: Ethernet, VLAN tags, ARP or IP, TCP or UDP, payload. Types, protocol
 /// numbers, lengths and checksums are filled in.
 ///
@@ -188,7 +191,7 @@ impl FrameBuilder {
         self.network = Some((TYPE_IPV6, self.bytes.len()));
         let first = 6 << 28 | u32::from(ip.traffic_class) << 20 | ip.flow_label & 0xf_ffff;
         self.with(&first.to_be_bytes())
-            .with(&[0, 0, 0, ip.hop_limit])
+            .with(&[0, 0, NO_NEXT_HEADER, ip.hop_limit])
             .with(&ip.source.octets())
             .with(&ip.destination.octets())
     }
@@ -203,7 +206,7 @@ impl FrameBuilder {
         let padding = bytes.len().next_multiple_of(4) - bytes.len();
         self.options_fit &= bytes.len() <= MAX_OPTIONS_LENGTH;
         let data_offset = ((TCP_LENGTH + padding + bytes.len()) as u8) << 2;
-        self.next_protocol(PROTOCOL_TCP)
+        self.protocol(PROTOCOL_TCP)
             .with(&tcp.source_port.to_be_bytes())
             .with(&tcp.destination_port.to_be_bytes())
             .with(&tcp.sequence.to_be_bytes())
@@ -221,10 +224,21 @@ impl FrameBuilder {
     pub fn udp(mut self, source_port: u16, destination_port: u16) -> FrameBuilder {
         self.udp = Some(self.bytes.len());
         // A checksum that is not 0: the packet has one.
-        self.next_protocol(PROTOCOL_UDP)
+        self.protocol(PROTOCOL_UDP)
             .with(&source_port.to_be_bytes())
             .with(&destination_port.to_be_bytes())
             .with(&[0, 0, 0xff, 0xff])
+    }
+
+    /// Says what follows the IP header, if it is neither TCP nor UDP: a protocol number.
+    #[must_use]
+    pub fn protocol(mut self, protocol: u8) -> FrameBuilder {
+        match self.network {
+            Some((TYPE_IPV4, start)) => self.bytes[start + 9] = protocol,
+            Some((_, start)) => self.bytes[start + 6] = protocol,
+            None => {}
+        }
+        self
     }
 
     /// Adds payload.
@@ -270,15 +284,6 @@ impl FrameBuilder {
     fn announce(mut self, ether_type: u16) -> FrameBuilder {
         if self.link == LinkType::Ethernet {
             self.put(self.bytes.len() - 2, ether_type);
-        }
-        self
-    }
-
-    fn next_protocol(mut self, protocol: u8) -> FrameBuilder {
-        match self.network {
-            Some((TYPE_IPV4, start)) => self.bytes[start + 9] = protocol,
-            Some((_, start)) => self.bytes[start + 6] = protocol,
-            None => {}
         }
         self
     }
