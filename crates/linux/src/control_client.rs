@@ -42,7 +42,7 @@ impl ControlClient {
         line.push('\n');
         self.stream.get_mut().write_all(line.as_bytes()).map_err(|error| self.failed(&error))?;
         loop {
-            match self.next()? {
+            match self.next_response()? {
                 Some(Response::Error(reason)) => return Err(LinuxError::Control(reason)),
                 Some(Response::Trace(_) | Response::Lost(_)) => {}
                 Some(answer) => return Ok(answer),
@@ -55,7 +55,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`LinuxError::Control`] for a line that is no response.
-    pub fn next(&mut self) -> Result<Option<Response>, LinuxError> {
+    pub fn next_response(&mut self) -> Result<Option<Response>, LinuxError> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {
             Ok(0) => return Ok(None),

@@ -64,7 +64,8 @@ impl Run {
     /// # Errors
     /// A connection is refused at the start, or a port fails for good.
     pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
-        let Run { ports, application, recorder, control, stop, messages, options } = self;
+        let Run { ports, application, mut recorder, control, stop, messages, options } = self;
+        recorder.start();
         let effects = Effects { application, recorder, control, messages, no_port: 0 };
         let (clock, outbox, descriptors) = (Clock::start(), Outbox::new(), Vec::new());
         let mut turns = Turns { function, ports, effects, clock, outbox, descriptors };

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weftwire_core::function::Ports;
 use weftwire_core::{Endpoints, LinkType};
+use weftwire_engine::EngineOptions;
 use weftwire_linux::application::Application;
 use weftwire_linux::control::{ControlServer, default_path};
 use weftwire_linux::interface::{Interface, next_hop};
@@ -87,15 +88,17 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     let function = load::function(&arguments.image)?;
     let ports = open_ports(&arguments.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
-    let (seed, key) = match arguments.seed {
-        Some(seed) => (seed, None),
-        None => {
-            let [seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
-            (seed, Some(key))
-        }
-    };
+    let random = random_words::<3>().context("cannot draw a random seed")?;
+    // A key that comes from the seed makes hashes reproducible, and known to whoever knows the seed.
+    let hash_key = arguments.seed.is_none().then(|| {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&random[1].to_le_bytes());
+        key[8..].copy_from_slice(&random[2].to_le_bytes());
+        key
+    });
+    let seed = arguments.seed.unwrap_or(random[0]);
     let name = arguments.name.clone().unwrap_or_else(|| function.name().to_owned());
-    let mut function = function.start(&links, seed, key)?;
+    let mut function = function.start(links, EngineOptions { seed, hash_key })?;
 
     let stop = StopSignal::install()?;
     let user = match is_root() && !arguments.keep_privileges {
@@ -103,7 +106,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         false => None,
     };
     let application = application(&arguments)?;
-    let recorder = recorder(&arguments, &links)?;
+    let recorder = recorder(&arguments, &ports)?;
     let path = match &arguments.control {
         Some(path) => path.clone(),
         None => default_path(&name)?,
@@ -118,7 +121,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         duration: arguments.duration,
         exit_when_ended: arguments.exit_when_ended,
     };
-    eprintln!("{name} runs; control socket {}; Ctrl-C ends it", path.display());
+    eprintln!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
     let report = run.run(function.as_mut())?;
     eprint!("{report}");
@@ -197,10 +200,14 @@ fn endpoints(arguments: &Arguments, connection: &Connection) -> Result<Endpoints
 }
 
 /// The files that the arguments ask for.
-fn recorder(arguments: &Arguments, _links: &Ports) -> Result<Recorder> {
+fn recorder(arguments: &Arguments, ports: &[OpenPort]) -> Result<Recorder> {
     let mut recorder = Recorder::new();
     if let Some(path) = &arguments.trace {
         recorder.set_trace(create(path)?);
+    }
+    if let Some(path) = &arguments.out {
+        let ports: Vec<_> = ports.iter().map(|open| (open.port, open.name.as_str(), open.device.link())).collect();
+        recorder.set_capture(create(path)?, &ports).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(recorder)
 }
