@@ -35,6 +35,11 @@ impl Chance {
         self.hasher.hash(&bytes) as i64
     }
 
+    /// SipHash-2-4 of a flow key's bytes.
+    pub fn hash_key(&self, key: &[u8]) -> i64 {
+        self.hasher.hash(key) as i64
+    }
+
     /// The next random number.
     pub fn random(&mut self) -> i64 {
         self.generator.next_u64() as i64

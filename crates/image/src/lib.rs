@@ -6,7 +6,9 @@
 
 mod canonical;
 mod error;
+pub mod explain;
 mod formats;
+pub mod graph;
 pub mod limits;
 pub mod profile;
 mod registers;

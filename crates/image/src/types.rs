@@ -418,6 +418,8 @@ pub enum Environment {
     NowMilliseconds,
     /// The flow's serial number.
     Flow,
+    /// Keyed hash of the flow's key: SipHash-2-4, all 64 bits, with the function's secret key.
+    FlowHash,
     /// Bytes handed over by the application and not released.
     ApplicationAvailable,
     /// 1 once the application has closed its sending side.

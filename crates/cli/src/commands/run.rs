@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weftwire_core::function::Ports;
 use weftwire_core::{Endpoints, LinkType};
-use weftwire_engine::EngineOptions;
 use weftwire_linux::application::Application;
 use weftwire_linux::control::{ControlServer, default_path};
 use weftwire_linux::interface::{Interface, next_hop};
@@ -63,6 +62,9 @@ pub struct Arguments {
     /// Seed of the function's random numbers and hash key, for reproducible runs [default: random]
     #[arg(long)]
     seed: Option<u64>,
+    /// The engine that runs the image
+    #[arg(long, value_name = "NAME", default_value = "reference")]
+    engine: String,
     /// Capture the frames of every port
     #[arg(long, value_name = "FILE.pcapng")]
     out: Option<PathBuf>,
@@ -88,17 +90,14 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     let function = load::function(&arguments.image)?;
     let ports = open_ports(&arguments.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
-    let random = random_words::<3>().context("cannot draw a random seed")?;
-    // A key that comes from the seed makes hashes reproducible, and known to whoever knows the seed.
-    let hash_key = arguments.seed.is_none().then(|| {
-        let mut key = [0; 16];
-        key[..8].copy_from_slice(&random[1].to_le_bytes());
-        key[8..].copy_from_slice(&random[2].to_le_bytes());
-        key
-    });
-    let seed = arguments.seed.unwrap_or(random[0]);
+    let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
+    // A key made from the seed is as reproducible as the rest, and known to whoever knows the seed.
+    let (seed, key) = match arguments.seed {
+        Some(seed) => (seed, None),
+        None => (random_seed, Some(key)),
+    };
     let name = arguments.name.clone().unwrap_or_else(|| function.name().to_owned());
-    let mut function = function.start(links, EngineOptions { seed, hash_key })?;
+    let mut function = function.start(&arguments.engine, &links, seed, key)?;
 
     let stop = StopSignal::install()?;
     let user = match is_root() && !arguments.keep_privileges {

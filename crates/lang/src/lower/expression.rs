@@ -308,6 +308,7 @@ impl Lowerer<'_> {
                 return Value::new(Ir::Operand(Operand::Event(0)), Type::Integer);
             }
             ["flow", "id"] => Some((Environment::Flow, Type::Integer)),
+            ["flow", "hash"] => Some((Environment::FlowHash, Type::Unsigned)),
             ["application", "available"] => Some((Environment::ApplicationAvailable, Type::Integer)),
             ["application", "closed"] => Some((Environment::ApplicationClosed, Type::Bool)),
             _ => None,

@@ -1,0 +1,73 @@
+# The everyday commands. `make test` is all that continuous integration runs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
+
+SYSTEM_TESTS := --package weftwire-cli --test 'system_*'
+
+.PHONY: help test demo bench docs fmt generate setup check unit fuzz-replay generated dependencies system clean
+
+help:
+	@echo 'make demo    build weft, replay a capture, run a SYN proxy between real kernels, leave demo-out/index.html'
+	@echo 'make test    install what is missing, then run every check and test'
+	@echo 'make bench   compare the SYN proxy with plain routing and the kernel SYNPROXY (root)'
+	@echo 'make docs    build the book and the API pages: target/book, target/doc'
+	@echo 'make fmt     format the source'
+	@echo 'make generate  rewrite every generated file'
+
+test: setup check unit fuzz-replay generated dependencies docs system
+	@echo 'make test: all passed'
+
+# Installs the tools that the other targets need and that are not there yet.
+setup:
+	scripts/setup.sh
+
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+# Unit, property and documentation tests, with debug assertions on.
+unit:
+	cargo test --workspace
+
+# Every input that a fuzzer ever found worth keeping, run once by each fuzz target.
+fuzz-replay:
+	scripts/fuzz-replay.sh
+
+generated:
+	cargo run --quiet --package xtask -- generate --check
+	cargo run --quiet --package xtask -- layers
+
+generate:
+	cargo run --quiet --package xtask -- generate
+
+dependencies:
+	cargo deny check licenses bans sources
+	@if cargo deny fetch db; then \
+		cargo deny check --disable-fetch advisories; \
+	else \
+		echo 'SKIPPED: the check for known vulnerabilities needs the advisory database, which cannot be reached'; \
+	fi
+
+docs:
+	mdbook build docs
+	cargo doc --workspace --no-deps --document-private-items
+
+# Whole-system tests push gigabytes through the data path, so they run optimised.
+system:
+	cargo test --release $(SYSTEM_TESTS)
+
+bench:
+	cargo build --release --package weftwire-cli
+	cargo run --release --package weftwire-bench -- synproxy
+
+demo:
+	scripts/demo.sh
+
+fmt:
+	cargo fmt --all
+
+clean:
+	cargo clean
+	rm -rf demo-out

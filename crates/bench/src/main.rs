@@ -1,0 +1,48 @@
+//! Side-by-side comparisons of whole systems. Each measures its peers in the same run, on the same machine, in turns,
+//! and says how much the machine itself varied meanwhile.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark reads the clock, files and processes"
+)]
+
+mod synproxy;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Compares Weftwire with its peers on this machine. Needs root.")]
+struct Arguments {
+    #[command(subcommand)]
+    comparison: Comparison,
+}
+
+#[derive(Subcommand)]
+enum Comparison {
+    /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx
+    Synproxy {
+        /// Rounds; each measures every system once
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+        repeats: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// The machine for it to run
+        #[arg(long)]
+        image: Option<PathBuf>,
+        /// Also write every single measurement to this file
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().comparison {
+        Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),
+    }
+}

@@ -1,0 +1,115 @@
+//! Measurements, and the table that people read.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// All measurements of one comparison.
+#[derive(Serialize)]
+pub struct Results {
+    machine: Machine,
+    systems: Vec<&'static str>,
+    metrics: Vec<Metric>,
+}
+
+#[derive(Serialize)]
+struct Machine {
+    kernel: String,
+    processors: usize,
+    congestion_control: String,
+}
+
+#[derive(Serialize)]
+struct Metric {
+    name: &'static str,
+    unit: &'static str,
+    /// For each system, in the order of `Results::systems`, what each round measured.
+    rounds: Vec<Vec<f64>>,
+}
+
+impl Results {
+    /// No measurements yet. The first system is what the others are compared with.
+    pub fn new(systems: impl Iterator<Item = &'static str>) -> Results {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let machine = Machine {
+            kernel: read("/proc/sys/kernel/osrelease"),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
+        };
+        Results { machine, systems: systems.collect(), metrics: Vec::new() }
+    }
+
+    /// Adds one measurement of one system.
+    pub fn add(&mut self, name: &'static str, unit: &'static str, system: &str, value: f64) {
+        let Some(column) = self.systems.iter().position(|it| *it == system) else { return };
+        let row = self.metrics.iter().position(|it| it.name == name).unwrap_or_else(|| {
+            self.metrics.push(Metric { name, unit, rounds: vec![Vec::new(); self.systems.len()] });
+            self.metrics.len() - 1
+        });
+        self.metrics[row].rounds[column].push(value);
+    }
+}
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { kernel, processors, congestion_control } = &self.machine;
+        writeln!(f, "Linux {kernel}, {processors} processors, {congestion_control}")?;
+        writeln!(f, "medians; in brackets the ratio to {}; noise is its own (max - min) / median\n", self.systems[0])?;
+        write!(f, "{:<24} {:>8}", "", "unit")?;
+        for system in &self.systems {
+            write!(f, " {system:>22}")?;
+        }
+        writeln!(f, " {:>8} {:>7}", "noise", "rounds")?;
+        for Metric { name, unit, rounds } in &self.metrics {
+            write!(f, "{name:<24} {unit:>8}")?;
+            let reference = median(&rounds[0]);
+            for values in rounds {
+                let value = median(values);
+                let digits = if reference < 1000.0 { 2 } else { 0 };
+                write!(f, " {:>22}", format!("{value:.digits$} ({:.2})", value / reference))?;
+            }
+            writeln!(f, " {:>7.0}% {:>7}", 100.0 * spread(&rounds[0]) / reference, rounds[0].len())?;
+        }
+        Ok(())
+    }
+}
+
+/// The middle value, or the mean of the two in the middle; NaN of none.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => sorted[count / 2],
+        count => (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0,
+    }
+}
+
+fn spread(values: &[f64]) -> f64 {
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    most - least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_spread() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&[]).is_nan());
+        assert_eq!(spread(&[3.0, 1.0, 2.0]), 2.0);
+    }
+
+    #[test]
+    fn the_table_shows_medians_and_ratios() {
+        let mut results = Results::new(["a", "b"].into_iter());
+        for (system, value) in [("a", 10.0), ("b", 5.0), ("a", 12.0), ("b", 5.5), ("a", 11.0), ("b", 6.0)] {
+            results.add("speed", "Gbit/s", system, value);
+        }
+        let text = results.to_string();
+        assert!(text.contains("11.00 (1.00)") && text.contains("5.50 (0.50)") && text.contains("18%"), "{text}");
+    }
+}

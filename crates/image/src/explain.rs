@@ -1,0 +1,246 @@
+//! A machine image as people read it: registers, flow key, timers, and the rule table in words.
+
+mod chain;
+mod document;
+mod phrase;
+
+pub use document::escape_markup;
+
+pub(crate) use chain::Chains;
+pub(crate) use phrase::Phrases;
+
+use crate::types::*;
+use document::{Document, Table};
+use phrase::duration;
+use std::collections::BTreeSet;
+
+/// Written form of [`explain`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Form {
+    /// Aligned plain text for a terminal.
+    #[default]
+    Text,
+    /// Markdown with pipe tables.
+    Markdown,
+    /// An HTML fragment (no `html` element, no styles): headings from `h2` on, tables of class `rules`.
+    Html,
+}
+
+/// The image in words. Every row of the rule table is there with its number, source line, conditions, operations and
+/// next state. Temporaries of the compiler are replaced by what they stand for where they still stand for it.
+pub fn explain(image: &Image, form: Form) -> String {
+    let mut document = Document::default();
+    document.heading(1, format!("Machine {}", image.name));
+    header(image, &mut document);
+    let chains = Chains::new(image);
+    for (state, name) in image.states.iter().enumerate() {
+        // The image counts states in 16 bits; one behind that has no rows.
+        let Ok(index) = u16::try_from(state) else { break };
+        document.heading(2, format!("State {}{}", name.name, if index == 0 { " (initial)" } else { "" }));
+        let events = chains.events(index);
+        if events.is_empty() {
+            document.note("Nothing happens here.");
+        }
+        for event in events {
+            event_table(image, &chains, index, event, &mut document);
+        }
+    }
+    match form {
+        Form::Text => document.text(),
+        Form::Markdown => document.markdown(),
+        Form::Html => document.html(),
+    }
+}
+
+/// The event as a heading says it: `packet`, `timer rto`, `packet, continued (#3)`.
+pub(crate) fn event_name(image: &Image, chains: &Chains<'_>, state: u16, event: Event) -> String {
+    match event {
+        Event::Packet => "packet".into(),
+        Event::Timer(timer) => match image.timers.get(usize::from(timer)) {
+            Some(found) => format!("timer {}", found.name),
+            None => format!("timer {timer}"),
+        },
+        Event::Connect => "connect".into(),
+        Event::Close => "close".into(),
+        Event::Data => "data".into(),
+        Event::Enter => "enter".into(),
+        Event::Exit => "exit".into(),
+        Event::Internal(number) => {
+            let origins: Vec<String> = chains
+                .origins(state, event)
+                .into_iter()
+                .map(|origin| event_name(image, chains, state, origin))
+                .collect();
+            match origins.is_empty() {
+                true => format!("continued (#{number}), never reached"),
+                false => format!("{}, continued (#{number})", origins.join(" or ")),
+            }
+        }
+    }
+}
+
+fn header(image: &Image, document: &mut Document) {
+    if !image.digest.is_empty() {
+        document.note(format!("Image {}", image.digest));
+    }
+    document.note(flow_key(image));
+    document.note(limits(image));
+    document.note(match &image.other_packets {
+        OtherPackets::Drop => "Packets without this key are dropped.".to_owned(),
+        OtherPackets::Pass(pairs) => {
+            let pairs: Vec<String> = pairs.iter().map(|(from, to)| format!("{from} and {to}")).collect();
+            format!("Packets without this key pass untouched between ports {}.", pairs.join(", "))
+        }
+    });
+    registers(image, document);
+    packets_and_timers(image, document);
+}
+
+fn flow_key(image: &Image) -> String {
+    let names = |fields: &[u16]| -> Vec<String> {
+        fields
+            .iter()
+            .map(|field| match image.fields.get(usize::from(*field)) {
+                Some(name) => format!("{}.{}", name.format, name.field),
+                None => format!("field {field}"),
+            })
+            .collect()
+    };
+    let flow = &image.flow;
+    let mut parts = names(&flow.common);
+    let (source, destination) = (names(&flow.source).join(", "), names(&flow.destination).join(", "));
+    match (source.is_empty(), destination.is_empty()) {
+        (false, false) => {
+            let arrow = if flow.symmetric { "<->" } else { "->" };
+            parts.push(format!("({source}) {arrow} ({destination})"));
+        }
+        _ => parts.extend([source, destination].into_iter().filter(|side| !side.is_empty())),
+    }
+    let both = if flow.symmetric { "; both directions are one flow" } else { "" };
+    match parts.is_empty() {
+        true => "One flow for all packets.".into(),
+        false => format!("Flow key: {}{both}.", parts.join(", ")),
+    }
+}
+
+fn limits(image: &Image) -> String {
+    let flow = &image.flow;
+    let full = match &flow.when_full {
+        WhenFull::Reject => "a new one is refused when full".to_owned(),
+        WhenFull::EvictOldest => "the one idle for longest makes room".to_owned(),
+        WhenFull::EvictOldestIn(states) => {
+            let names: Vec<String> = states.iter().map(|state| state_name(image, *state)).collect();
+            format!("the one idle for longest in {} makes room", names.join(", "))
+        }
+    };
+    let expire = match flow.expire {
+        0 => "they never expire".to_owned(),
+        idle => format!("they expire after {} without a packet", duration(idle)),
+    };
+    format!("At most {} flows ({full}), {} timers each; {expire}.", flow.max, flow.max_timers)
+}
+
+fn registers(image: &Image, document: &mut Document) {
+    let mut table = Table::new(&["register", "type", "initial"]);
+    for register in image.registers.iter().filter(|register| !register.scratch) {
+        let initial = match register.kind {
+            RegisterType::Time => duration(register.initial),
+            RegisterType::Bool => (register.initial != 0).to_string(),
+            RegisterType::U64 => register.initial.cast_unsigned().to_string(),
+            _ => register.initial.to_string(),
+        };
+        let kind = format!("{:?}", register.kind).to_lowercase();
+        table.row(vec![vec![register.name.clone()], vec![kind], vec![initial]]);
+    }
+    document.table(table);
+}
+
+fn packets_and_timers(image: &Image, document: &mut Document) {
+    if !image.timers.is_empty() {
+        let timers: Vec<String> = image
+            .timers
+            .iter()
+            .map(|timer| match timer.payload.is_empty() {
+                true => timer.name.clone(),
+                false => format!("{}({})", timer.name, timer.payload.join(", ")),
+            })
+            .collect();
+        document.note(format!("Timers: {}.", timers.join(", ")));
+    }
+    if !image.slots.is_empty() {
+        document.note(format!("Packets kept in a flow: {}.", image.slots.join(", ")));
+    }
+    for creation in &image.creation {
+        let slot = image.slots.get(usize::from(creation.slot)).map_or("?", String::as_str);
+        let template = image.templates.get(usize::from(creation.template)).map_or("?", |found| &found.name);
+        document.note(format!("At connect, {slot} := new {template}."));
+    }
+    for template in &image.templates {
+        document.note(template_line(image, template));
+    }
+    for lookup in &image.tables {
+        let last = lookup.base.saturating_add(i64::try_from(lookup.entries.len()).unwrap_or(i64::MAX) - 1);
+        document.note(format!("Table {}[{}..={last}].", lookup.name, lookup.base));
+    }
+}
+
+fn template_line(image: &Image, template: &Template) -> String {
+    let transport = match template.transport {
+        TemplateTransport::Tcp => "TCP",
+        TemplateTransport::Udp => "UDP",
+    };
+    let mut parts = vec![transport.to_owned()];
+    if !template.tcp_options.is_empty() {
+        let options: Vec<String> = template.tcp_options.iter().map(|kind| phrase::option_name(*kind)).collect();
+        parts.push(format!("options {}", options.join(", ")));
+    }
+    if !template.headers.is_empty() {
+        parts.push(format!("headers {}", template.headers.join(", ")));
+    }
+    if template.payload > 0 {
+        parts.push(format!("{} payload bytes", template.payload));
+    }
+    let presets: Vec<String> = template
+        .presets
+        .iter()
+        .map(|(field, value)| match image.fields.get(usize::from(*field)) {
+            Some(name) => format!("{}.{} = {value}", name.format, name.field),
+            None => format!("field {field} = {value}"),
+        })
+        .collect();
+    if !presets.is_empty() {
+        parts.push(presets.join(", "));
+    }
+    format!("Template {}: {}.", template.name, parts.join("; "))
+}
+
+fn event_table(image: &Image, chains: &Chains<'_>, state: u16, event: Event, document: &mut Document) {
+    document.heading(3, format!("{}: {}", state_name(image, state), event_name(image, chains, state, event)));
+    let mut phrases = Phrases::new(image, state, event, chains.value_names(state, event));
+    let mut table = Table::new(&["row", "line", "when", "do", "next"]);
+    let rows = image.rows.iter().enumerate().filter(|(_, row)| row.state == state && row.event == event);
+    for (position, (number, row)) in rows.enumerate() {
+        let mut when: Vec<String> = row.when.iter().map(|(index, value)| phrases.condition(*index, *value)).collect();
+        if when.is_empty() {
+            when.push(if position == 0 { "always" } else { "otherwise" }.into());
+        }
+        let live = row.raise.map_or_else(BTreeSet::new, |raised| chains.live(state, raised));
+        let mut actions = phrases.statements(row, &live);
+        if actions.is_empty() {
+            actions.push("-".into());
+        }
+        let mut next = Vec::new();
+        next.extend(row.raise.map(|raised| format!("continue at #{raised}")));
+        next.extend(row.next.map(|state| format!("-> {}", state_name(image, state))));
+        let line = if row.line == 0 { String::new() } else { row.line.to_string() };
+        table.row(vec![vec![number.to_string()], vec![line], when, actions, next]);
+    }
+    for line in phrases.where_lines() {
+        document.note(format!("where {line}"));
+    }
+    document.table(table);
+}
+
+pub(crate) fn state_name(image: &Image, state: u16) -> String {
+    image.states.get(usize::from(state)).map_or_else(|| format!("state {state}"), |found| found.name.clone())
+}

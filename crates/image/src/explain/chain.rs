@@ -1,0 +1,140 @@
+//! How internal events hang together: from which events an internal one is reached, and which scratch registers it
+//! still reads.
+
+use super::phrase::preparation;
+use crate::types::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The internal events of an image, by state.
+pub(crate) struct Chains<'a> {
+    image: &'a Image,
+    /// Events of the outside from which (state, internal event) is reached.
+    origins: BTreeMap<(u16, u16), BTreeSet<Event>>,
+}
+
+impl<'a> Chains<'a> {
+    /// Follows every `raise` of the image. Internal events only raise greater numbers, so one walk in order is enough.
+    pub(crate) fn new(image: &'a Image) -> Chains<'a> {
+        let mut raising: Vec<&Row> = image.rows.iter().filter(|row| row.raise.is_some()).collect();
+        raising.sort_by_key(|row| (row.state, row.event));
+        let mut origins: BTreeMap<(u16, u16), BTreeSet<Event>> = BTreeMap::new();
+        for row in raising {
+            let Some(raised) = row.raise else { continue };
+            let from = match row.event {
+                Event::Internal(number) => origins.get(&(row.state, number)).cloned().unwrap_or_default(),
+                outside => BTreeSet::from([outside]),
+            };
+            origins.entry((row.state, raised)).or_default().extend(from);
+        }
+        Chains { image, origins }
+    }
+
+    /// The events of the outside that lead to `event` in `state`; an outside event leads to itself.
+    pub(crate) fn origins(&self, state: u16, event: Event) -> BTreeSet<Event> {
+        match event {
+            Event::Internal(number) => self.origins.get(&(state, number)).cloned().unwrap_or_default(),
+            outside => BTreeSet::from([outside]),
+        }
+    }
+
+    /// All events that have rows in `state`: each outside event, and behind it the internal ones it leads to first.
+    pub(crate) fn events(&self, state: u16) -> Vec<Event> {
+        let mut events: Vec<Event> =
+            self.image.rows.iter().filter(|row| row.state == state).map(|row| row.event).collect();
+        events.sort_by_key(|event| (self.origins(state, *event).first().copied(), *event));
+        events.dedup();
+        events
+    }
+
+    /// What the values of `event` in `state` are called: an internal event keeps those of the event it comes from.
+    pub(crate) fn value_names(&self, state: u16, event: Event) -> Vec<String> {
+        let mut names: Vec<Vec<String>> = self
+            .origins(state, event)
+            .into_iter()
+            .map(|origin| match origin {
+                Event::Packet => vec!["port".into(), "frame_length".into(), "payload_length".into()],
+                Event::Timer(timer) => {
+                    self.image.timers.get(usize::from(timer)).map(|timer| timer.payload.clone()).unwrap_or_default()
+                }
+                Event::Data => vec!["accepted".into()],
+                _ => Vec::new(),
+            })
+            .collect();
+        names.dedup();
+        if names.len() == 1 { names.remove(0) } else { Vec::new() }
+    }
+
+    /// The scratch registers that internal event `number` in `state`, or one it raises, reads from those before it.
+    pub(crate) fn live(&self, state: u16, number: u16) -> BTreeSet<u16> {
+        let event = Event::Internal(number);
+        let mut live = BTreeSet::new();
+        let mut written = BTreeSet::new();
+        for operation in preparation(self.image, state, event) {
+            scan(operation, &mut live, &mut written);
+        }
+        let prepared = written;
+        for row in self.image.rows.iter().filter(|row| row.state == state && row.event == event) {
+            for (index, _) in &row.when {
+                if let Some(condition) = self.image.conditions.get(usize::from(*index)) {
+                    read(&condition.left, &prepared, &mut live);
+                    read(&condition.right, &prepared, &mut live);
+                }
+            }
+            let mut written = prepared.clone();
+            for operation in &row.operations {
+                scan(operation, &mut live, &mut written);
+            }
+            if let Some(raised) = row.raise.filter(|raised| *raised > number) {
+                live.extend(self.live(state, raised).difference(&written));
+            }
+        }
+        live.retain(|register| self.image.registers.get(usize::from(*register)).is_some_and(|found| found.scratch));
+        live
+    }
+}
+
+fn read(operand: &Operand, written: &BTreeSet<u16>, live: &mut BTreeSet<u16>) {
+    if let Operand::Register(register) = operand
+        && !written.contains(register)
+    {
+        live.insert(*register);
+    }
+}
+
+/// Adds what an operation reads before it is written, then what it writes.
+fn scan(operation: &Operation, live: &mut BTreeSet<u16>, written: &mut BTreeSet<u16>) {
+    let mut operands: Vec<&Operand> = Vec::new();
+    let mut writes = None;
+    match operation {
+        Operation::Compute { register, left, right, .. } => {
+            operands.extend([left, right]);
+            writes = Some(*register);
+        }
+        Operation::Lookup { register, index, .. } => {
+            operands.push(index);
+            writes = Some(*register);
+        }
+        Operation::SetField { value, .. } | Operation::Notify { value, .. } => operands.push(value),
+        Operation::Resize { length, .. } | Operation::ReleaseData { length } => operands.push(length),
+        Operation::Send { port, .. } => operands.push(port),
+        Operation::SetTimer { delay, payload, .. } => {
+            operands.push(delay);
+            operands.extend(payload);
+        }
+        Operation::CancelTimer { tests, .. } => operands.extend(tests.iter().map(|test| &test.right)),
+        Operation::AppendData { offset, length, .. } | Operation::Deliver { offset, length, .. } => {
+            operands.extend([offset, length]);
+        }
+        Operation::Reverse { .. }
+        | Operation::KeepOptions { .. }
+        | Operation::Copy { .. }
+        | Operation::Build { .. }
+        | Operation::Discard { .. }
+        | Operation::DeleteInstance
+        | Operation::Snapshot { .. } => {}
+    }
+    for operand in operands {
+        read(operand, written, live);
+    }
+    written.extend(writes);
+}

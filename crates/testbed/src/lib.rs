@@ -1,0 +1,27 @@
+//! Whole-system tests: real Linux kernels, joined by veth pairs, each in a network namespace of its own.
+//!
+//! A test takes its [`Turn`] with [`skip_unless_root`], makes a [`Lab`] (client - middle - server), starts an
+//! [`Nginx`] in it, and looks at what arrives. Everything made is removed when it is dropped, also when the test panics;
+//! what a killed test left behind is removed by the next one. Every wait has a deadline, and none is a fixed sleep.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "test support runs on a real machine: it starts processes, reads the clock and files"
+)]
+
+mod flood;
+mod lab;
+mod namespace;
+mod nginx;
+mod payload;
+mod process;
+mod turn;
+
+pub use flood::{Flood, FloodReport};
+pub use lab::{CLIENT, Lab, Middle, Offloads, SERVER, SPOOFED_SOURCES};
+pub use namespace::{Counters, Namespace};
+pub use nginx::Nginx;
+pub use payload::{Download, Payload, download, fetch, sha256_of_file};
+pub use process::{Output, Running, peak_resident_bytes, resident_bytes, run, wait_for};
+pub use turn::{Turn, skip_unless_root};

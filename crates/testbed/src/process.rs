@@ -1,0 +1,226 @@
+//! Processes with captured output and a hard time limit.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+/// How often a condition is looked at again.
+const POLL: Duration = Duration::from_millis(2);
+
+/// What a finished process said.
+#[derive(Debug)]
+pub struct Output {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output, as text.
+    pub stdout: String,
+    /// Its standard error, as text.
+    pub stderr: String,
+}
+
+/// A process that was started and is killed, with all processes of its group, when this is dropped.
+pub struct Running {
+    name: String,
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    /// Starts `command` in a process group of its own, without standard input.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be started.
+    pub fn start(mut command: Command) -> Result<Running> {
+        let name = format!("{command:?}");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        Ok(Running { name, child, stdout, stderr })
+    }
+
+    /// The process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether the process has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits for the process to end by itself.
+    ///
+    /// # Errors
+    ///
+    /// If it has not ended after `limit`; it is killed then, and the error says what it had printed.
+    pub fn wait(mut self, limit: Duration) -> Result<Output> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(self.output(status));
+            }
+            if Instant::now() > deadline {
+                self.signal(libc::SIGKILL);
+                let status = self.child.wait()?;
+                let Output { stdout, stderr, .. } = self.output(status);
+                bail!("{} has not ended within {limit:?}\n{stdout}{stderr}", self.name);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Asks the process to end (SIGTERM) and waits for it, at most 10 seconds.
+    ///
+    /// # Errors
+    ///
+    /// If it does not end.
+    pub fn stop(mut self) -> Result<Output> {
+        self.signal(libc::SIGTERM);
+        self.wait(Duration::from_secs(10))
+    }
+
+    /// Kills the process and its group without any chance to say goodbye (SIGKILL).
+    pub fn kill(self) {}
+
+    /// Signals the process and its group, unless it has ended already.
+    fn signal(&mut self, signal: i32) {
+        if self.is_running()
+            && let Ok(group) = i32::try_from(self.child.id())
+        {
+            // SAFETY: killpg only takes numbers. The child has not been waited for, so that its number is still its
+            // own; it leads the group of that number.
+            unsafe { libc::killpg(group, signal) };
+        }
+    }
+
+    fn output(&mut self, status: ExitStatus) -> Output {
+        let text = |reader: Option<JoinHandle<String>>| reader.and_then(|it| it.join().ok()).unwrap_or_default();
+        Output { status, stdout: text(self.stdout.take()), stderr: text(self.stderr.take()) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(libc::SIGKILL);
+        // The process is killed; that it cannot be waited for would only mean that somebody else did.
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads a stream to its end beside the process, so that a full pipe never stops it.
+fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A stream that breaks off is as long as it is.
+        let _ = stream.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Runs `command` to its end and gives its standard output.
+///
+/// # Errors
+///
+/// If it cannot be started, fails, or has not ended after `limit`. The error holds what it printed.
+pub fn run(command: Command, limit: Duration) -> Result<String> {
+    let name = format!("{command:?}");
+    let output = Running::start(command)?.wait(limit)?;
+    if !output.status.success() {
+        bail!("{name}: {}\n{}{}", output.status, output.stdout, output.stderr);
+    }
+    Ok(output.stdout)
+}
+
+/// Waits until `condition` holds.
+///
+/// # Errors
+///
+/// If it does not hold after `limit`; `what` names what was waited for.
+pub fn wait_for(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) -> Result<()> {
+    let deadline = Instant::now() + limit;
+    while !condition() {
+        if Instant::now() > deadline {
+            bail!("waited {limit:?} in vain for {what}");
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// The bytes of memory that process `pid` holds now (`VmRSS`).
+///
+/// # Errors
+///
+/// If there is no such process.
+pub fn resident_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// The most bytes of memory that process `pid` ever held at once (`VmHWM`).
+///
+/// # Errors
+///
+/// If there is no such process.
+pub fn peak_resident_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "VmHWM:")
+}
+
+fn status_bytes(pid: u32, field: &str) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    let kibibytes = status.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
+    kibibytes.map(|kibibytes: u64| kibibytes * 1024).with_context(|| format!("{path} has no {field}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn output_is_captured_also_when_it_fills_the_pipe() {
+        let output = run(shell("head -c 1000000 /dev/zero | tr '\\0' x"), Duration::from_secs(10)).unwrap();
+        assert_eq!(output.len(), 1_000_000);
+    }
+
+    #[test]
+    fn a_failure_says_what_was_printed() {
+        let error = run(shell("echo broken >&2; exit 3"), Duration::from_secs(10)).unwrap_err().to_string();
+        assert!(error.contains("broken") && error.contains('3'), "{error}");
+    }
+
+    #[test]
+    fn the_time_limit_kills_the_whole_group() {
+        let started = Instant::now();
+        let error = run(shell("sleep 60 & sleep 60"), Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(error.contains("has not ended"), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_dropped_process_is_gone() {
+        let process = Running::start(shell("sleep 60")).unwrap();
+        let path = format!("/proc/{}", process.pid());
+        assert!(std::path::Path::new(&path).exists());
+        drop(process);
+        assert!(!std::path::Path::new(&path).exists());
+    }
+
+    #[test]
+    fn own_memory_is_known() {
+        let now = resident_bytes(std::process::id()).unwrap();
+        assert!(now > 100_000 && now <= peak_resident_bytes(std::process::id()).unwrap());
+    }
+}
