@@ -272,9 +272,6 @@ impl ReferenceEngine {
         if endpoints.local_address.is_ipv4() != endpoints.remote_address.is_ipv4() {
             return unfit("one address is IPv4, the other IPv6");
         }
-        if !self.program.image.rows.iter().any(|row| row.event == Event::Connect) {
-            return unfit("the machine has no rows for the event `connect`");
-        }
         // The key is that of a packet from this end to the other: ask such a packet.
         let probe = self.program.probe(transport, endpoints);
         if !self.program.flow_key(&probe, &mut self.key) {
