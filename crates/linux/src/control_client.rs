@@ -81,6 +81,7 @@ fn only_socket() -> Result<PathBuf, LinuxError> {
         .filter_map(|directory| fs::read_dir(directory).ok())
         .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .filter(|path| !is_dead(path))
         .collect();
     sockets.sort_unstable();
     match sockets.as_slice() {
@@ -94,4 +95,9 @@ fn only_socket() -> Result<PathBuf, LinuxError> {
             several.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         ))),
     }
+}
+
+/// Whether a socket's file was left by a run that was killed.
+fn is_dead(path: &Path) -> bool {
+    UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

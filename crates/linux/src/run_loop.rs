@@ -159,7 +159,9 @@ impl Turns<'_> {
     fn serve(&mut self) {
         self.effects.application.flush();
         if let Some(control) = &mut self.effects.control {
-            control.serve(self.function);
+            for flow in control.serve(self.function) {
+                self.effects.application.ended(flow);
+            }
             self.effects.choose_tracing(&mut self.outbox);
         }
     }
