@@ -27,7 +27,7 @@ enum Command {
     /// Compile a program to a machine image.
     Compile(commands::compile::Arguments),
     /// Run a function on network interfaces, TUN and TAP devices.
-    Run(commands::run::Arguments),
+    Run(Box<commands::run::Arguments>),
     /// Show and change the flows of a running function.
     Flows(commands::flows::Arguments),
     /// Follow the debug records of a running function.
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Check(arguments) => commands::check::execute(arguments),
         Command::Compile(arguments) => commands::compile::execute(arguments),
-        Command::Run(arguments) => commands::run::execute(arguments),
+        Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Flows(arguments) => commands::flows::execute(arguments),
         Command::Debug(arguments) => commands::debug::execute(arguments),
     };

@@ -86,7 +86,7 @@ pub struct Arguments {
 }
 
 /// Runs the command.
-pub fn execute(arguments: Arguments) -> Result<()> {
+pub fn execute(arguments: &Arguments) -> Result<()> {
     let function = load::function(&arguments.image)?;
     let ports = open_ports(&arguments.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
@@ -104,8 +104,8 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         true => Some(User::choose(arguments.user.as_deref())?),
         false => None,
     };
-    let application = application(&arguments)?;
-    let recorder = recorder(&arguments, &ports)?;
+    let application = application(arguments)?;
+    let recorder = recorder(arguments, &ports)?;
     let path = match &arguments.control {
         Some(path) => path.clone(),
         None => default_path(&name)?,
