@@ -245,9 +245,8 @@ impl ReferenceEngine {
             _ => None,
         });
         let Some(partner) = partner else { return self.shared.counts.drop(DropReason::NoFlowKey) };
-        let Some(link) = self.shared.ports.link(partner) else {
-            return self.shared.counts.drop(DropReason::NoPort);
-        };
+        let link = self.shared.ports.link(partner).filter(|link| self.program.fits(packet, *link));
+        let Some(link) = link else { return self.shared.counts.drop(DropReason::NoPort) };
         if self.shared.ports.link(port) == Some(link) {
             out.send(now, partner, frame.bytes, frame.offload);
         } else {
