@@ -74,8 +74,12 @@ download_through_the_proxy() {
     serve_files
     start "$middle" "$out/weft.log" "$PWD/$weft" run "$image" --port 1=port1 --port 2=port2 --seed 1 \
         --out "$out/live.pcapng"
-    ip netns exec "$client" curl --silent --show-error --fail --max-time 30 --retry 10 --retry-connrefused --connect-timeout 2 \
-        --output "$work/downloaded" "http://$server_address/file"
+    if ! ip netns exec "$client" curl --silent --show-error --fail --connect-timeout 2 --max-time 30 \
+        --retry 10 --retry-connrefused --output "$work/downloaded" "http://$server_address/file"; then
+        cat "$out/weft.log" "$out/nginx.log" >&2
+        echo "make demo: the download through the proxy failed" >&2
+        exit 1
+    fi
     cmp "$work/files/file" "$work/downloaded"
     echo "curl downloaded $(stat -c %s "$work/downloaded") bytes through the proxy, intact"
     stop
