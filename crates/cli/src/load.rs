@@ -1,28 +1,132 @@
 //! Functions from files: the one place where engines, compilers and files meet.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::io::IsTerminal;
 use std::path::Path;
 use weftwire_core::Function;
 use weftwire_core::function::Ports;
+use weftwire_engine::{EngineOptions, make};
+use weftwire_image::{Image, VerifiedImage};
+use weftwire_lang::{Compilation, Diagnostic, Dialect, Loader, Severity, SourceMap};
 
 /// A function that is loaded and not yet started.
 pub struct Loaded {
-    name: String,
+    image: VerifiedImage,
 }
 
-/// Loads the function in the file `path`.
+/// Loads the function in the file `path`: an image (.json), or a source (.xl, .xtra), which is compiled.
 pub fn function(path: &Path) -> Result<Loaded> {
-    bail!("cannot load {}", path.display())
+    Ok(Loaded { image: image(path)? })
 }
 
 impl Loaded {
     /// The function's own name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.image.name
     }
 
-    /// Starts it on these ports. Without a key one comes from the seed.
-    pub fn start(self, _ports: &Ports, _seed: u64, _key: Option<[u64; 2]>) -> Result<Box<dyn Function>> {
-        bail!("no engine")
+    /// The image.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// Starts it on these ports with the named engine. Without a key one comes from the seed.
+    pub fn start(self, engine: &str, ports: &Ports, seed: u64, key: Option<[u64; 2]>) -> Result<Box<dyn Function>> {
+        let hash_key = key.map(|[low, high]| {
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&low.to_le_bytes());
+            bytes[8..].copy_from_slice(&high.to_le_bytes());
+            bytes
+        });
+        Ok(make(engine, self.image, ports.clone(), EngineOptions { seed, hash_key })?)
+    }
+}
+
+/// Loads and verifies an image, compiling it first if the file is a source.
+pub fn image(path: &Path) -> Result<VerifiedImage> {
+    if dialect(path).is_none() {
+        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        return VerifiedImage::from_json(&bytes)
+            .with_context(|| format!("{} is no image that can run", path.display()));
+    }
+    let image = compile(path)?;
+    image.verify().context("the compiler made an image that does not verify; this is a defect of the compiler")
+}
+
+/// The syntax of a source file, by its name.
+pub fn dialect(path: &Path) -> Option<Dialect> {
+    Dialect::of_file_name(&path.to_string_lossy())
+}
+
+/// Compiles a source file. Warnings and errors go to standard error.
+pub fn compile(path: &Path) -> Result<Image> {
+    let compilation = try_compile(path)?;
+    show(&compilation);
+    match compilation.image {
+        Some(image) => Ok(image),
+        None => bail!("{}", summary(&compilation)),
+    }
+}
+
+/// Compiles a source file and keeps the diagnostics.
+pub fn try_compile(path: &Path) -> Result<Compilation> {
+    let Some(dialect) = dialect(path) else {
+        bail!("{} is no source: sources end in .xl or .xtra", path.display());
+    };
+    Ok(weftwire_lang::compile(&path.to_string_lossy(), dialect, &Files))
+}
+
+/// How many errors and warnings there are, in words.
+pub fn summary(compilation: &Compilation) -> String {
+    let count = |severity| compilation.diagnostics.iter().filter(|found| found.severity == severity).count();
+    let words = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    format!("{}, {}", words(count(Severity::Error), "error"), words(count(Severity::Warning), "warning"))
+}
+
+/// Shows all diagnostics with their source lines.
+pub fn show(compilation: &Compilation) {
+    for diagnostic in &compilation.diagnostics {
+        eprintln!("{}\n", render(diagnostic, &compilation.sources));
+    }
+}
+
+fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
+    use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = level
+        .primary_title(diagnostic.message.as_str())
+        .elements([] as [Snippet<'_, annotate_snippets::Annotation<'_>>; 0]);
+    if let Some(file) = sources.file(diagnostic.span).filter(|_| diagnostic.span.end > 0) {
+        let length = file.text.len();
+        let start = (diagnostic.span.start as usize).min(length);
+        let end = (diagnostic.span.end as usize).clamp(start, length);
+        let annotation = AnnotationKind::Primary.span(start..end).label(diagnostic.label.as_str());
+        group = group.element(Snippet::source(file.text.as_str()).path(file.name.as_str()).annotation(annotation));
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    let styled = std::io::stderr().is_terminal();
+    let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
+    renderer.render(&[group])
+}
+
+/// Programs from files; names are relative to the file that mentions them.
+struct Files;
+
+impl Loader for Files {
+    fn load(&self, name: &str, from: Option<&str>) -> Result<String, String> {
+        fs::read_to_string(self.resolve(name, from)).map_err(|error| error.to_string())
+    }
+
+    fn resolve(&self, name: &str, from: Option<&str>) -> String {
+        match from.map(Path::new).and_then(Path::parent) {
+            Some(folder) => folder.join(name).to_string_lossy().into_owned(),
+            None => name.to_string(),
+        }
     }
 }

@@ -22,6 +22,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Check programs and images.
+    Check(commands::check::Arguments),
+    /// Compile a program to a machine image.
+    Compile(commands::compile::Arguments),
     /// Run a function on network interfaces, TUN and TAP devices.
     Run(commands::run::Arguments),
     /// Show and change the flows of a running function.
@@ -32,6 +36,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Check(arguments) => commands::check::execute(arguments),
+        Command::Compile(arguments) => commands::compile::execute(arguments),
         Command::Run(arguments) => commands::run::execute(arguments),
         Command::Flows(arguments) => commands::flows::execute(arguments),
         Command::Debug(arguments) => commands::debug::execute(arguments),

@@ -56,16 +56,16 @@ pub trait Function: Inspect {
     fn fire(&mut self, now: Time, out: &mut Outbox);
 
     /// When [`Function::fire`] wants to be called next, and what for. `None`: only inputs make anything happen.
-    fn next_deadline(&self) -> Option<Deadline>;
+    fn next_deadline(&self) -> Option<Deadline<'_>>;
 }
 
 /// The next instant at which a function has something to do by itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Deadline {
+pub struct Deadline<'a> {
     /// The instant.
     pub at: Time,
     /// What waits for it: a timer's name, or `expiry`, or `sample`.
-    pub reason: &'static str,
+    pub reason: &'a str,
 }
 
 /// Serial number of a flow's instance within one function, in order of creation, from 1.

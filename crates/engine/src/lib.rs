@@ -1,1 +1,66 @@
-//! Under construction.
+//! Engines: they run machine images. `docs/semantics.md` says what every engine does; the code names its sections.
+//!
+//! - [`make`] gives an engine by name, as a [`Function`] for any platform;
+//! - [`ReferenceEngine`] is the one that follows the page word by word.
+#![forbid(unsafe_code)]
+
+mod chance;
+mod counts;
+mod flow_table;
+mod inspect;
+mod instance;
+mod operations;
+mod program;
+mod reference;
+mod run;
+mod samples;
+mod text;
+mod trace;
+pub mod value;
+
+pub use chance::Chance;
+pub use instance::SEND_BUFFER;
+pub use reference::{ReferenceEngine, ZERO_TIME_EVENTS};
+
+use weftwire_core::Function;
+use weftwire_core::function::Ports;
+use weftwire_image::VerifiedImage;
+
+/// Names of the engines that [`make`] knows.
+pub const ENGINES: [&str; 1] = ["reference"];
+
+/// What a platform chooses for an engine.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct EngineOptions {
+    /// Where all random numbers come from.
+    pub seed: u64,
+    /// Secret key of `hash`; `None`: made from the seed.
+    pub hash_key: Option<[u8; 16]>,
+}
+
+/// Why there is no engine.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No engine has this name.
+    #[error("there is no engine `{name}`; there are: {}", ENGINES.join(", "))]
+    UnknownEngine {
+        /// What was asked for.
+        name: String,
+    },
+}
+
+/// An engine by name, loaded with an image.
+///
+/// # Errors
+/// See [`EngineError`].
+pub fn make(
+    name: &str,
+    image: VerifiedImage,
+    ports: Ports,
+    options: EngineOptions,
+) -> Result<Box<dyn Function>, EngineError> {
+    match name {
+        "reference" => Ok(Box::new(ReferenceEngine::new(image, ports, options)?)),
+        _ => Err(EngineError::UnknownEngine { name: name.into() }),
+    }
+}

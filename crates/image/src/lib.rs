@@ -7,6 +7,7 @@
 mod canonical;
 mod error;
 pub mod explain;
+mod formats;
 pub mod graph;
 pub mod limits;
 pub mod profile;

@@ -15,12 +15,10 @@ pub const MAX_FLOWS: u32 = 1 << 24;
 pub const MAX_PENDING_TIMERS: u32 = 65_536;
 /// Most pairs of ports in [`crate::OtherPackets::Pass`].
 pub const MAX_PORT_PAIRS: usize = 256;
-/// Most header formats.
-pub const MAX_FORMATS: usize = 256;
+/// Most header formats: the built-in ones and as many imported ones as a packet's layout has room for.
+pub const MAX_FORMATS: usize = 9 + weftwire_core::format::MAX_IMPORTED;
 /// Most fields of one format.
 pub const MAX_FORMAT_FIELDS: usize = 256;
-/// Longest fixed part of a format, in bits.
-pub const MAX_FORMAT_LENGTH: u32 = 2_048 * 8;
 /// Most header fields an image may name.
 pub const MAX_FIELDS: usize = 4_096;
 /// Most packet slots.

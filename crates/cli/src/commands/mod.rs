@@ -1,5 +1,7 @@
 //! The subcommands.
 
+pub mod check;
+pub mod compile;
 pub mod debug;
 pub mod flows;
 pub mod run;

@@ -59,6 +59,9 @@ pub struct Arguments {
     /// Seed of the function's random numbers and hash key, for reproducible runs [default: random]
     #[arg(long)]
     seed: Option<u64>,
+    /// The engine that runs the image
+    #[arg(long, value_name = "NAME", default_value = "reference")]
+    engine: String,
     /// Capture the frames of every port
     #[arg(long, value_name = "FILE.pcapng")]
     out: Option<PathBuf>,
@@ -92,7 +95,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         }
     };
     let name = arguments.name.clone().unwrap_or_else(|| function.name().to_owned());
-    let mut function = function.start(&links, seed, key)?;
+    let mut function = function.start(&arguments.engine, &links, seed, key)?;
 
     let stop = StopSignal::install()?;
     let user = match is_root() && !arguments.keep_privileges {
@@ -189,6 +192,7 @@ fn endpoints(arguments: &Arguments, connection: &Connection) -> Result<Endpoints
         remote_port: connection.remote.port(),
         local_mac: macs.0,
         remote_mac: macs.1,
+        vlan: None,
     })
 }
 

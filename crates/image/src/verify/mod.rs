@@ -1,17 +1,17 @@
 //! The verifier: from a document to an image that engines may run without further checks.
 
 mod behaviour;
-mod builtin;
 mod endings;
 mod packets;
 mod report;
 
 use crate::error::ImageError;
 use crate::limits::*;
-use crate::types::{IMAGE_VERSION, Image, OtherPackets, WhenFull};
+use crate::types::{FieldName, IMAGE_VERSION, Image, OtherPackets, WhenFull};
 use report::{Path, Report, quote};
 use std::collections::BTreeSet;
 use std::ops::Deref;
+use weftwire_core::format::{self, FieldPlace, Formats};
 
 /// An image that keeps every promise of `docs/semantics.md` and of its types. Only verification makes one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +28,18 @@ impl VerifiedImage {
         }
         let image: Image = serde_json::from_slice(bytes).map_err(|error| ImageError::Form(error.to_string()))?;
         image.verify()
+    }
+
+    /// The formats, resolved, for the packet parser.
+    pub fn formats(&self) -> Formats {
+        let list: Vec<format::Format> = self.0.formats.iter().map(format::Format::from).collect();
+        Formats::new(&list).expect("the verifier resolved the same formats")
+    }
+
+    /// Where the fields are that the image names, by their index, under [`VerifiedImage::formats`].
+    pub fn places(&self, formats: &Formats) -> Vec<FieldPlace> {
+        let place = |name: &FieldName| formats.field(&name.format, &name.field);
+        self.0.fields.iter().map(|name| place(name).expect("the verifier resolved the same fields")).collect()
     }
 
     /// The image itself, to change it. It has to be sealed and verified again.
@@ -50,7 +62,7 @@ impl Image {
     /// # Errors
     /// [`ImageError::Invalid`] with all findings.
     pub fn verify(self) -> Result<VerifiedImage, ImageError> {
-        let mut verifier = Verifier { image: &self, report: Report::default() };
+        let mut verifier = Verifier { image: &self, formats: Formats::default(), report: Report::default() };
         verifier.head();
         verifier.names();
         verifier.registers();
@@ -68,6 +80,8 @@ impl Image {
 
 struct Verifier<'a> {
     image: &'a Image,
+    /// The formats that are good, resolved.
+    formats: Formats,
     report: Report,
 }
 

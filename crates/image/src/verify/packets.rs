@@ -1,10 +1,11 @@
 //! Header formats, the fields the image names, the flow key, templates and creation.
 
+use super::Verifier;
 use super::report::{Path, quote};
-use super::{Verifier, builtin};
 use crate::limits::*;
-use crate::types::{Event, FieldName, Format, FormatField, Place, Template, TemplateTransport};
+use crate::types::{Event, Place, Template, TemplateTransport};
 use std::collections::BTreeSet;
+use weftwire_core::format::{self as core, FieldPlace, Formats};
 
 /// Fields that no operation may write: they say what the packet is (semantics, section 2.6).
 const FIXED_FIELDS: [(&str, &str); 6] = [
@@ -19,7 +20,8 @@ const FIXED_FIELDS: [(&str, &str); 6] = [
 /// Formats a flow key may use if the application can open flows (semantics, section 3.5).
 const KEY_OF_CONNECT: [&str; 6] = ["network", "ipv4", "ipv6", "transport", "tcp", "udp"];
 /// Fields of these formats that it may use.
-const KEY_FIELDS_OF_CONNECT: [&str; 5] = ["source", "destination", "source_port", "destination_port", "protocol"];
+const KEY_FIELDS_OF_CONNECT: [&str; 6] =
+    ["source", "destination", "source_port", "destination_port", "protocol", "next_header"];
 
 /// TCP options a template may have: MSS, window scale, SACK permitted, timestamps.
 const TEMPLATE_OPTIONS: [u8; 4] = [2, 3, 4, 8];
@@ -36,115 +38,28 @@ impl Verifier<'_> {
         self.creation();
     }
 
+    /// Formats are taken in one by one, as the packet parser will, so that each error has its place.
     fn formats(&mut self) {
-        let formats = Path::Root.member("formats");
-        for (index, format) in self.image.formats.iter().enumerate() {
-            let item = formats.item(index);
-            self.format(item, index, format);
-        }
-    }
-
-    fn format(&mut self, path: Path<'_>, index: usize, format: &Format) {
-        let fields = path.member("fields");
-        self.report.at_most(fields, format.fields.len(), MAX_FORMAT_FIELDS);
-        let mut seen = BTreeSet::new();
-        for (index, field) in format.fields.iter().enumerate() {
-            let item = fields.item(index);
-            self.name(item.member("name"), &field.name);
-            if !seen.insert(&field.name) {
-                let problem = format_args!("the name {} again", quote(&field.name));
-                self.report.add(item.member("name"), problem, "names are unique in a format");
+        let path = Path::Root.member("formats");
+        let mut taken: Vec<core::Format> = Vec::new();
+        for (index, format) in self.image.formats.iter().take(MAX_FORMATS).enumerate() {
+            let item = path.item(index);
+            if format.fields.len() > MAX_FORMAT_FIELDS {
+                self.report.at_most(item.member("fields"), format.fields.len(), MAX_FORMAT_FIELDS);
+                continue;
             }
-        }
-        match &format.place {
-            Place::Builtin => self.builtin_format(path, format),
-            Place::After { header, when } => {
-                self.imported_format(path, format);
-                let place = path.member("place");
-                let place = place.member("after");
-                if !self.may_be_followed(index, header) {
-                    let problem = format_args!("no header {} in front", quote(header));
-                    let remedy = "name a built-in header, or an imported one that stands earlier in `formats`";
-                    self.report.add(place.member("header"), problem, remedy);
-                }
-                if let Some(when) = when {
-                    let when_path = place.member("when");
-                    self.tested_field(when_path.member("field"), index, &when.field);
+            for (index, field) in format.fields.iter().enumerate() {
+                let fields = item.member("fields");
+                self.name(fields.item(index), &field.name);
+            }
+            taken.push(format.into());
+            match Formats::new(&taken) {
+                Ok(formats) => self.formats = formats,
+                Err(error) => {
+                    taken.pop();
+                    self.report.add(item, error, "correct the format, or copy the built-in definition");
                 }
             }
-        }
-    }
-
-    fn imported_format(&mut self, path: Path<'_>, format: &Format) {
-        if builtin::format(&format.name).is_some() {
-            let problem = format_args!("{} is a built-in format", quote(&format.name));
-            self.report.add(path.member("name"), problem, "give the imported format another name");
-        }
-        if format.length == 0 || format.length % 8 != 0 || format.length > MAX_FORMAT_LENGTH {
-            let problem = format_args!("{} bits", format.length);
-            let remedy = format_args!("use a multiple of 8 from 8 to {MAX_FORMAT_LENGTH}");
-            self.report.add(path.member("length"), problem, remedy);
-        }
-        let fields = path.member("fields");
-        for (index, field) in format.fields.iter().enumerate() {
-            let item = fields.item(index);
-            if !(1..=64).contains(&field.width) && field.width != 128 {
-                let problem = format_args!("{} bits", field.width);
-                self.report.add(item.member("width"), problem, "use 1 to 64, or 128 for an address");
-            }
-            let end = u64::from(field.offset) + u64::from(field.width);
-            if end > u64::from(format.length) {
-                let problem = format_args!("the field ends at bit {end}");
-                self.report.add(item, problem, format_args!("the header has {} bits", format.length));
-            }
-            if field.option.is_some() {
-                let remedy = "only the built-in `tcp` has fields of options";
-                self.report.add(item.member("option"), "an imported format has no options", remedy);
-            }
-        }
-    }
-
-    /// A built-in format must be the built-in definition, word for word.
-    fn builtin_format(&mut self, path: Path<'_>, format: &Format) {
-        match builtin::format(&format.name) {
-            None => {
-                let problem = format_args!("there is no built-in format {}", quote(&format.name));
-                let remedy = format_args!("there are: {}", builtin::names().join(", "));
-                self.report.add(path.member("name"), problem, remedy);
-            }
-            Some(definition) if definition != *format => {
-                let problem = format_args!("this is not the built-in definition of {}", quote(&format.name));
-                self.report.add(path, problem, "copy length and fields from the built-in format");
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// Whether a format that stands at `index` may follow the header of this name.
-    fn may_be_followed(&self, index: usize, header: &str) -> bool {
-        let earlier = self.image.formats[..index].iter().any(|format| format.name == header);
-        builtin::is_header(header) || (earlier && builtin::format(header).is_none())
-    }
-
-    /// The field a format's `when` tests.
-    fn tested_field(&mut self, path: Path<'_>, index: usize, name: &FieldName) {
-        let builtin = builtin::format(&name.format);
-        let format = builtin.as_ref().or_else(|| self.image.formats[..index].iter().find(|it| it.name == name.format));
-        let Some(format) = format else {
-            let problem = format_args!("no format {} in front", quote(&name.format));
-            let remedy = "name a built-in format, or an imported one that stands earlier in `formats`";
-            self.report.add(path.member("format"), problem, remedy);
-            return;
-        };
-        match format.fields.iter().find(|field| field.name == name.field) {
-            None => {
-                let problem = format_args!("{} has no field {}", quote(&name.format), quote(&name.field));
-                self.report.add(path.member("field"), problem, "name a field of the format");
-            }
-            Some(field) if field.width > 64 => {
-                self.report.add(path.member("field"), "the field is 128 bits wide", "test a field of at most 64 bits");
-            }
-            Some(_) => {}
         }
     }
 
@@ -157,31 +72,26 @@ impl Verifier<'_> {
             if !seen.insert(name) {
                 self.report.add(path, "the same field again", "name each field once");
             }
-            match self.image.formats.iter().find(|format| format.name == name.format) {
-                None => {
-                    let problem = format_args!("there is no format {}", quote(&name.format));
-                    self.report.add(path.member("format"), problem, "list it in `formats`");
-                }
-                Some(format) if !format.fields.iter().any(|field| field.name == name.field) => {
-                    let problem = format_args!("{} has no field {}", quote(&name.format), quote(&name.field));
-                    self.report.add(path.member("field"), problem, "name a field of the format");
-                }
-                Some(_) => {}
+            if !self.image.formats.iter().any(|format| format.name == name.format) {
+                let problem = format_args!("there is no format {}", quote(&name.format));
+                self.report.add(path.member("format"), problem, "list it in `formats`");
+            } else if self.formats.field(&name.format, &name.field).is_none() {
+                let problem = format_args!("{} has no field {}", quote(&name.format), quote(&name.field));
+                self.report.add(path.member("field"), problem, "name a field of the format");
             }
         }
     }
 
-    /// The definition of a field by its index; `None` if there is none (which is reported elsewhere).
-    fn field(&self, field: u16) -> Option<&FormatField> {
+    /// The width of a field by its index; `None` if there is no such field (which is reported elsewhere).
+    fn width(&self, field: u16) -> Option<u16> {
         let name = self.image.fields.get(usize::from(field))?;
-        let format = self.image.formats.iter().find(|format| format.name == name.format)?;
-        format.fields.iter().find(|field| field.name == name.field)
+        self.formats.field(&name.format, &name.field).map(FieldPlace::width)
     }
 
     /// A field that is read or written as a value: at most 64 bits.
     pub(super) fn value_field(&mut self, path: Path<'_>, field: u16) {
         let good = self.report.index(path, "field", usize::from(field), self.image.fields.len());
-        if good && self.field(field).is_some_and(|field| field.width > 64) {
+        if good && self.width(field).is_some_and(|width| width > 64) {
             self.report.add(path, "the field is 128 bits wide", "only flow keys use fields of more than 64 bits");
         }
     }
@@ -223,10 +133,10 @@ impl Verifier<'_> {
             self.report.add(destination, problem, "both sides have the same number of fields");
         }
         for (index, (one, other)) in flow.source.iter().zip(&flow.destination).enumerate() {
-            if let (Some(one), Some(other)) = (self.field(*one), self.field(*other))
-                && one.width != other.width
+            if let (Some(one), Some(other)) = (self.width(*one), self.width(*other))
+                && one != other
             {
-                let (problem, remedy) = (format!("{} bits", other.width), format!("{} bits as in `source`", one.width));
+                let (problem, remedy) = (format!("{other} bits"), format!("{one} bits as in `source`"));
                 self.report.add(destination.item(index), problem, remedy);
             }
         }

@@ -586,7 +586,8 @@ impl Lowerer<'_> {
                 None => {
                     let mut error = Diagnostic::error(header.span, format!("`{}` is no header", header.text));
                     let builtin = builtin_formats().iter().map(|format| format.name.as_str());
-                    let names: Vec<&str> = builtin.chain(self.image.formats.iter().map(|f| f.name.as_str())).collect();
+                    let imported = self.image.formats.iter().filter(|format| format.place != Place::Builtin);
+                    let names: Vec<&str> = builtin.chain(imported.map(|format| format.name.as_str())).collect();
                     error = match nearest(&header.text, names.iter().copied()) {
                         Some(near) => error.help(format!("did you mean `{near}`?")),
                         None => error.help(format!("headers are {}", names.join(", "))),

@@ -332,10 +332,7 @@ impl Lowerer<'_> {
         scope: &mut Scope,
         steps: &mut Vec<Step>,
     ) {
-        let Some(Symbol::Timer(timer)) = self.symbol(name, "a timer") else {
-            self.report(Diagnostic::error(name.span, format!("`{}` is no timer", name.text)));
-            return;
-        };
+        let Some(timer) = self.timer_index(name) else { return };
         self.set_timers.insert(timer);
         let payload = self.timers[usize::from(timer)].clone();
         if arguments.len() != payload.len() {
@@ -361,16 +358,24 @@ impl Lowerer<'_> {
     }
 
     fn cancel_timer(&mut self, name: &Name, tests: Option<&Expression>, scope: &mut Scope, steps: &mut Vec<Step>) {
-        let Some(Symbol::Timer(timer)) = self.symbol(name, "a timer") else {
-            self.report(Diagnostic::error(name.span, format!("`{}` is no timer", name.text)));
-            return;
-        };
+        let Some(timer) = self.timer_index(name) else { return };
         let mut made = Vec::new();
         let mut values = Vec::new();
         if let Some(tests) = tests {
             self.cancel_tests(timer, tests, scope, &mut made, &mut values);
         }
         push(steps, Operation::CancelTimer { timer, tests: made }, values);
+    }
+
+    fn timer_index(&mut self, name: &Name) -> Option<u8> {
+        match self.symbol(name, "a timer")? {
+            Symbol::Timer(timer) => Some(timer),
+            other => {
+                let message = format!("`{}` is {}, not a timer", name.text, other.describe());
+                self.report(Diagnostic::error(name.span, message));
+                None
+            }
+        }
     }
 
     fn cancel_tests(

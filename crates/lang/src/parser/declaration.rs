@@ -94,7 +94,7 @@ impl Cursor<'_> {
         let register = self.name("a register to sample, or a state")?;
         self.expect_word("every", "and an interval behind the register");
         let interval = self.expression();
-        self.semicolon();
+        self.take(";");
         Some(Item::Sample { register, interval })
     }
 

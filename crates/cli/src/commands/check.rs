@@ -1,0 +1,60 @@
+//! `weft check`: is this program right?
+
+use crate::load;
+use anyhow::{Result, bail};
+use clap::Args;
+use std::path::PathBuf;
+use weftwire_image::profile::Profile;
+
+/// Check programs and images: report every error and warning, write nothing.
+#[derive(Args)]
+pub struct Arguments {
+    /// Sources (.xl, .xtra) or images (.json)
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Check against a platform's limits: software or fpga
+    #[arg(long, value_name = "NAME", default_value = "software", value_parser = super::compile::profile)]
+    profile: Profile,
+    /// Treat warnings as errors
+    #[arg(long)]
+    deny_warnings: bool,
+}
+
+/// Runs the command.
+pub fn execute(arguments: Arguments) -> Result<()> {
+    let mut failed = 0;
+    for file in &arguments.files {
+        let image = if load::dialect(file).is_some() {
+            let compilation = load::try_compile(file)?;
+            load::show(&compilation);
+            if compilation.diagnostics.is_empty() {
+                println!("{}: ok", file.display());
+            } else {
+                println!("{}: {}", file.display(), load::summary(&compilation));
+                failed += usize::from(compilation.image.is_none() || arguments.deny_warnings);
+            }
+            compilation.image
+        } else {
+            match load::image(file) {
+                Ok(image) => {
+                    println!("{}: ok", file.display());
+                    Some((*image).clone())
+                }
+                Err(error) => {
+                    println!("{}: {error:#}", file.display());
+                    failed += 1;
+                    None
+                }
+            }
+        };
+        if let Some(image) = image
+            && !super::compile::report_excess(&image, &arguments.profile)
+        {
+            failed += 1;
+        }
+    }
+    if failed > 0 {
+        bail!("{failed} of {} files failed", arguments.files.len());
+    }
+    Ok(())
+}

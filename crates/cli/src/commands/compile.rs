@@ -1,0 +1,64 @@
+//! `weft compile`: a program to its image.
+
+use crate::load;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use weftwire_image::Image;
+use weftwire_image::profile::{PROFILES, Profile};
+
+/// Compile a program to a machine image.
+#[derive(Args)]
+pub struct Arguments {
+    /// The source (.xl, .xtra)
+    source: PathBuf,
+    /// Where to write the image [default: the source's name with .json, in the present folder]; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The platform whose limits the image must keep: software or fpga
+    #[arg(long, value_name = "NAME", default_value = "software", value_parser = profile)]
+    profile: Profile,
+}
+
+/// Runs the command.
+pub fn execute(arguments: Arguments) -> Result<()> {
+    let image = load::compile(&arguments.source)?;
+    if !report_excess(&image, &arguments.profile) {
+        bail!("{} exceeds the profile `{}`; nothing was written", arguments.source.display(), arguments.profile.name);
+    }
+    let output = arguments.output.unwrap_or_else(|| {
+        PathBuf::from(arguments.source.with_extension("json").file_name().unwrap_or("image.json".as_ref()))
+    });
+    if output == Path::new("-") {
+        return Ok(std::io::stdout().write_all(&image.to_json())?);
+    }
+    write_whole(&output, &image.to_json())?;
+    eprintln!("{}: {} states, {} rows, {}", output.display(), image.states.len(), image.rows.len(), image.digest);
+    Ok(())
+}
+
+/// Reads the name of a profile.
+pub fn profile(name: &str) -> Result<Profile, String> {
+    let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+    Profile::named(name).ok_or_else(|| format!("profiles are {}", names.join(" and ")))
+}
+
+/// Says what of an image exceeds a profile, and whether nothing does.
+pub fn report_excess(image: &Image, profile: &Profile) -> bool {
+    let excess = profile.exceeded(image);
+    for found in &excess {
+        eprintln!("profile {}: {found}", profile.name);
+    }
+    excess.is_empty()
+}
+
+/// Writes a file so that it is there whole or not at all.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".part");
+    let temporary = PathBuf::from(temporary);
+    fs::write(&temporary, bytes).with_context(|| format!("cannot write {}", temporary.display()))?;
+    fs::rename(&temporary, path).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,109 @@
+//! The reference engine seen from outside.
+
+use crate::instance::Instance;
+use crate::reference::ReferenceEngine;
+use crate::text::{key_text, value_text};
+use std::collections::BTreeMap;
+use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError, PendingTimer, RegisterValue};
+use weftwire_core::{DropReason, FlowId};
+
+impl Inspect for ReferenceEngine {
+    fn flows(&self) -> Vec<FlowSummary> {
+        self.table.iter().map(|instance| self.summary(instance)).collect()
+    }
+
+    fn flow(&self, flow: FlowId) -> Option<FlowDetail> {
+        let instance = self.table.get(flow)?;
+        let image = &self.program.image;
+        let registers = image.registers.iter().zip(&instance.registers);
+        let settings = instance.timers.iter().filter_map(|handle| Some((handle, self.shared.calendar.get(*handle)?)));
+        let slots = image.slots.iter().zip(&instance.slots);
+        Some(FlowDetail {
+            summary: self.summary(instance),
+            registers: registers
+                .filter(|(register, _)| !register.scratch)
+                .map(|(register, &value)| RegisterValue {
+                    name: register.name.clone(),
+                    value,
+                    text: value_text(register.kind, value),
+                })
+                .collect(),
+            timers: settings
+                .map(|(handle, setting)| {
+                    let timer = &image.timers[usize::from(setting.timer)];
+                    PendingTimer {
+                        name: timer.name.clone(),
+                        due: handle.deadline(),
+                        payload: setting.payload[..timer.payload.len()].to_vec(),
+                    }
+                })
+                .collect(),
+            packets: slots.filter_map(|(name, slot)| Some((name.clone(), slot.as_ref()?.frame_length()))).collect(),
+            counters: counters_of(instance),
+        })
+    }
+
+    /// Section 6.4.
+    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError> {
+        let instance = self.table.get_mut(flow).ok_or(InspectError::NoFlow(flow))?;
+        let stored = || self.program.image.registers.iter().enumerate().filter(|(_, register)| !register.scratch);
+        let Some((index, found)) = stored().find(|(_, known)| known.name == register) else {
+            let known: Vec<&str> = stored().map(|(_, register)| register.name.as_str()).collect();
+            return Err(InspectError::NoRegister { name: register.into(), known: known.join(", ") });
+        };
+        instance.registers[index] = found.kind.cut(value);
+        Ok(())
+    }
+
+    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
+        let instance = self.table.remove(flow).ok_or(InspectError::NoFlow(flow))?;
+        self.samples.end(flow);
+        self.forget_timers(&instance);
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        let counts = &self.shared.counts;
+        let rows = self.program.image.rows.iter().zip(&counts.rows).enumerate();
+        Counters {
+            frames_in: counts.frames_in,
+            frames_out: counts.frames_out,
+            frames_passed: counts.frames_passed,
+            flows_created: counts.flows_created,
+            flows_live: self.table.len() as u64,
+            flows_peak: counts.flows_peak,
+            flows_expired: counts.flows_expired,
+            flows_evicted: counts.flows_evicted,
+            rows: rows
+                .map(|(number, (row, count))| {
+                    let (state, event) = (self.program.state_name(row.state), self.program.event_name(row.event));
+                    (format!("{number} {state} {event}"), *count)
+                })
+                .collect(),
+            drops: by_name(&counts.drops).collect(),
+        }
+    }
+}
+
+impl ReferenceEngine {
+    fn summary(&self, instance: &Instance) -> FlowSummary {
+        FlowSummary {
+            flow: instance.flow,
+            key: key_text(&self.program, &instance.key),
+            state: self.program.state_name(instance.state).into(),
+            created: instance.created,
+            last_active: instance.last_active,
+            events: instance.counts.events,
+        }
+    }
+}
+
+fn counters_of(instance: &Instance) -> BTreeMap<String, u64> {
+    let counts = &instance.counts;
+    let packets = [("packets_in".to_owned(), counts.packets_in), ("packets_out".to_owned(), counts.packets_out)];
+    packets.into_iter().chain(by_name(&counts.drops)).collect()
+}
+
+fn by_name(drops: &BTreeMap<DropReason, u64>) -> impl Iterator<Item = (String, u64)> {
+    drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count))
+}

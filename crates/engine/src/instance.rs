@@ -1,0 +1,81 @@
+//! One flow's instance of the machine.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use weftwire_calendar::TimerHandle;
+use weftwire_core::packet::Packet;
+use weftwire_core::{DropReason, Endpoints, FlowId, Time};
+
+/// Most unreleased bytes of the application in a flow's send buffer (semantics, section 5.1).
+pub const SEND_BUFFER: usize = 1 << 20;
+
+/// An instance: everything that lives as long as its flow.
+#[derive(Debug)]
+pub struct Instance {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Its flow key.
+    pub key: Box<[u8]>,
+    /// Its state.
+    pub state: u16,
+    /// All registers, scratch ones included.
+    pub registers: Box<[i64]>,
+    /// The packet slots.
+    pub slots: Box<[Option<Packet>]>,
+    /// Pending settings of timers, earliest first.
+    pub timers: BTreeSet<TimerHandle>,
+    /// Both ends as this end sees them (section 3.6); `None` if the packet that made it has no transport header.
+    pub endpoints: Option<Endpoints>,
+    /// The application's bytes that are not released yet.
+    pub send_buffer: VecDeque<u8>,
+    /// Whether the application has closed its sending side.
+    pub closed: bool,
+    /// When it was made.
+    pub created: Time,
+    /// Its last packet or application call.
+    pub last_active: Time,
+    /// Timer events handled at one instant without an arrival in between.
+    pub zero_time: ZeroTime,
+    /// What happened to it.
+    pub counts: FlowCounts,
+}
+
+impl Instance {
+    /// An arrival: a packet or a call of the application (section 3.4).
+    pub fn touch(&mut self, now: Time) {
+        self.last_active = now;
+        self.zero_time = ZeroTime::default();
+    }
+}
+
+/// Detects zero-time loops (semantics, section 4.9).
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ZeroTime {
+    /// The instant of the last timer event.
+    pub instant: Time,
+    /// Timer events handled at that instant since the last arrival.
+    pub events: u32,
+}
+
+impl ZeroTime {
+    /// One more timer event at `at`; returns how many there were at that instant.
+    pub fn count(&mut self, at: Time) -> u32 {
+        if self.instant != at {
+            *self = ZeroTime { instant: at, events: 0 };
+        }
+        self.events += 1;
+        self.events
+    }
+}
+
+/// Counts of one flow.
+#[derive(Clone, Default, Debug)]
+pub struct FlowCounts {
+    /// Events handled.
+    pub events: u64,
+    /// Its packets that arrived.
+    pub packets_in: u64,
+    /// Packets it sent.
+    pub packets_out: u64,
+    /// Refusals by reason.
+    pub drops: BTreeMap<DropReason, u64>,
+}

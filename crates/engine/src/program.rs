@@ -1,0 +1,176 @@
+//! An image made ready to run: names resolved to places, rows sorted by what they wait for.
+
+use std::collections::BTreeMap;
+use weftwire_core::Endpoints;
+use weftwire_core::build::{TemplateSpec, TemplateTransport};
+use weftwire_core::format::{FieldPlace, Formats};
+use weftwire_core::packet::Packet;
+use weftwire_image::{self as image, Event, Operation, VerifiedImage};
+
+/// A loaded image.
+#[derive(Debug)]
+pub struct Program {
+    /// The image.
+    pub image: VerifiedImage,
+    /// Its header formats.
+    pub formats: Formats,
+    /// Where the fields are that it names, by index.
+    pub places: Vec<FieldPlace>,
+    templates: Vec<Template>,
+    /// The registers to clear at the start of every event.
+    pub scratch: Vec<usize>,
+    /// The registers of a new instance.
+    pub initial: Box<[i64]>,
+    /// What happens at an event, by state.
+    cells: Vec<BTreeMap<Event, Cell>>,
+    no_operations: Vec<Operation>,
+}
+
+/// A template with its names resolved.
+#[derive(Debug)]
+struct Template {
+    transport: TemplateTransport,
+    tcp_options: Vec<u8>,
+    headers: Vec<usize>,
+    payload: u16,
+    presets: Vec<(FieldPlace, u64)>,
+}
+
+/// What happens at one (state, event).
+#[derive(Default, Debug)]
+struct Cell {
+    preparation: Option<usize>,
+    rows: Vec<usize>,
+}
+
+impl Program {
+    /// Loads an image.
+    pub fn new(image: VerifiedImage) -> Program {
+        let formats = image.formats();
+        let mut cells: Vec<BTreeMap<Event, Cell>> = Vec::new();
+        cells.resize_with(image.states.len(), BTreeMap::new);
+        for (number, preparation) in image.preparations.iter().enumerate() {
+            let cell = cells[usize::from(preparation.state)].entry(preparation.event).or_default();
+            cell.preparation = Some(number);
+        }
+        for (number, row) in image.rows.iter().enumerate() {
+            cells[usize::from(row.state)].entry(row.event).or_default().rows.push(number);
+        }
+        let scratch = (0..image.registers.len()).filter(|&register| image.registers[register].scratch).collect();
+        let places = image.places(&formats);
+        Program {
+            templates: image.templates.iter().map(|it| Template::new(it, &formats, &places)).collect(),
+            scratch,
+            initial: image.registers.iter().map(|register| register.initial).collect(),
+            cells,
+            no_operations: Vec::new(),
+            places,
+            formats,
+            image,
+        }
+    }
+
+    /// What runs before the conditions of (state, event).
+    pub fn preparation(&self, state: u16, event: Event) -> &[Operation] {
+        let number = self.cells[usize::from(state)].get(&event).and_then(|cell| cell.preparation);
+        number.map_or(&self.no_operations, |number| &self.image.preparations[number].operations)
+    }
+
+    /// The rows of (state, event) by number, in order.
+    pub fn rows(&self, state: u16, event: Event) -> &[usize] {
+        self.cells[usize::from(state)].get(&event).map_or(&[], |cell| &cell.rows)
+    }
+
+    /// Builds a template's packet from this end of a flow to the other (section 2.12).
+    pub fn build(&self, template: u16, endpoints: &Endpoints) -> Packet {
+        let template = &self.templates[usize::from(template)];
+        let specification = TemplateSpec {
+            transport: template.transport,
+            tcp_options: &template.tcp_options,
+            headers: &template.headers,
+            payload: template.payload,
+            presets: &template.presets,
+        };
+        Packet::build(&specification, endpoints, &self.formats)
+    }
+
+    /// A packet of a flow, to see what flow key it has.
+    pub fn probe(&self, transport: TemplateTransport, endpoints: &Endpoints) -> Packet {
+        let bare = TemplateSpec { transport, tcp_options: &[], headers: &[], payload: 0, presets: &[] };
+        Packet::build(&bare, endpoints, &self.formats)
+    }
+
+    /// The transport of a template.
+    pub fn template_transport(&self, template: u16) -> TemplateTransport {
+        self.templates[usize::from(template)].transport
+    }
+
+    /// The flow key of a packet (sections 3.1 and 3.2) into `key`. `false` if it has none.
+    pub fn flow_key(&self, packet: &Packet, key: &mut Vec<u8>) -> bool {
+        let flow = &self.image.flow;
+        key.clear();
+        let mut append = |fields: &[u16]| {
+            fields.iter().all(|&field| {
+                let place = self.places[usize::from(field)];
+                let Some(value) = packet.get_wide(place) else { return false };
+                let bytes = usize::from(place.width()).div_ceil(8);
+                key.extend_from_slice(&value.to_be_bytes()[16 - bytes..]);
+                true
+            })
+        };
+        if !(append(&flow.common) && append(&flow.source) && append(&flow.destination)) {
+            return false;
+        }
+        if flow.symmetric {
+            let sides = &mut key[self.key_bytes(&flow.common)..];
+            let (source, destination) = sides.split_at_mut(sides.len() / 2);
+            if destination < source {
+                source.swap_with_slice(destination);
+            }
+        }
+        true
+    }
+
+    fn key_bytes(&self, fields: &[u16]) -> usize {
+        fields.iter().map(|&field| usize::from(self.places[usize::from(field)].width()).div_ceil(8)).sum()
+    }
+
+    /// Name of a state.
+    pub fn state_name(&self, state: u16) -> &str {
+        &self.image.states[usize::from(state)].name
+    }
+
+    /// Name of an event, as traces show it.
+    pub fn event_name(&self, event: Event) -> String {
+        match event {
+            Event::Packet => "packet".into(),
+            Event::Timer(timer) => self.image.timers[usize::from(timer)].name.clone(),
+            Event::Connect => "connect".into(),
+            Event::Close => "close".into(),
+            Event::Data => "data".into(),
+            Event::Enter => "enter".into(),
+            Event::Exit => "exit".into(),
+            Event::Internal(number) => format!("internal {number}"),
+        }
+    }
+}
+
+impl Template {
+    fn new(template: &image::Template, formats: &Formats, places: &[FieldPlace]) -> Template {
+        let header = |name: &String| formats.imported_index(name).expect("the verifier found the imported format");
+        Template {
+            transport: match template.transport {
+                image::TemplateTransport::Tcp => TemplateTransport::Tcp,
+                image::TemplateTransport::Udp => TemplateTransport::Udp,
+            },
+            tcp_options: template.tcp_options.clone(),
+            headers: template.headers.iter().map(header).collect(),
+            payload: template.payload,
+            presets: template
+                .presets
+                .iter()
+                .map(|&(field, value)| (places[usize::from(field)], value as u64))
+                .collect(),
+        }
+    }
+}

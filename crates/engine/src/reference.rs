@@ -1,0 +1,378 @@
+//! The reference engine: the semantics page, written down as code. Slow and obvious; the other engines are measured
+//! against it.
+
+use crate::chance::Chance;
+use crate::counts::Counts;
+use crate::flow_table::FlowTable;
+use crate::instance::{FlowCounts, Instance, SEND_BUFFER, ZeroTime};
+use crate::program::Program;
+use crate::run::{Occasion, Run, Setting, Shared};
+use crate::samples::Samples;
+use crate::{EngineError, EngineOptions};
+use std::collections::{BTreeSet, VecDeque};
+use weftwire_calendar::{Calendar, TimerHandle};
+use weftwire_core::build::TemplateTransport;
+use weftwire_core::function::Ports;
+use weftwire_core::packet::Packet;
+use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_core::{CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, Outbox, Output, Port, Time};
+use weftwire_image::{Event, OtherPackets, VerifiedImage};
+
+/// Timer events of one instance at one instant without an arrival, after which it is deleted (section 4.9).
+pub const ZERO_TIME_EVENTS: u32 = 10_000;
+
+/// A machine, run row by row.
+#[derive(Debug)]
+pub struct ReferenceEngine {
+    pub(crate) program: Program,
+    pub(crate) shared: Shared,
+    pub(crate) table: FlowTable,
+    pub(crate) samples: Samples,
+    /// The time of the latest input or event.
+    clock: Time,
+    /// Flow id of the latest instance.
+    last_flow: u64,
+    /// The key being looked up.
+    key: Vec<u8>,
+}
+
+/// What is due next, in the order in which things at one instant are done (section 4.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Due {
+    Timer,
+    Sample,
+    Expiry,
+}
+
+impl ReferenceEngine {
+    /// Loads an image.
+    ///
+    /// # Errors
+    /// None today: a verified image can be run. Engines with limits of their own refuse here.
+    pub fn new(image: VerifiedImage, ports: Ports, options: EngineOptions) -> Result<ReferenceEngine, EngineError> {
+        let program = Program::new(image);
+        Ok(ReferenceEngine {
+            table: FlowTable::new(&program.image.flow),
+            samples: Samples::new(&program.image.debug.samples),
+            shared: Shared {
+                ports,
+                chance: Chance::new(options.seed, options.hash_key),
+                calendar: Calendar::new(),
+                counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
+                frame: Vec::new(),
+            },
+            program,
+            clock: Time::ZERO,
+            last_flow: 0,
+            key: Vec::new(),
+        })
+    }
+
+    /// An input at `now`: first everything that was due before it. Returns the input's time.
+    fn arrive(&mut self, now: Time, out: &mut Outbox) -> Time {
+        self.run_due(now.after(-1), out);
+        self.clock = self.clock.max(now);
+        self.clock
+    }
+
+    /// Runs everything that is due at or before `limit`, each at its own time (sections 4.1 and 4.2).
+    fn run_due(&mut self, limit: Time, out: &mut Outbox) {
+        while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= limit) {
+            self.clock = self.clock.max(at);
+            match due {
+                Due::Timer => self.run_timer(out),
+                Due::Sample => self.samples.show(&self.program, &self.table, out),
+                Due::Expiry => {
+                    if let Some((_, flow)) = self.table.next_expiry() {
+                        self.remove(flow, out);
+                        self.shared.counts.flows_expired += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<(Time, Due)> {
+        let timer = self.shared.calendar.next_deadline().map(|at| (at, Due::Timer));
+        let sample = self.samples.next().map(|at| (at, Due::Sample));
+        let expiry = self.table.next_expiry().map(|(at, _)| (at, Due::Expiry));
+        [timer, sample, expiry].into_iter().flatten().min()
+    }
+
+    fn run_timer(&mut self, out: &mut Outbox) {
+        let Some((at, handle, setting)) = self.shared.calendar.pop_due(Time::MAX) else { return };
+        let Some(instance) = self.table.get_mut(setting.flow) else { return };
+        instance.timers.remove(&handle);
+        let endless = instance.zero_time.count(at) >= ZERO_TIME_EVENTS;
+        let Setting { flow, timer, payload: [first, second] } = setting;
+        self.event(flow, at, Event::Timer(timer), Occasion { current: None, values: [first, second, 0] }, out);
+        if endless && self.table.get(flow).is_some() {
+            self.end_zero_time_loop(flow, at, out);
+        }
+    }
+
+    /// Section 4.9.
+    fn end_zero_time_loop(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
+        self.shared.counts.drop(DropReason::ZeroTimeLoop);
+        if out.wants_trace()
+            && let Some(instance) = self.table.get(flow)
+        {
+            let state = self.program.state_name(instance.state);
+            out.push(Output::Trace(Box::new(TraceRecord {
+                time: at,
+                flow,
+                kind: TraceKind::Error,
+                state: state.into(),
+                event: DropReason::ZeroTimeLoop.name().into(),
+                row: None,
+                line: None,
+                next: state.into(),
+                actions: Vec::new(),
+                registers: Vec::new(),
+            })));
+        }
+        self.remove(flow, out);
+    }
+
+    /// One event of an instance in the table.
+    fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) {
+        let Some(instance) = self.table.get_mut(flow) else { return };
+        let before = (instance.last_active, instance.state);
+        if !matches!(event, Event::Timer(_)) {
+            instance.touch(at);
+        }
+        let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
+        run.event(event, occasion);
+        let deleted = run.deleted;
+        self.table.settle(flow, before.0, before.1);
+        if deleted {
+            self.remove(flow, out);
+        }
+    }
+
+    /// Makes an instance, handles `enter` of state 0 and then the event, and gives the instance its place unless it
+    /// was deleted (sections 3.3 and 3.5). The caller has seen that there is a place.
+    fn first_event(
+        &mut self,
+        mut instance: Box<Instance>,
+        at: Time,
+        event: Event,
+        occasion: Occasion,
+        out: &mut Outbox,
+    ) {
+        let mut run = Run::new(&self.program, &mut self.shared, &mut instance, out, at);
+        run.event(Event::Enter, Occasion::default());
+        if !run.deleted {
+            run.event(event, occasion);
+        }
+        if run.deleted {
+            return self.end(&instance, out);
+        }
+        if let Some(victim) = self.table.to_evict() {
+            self.remove(victim, out);
+            self.shared.counts.flows_evicted += 1;
+        }
+        self.samples.begin(instance.flow, instance.created);
+        self.table.insert(instance);
+        self.shared.counts.flows_peak = self.shared.counts.flows_peak.max(self.table.len() as u64);
+    }
+
+    fn new_instance(&mut self, at: Time, endpoints: Option<Endpoints>) -> Box<Instance> {
+        self.last_flow += 1;
+        self.shared.counts.flows_created += 1;
+        Box::new(Instance {
+            flow: FlowId(self.last_flow),
+            key: self.key.as_slice().into(),
+            state: 0,
+            registers: self.program.initial.clone(),
+            slots: self.program.image.slots.iter().map(|_| None).collect(),
+            timers: BTreeSet::<TimerHandle>::new(),
+            endpoints,
+            send_buffer: VecDeque::new(),
+            closed: false,
+            created: at,
+            last_active: at,
+            zero_time: ZeroTime::default(),
+            counts: FlowCounts::default(),
+        })
+    }
+
+    /// Takes an instance out of the table and ends it (sections 3.4 and 4.7).
+    fn remove(&mut self, flow: FlowId, out: &mut Outbox) {
+        if let Some(instance) = self.table.remove(flow) {
+            self.samples.end(flow);
+            self.end(&instance, out);
+        }
+    }
+
+    fn end(&mut self, instance: &Instance, out: &mut Outbox) {
+        self.forget_timers(instance);
+        out.push(Output::Ended { flow: instance.flow });
+    }
+
+    pub(crate) fn forget_timers(&mut self, instance: &Instance) {
+        for &handle in &instance.timers {
+            self.shared.calendar.remove(handle);
+        }
+    }
+
+    fn packet(&mut self, now: Time, port: Port, length: usize, packet: Packet, out: &mut Outbox) {
+        let values = [i64::from(port.0), length as i64, packet.payload().len() as i64];
+        let known = self.table.find(&self.key);
+        if known.is_none() && !self.table.has_place() {
+            return self.shared.counts.drop(DropReason::TableFull);
+        }
+        match known {
+            Some(flow) => {
+                if let Some(instance) = self.table.get_mut(flow) {
+                    instance.counts.packets_in += 1;
+                }
+                self.event(flow, now, Event::Packet, Occasion { current: Some(packet), values }, out);
+            }
+            None => {
+                let mut instance = self.new_instance(now, packet.endpoints());
+                instance.counts.packets_in += 1;
+                self.first_event(instance, now, Event::Packet, Occasion { current: Some(packet), values }, out);
+            }
+        }
+    }
+
+    /// A frame without flow key (section 3.1).
+    fn pass_on(&mut self, now: Time, port: Port, frame: Frame<'_>, packet: &Packet, out: &mut Outbox) {
+        let OtherPackets::Pass(pairs) = &self.program.image.other_packets else {
+            return self.shared.counts.drop(DropReason::NoFlowKey);
+        };
+        let partner = pairs.iter().find_map(|&(one, other)| match port.0 {
+            number if number == one => Some(Port(other)),
+            number if number == other => Some(Port(one)),
+            _ => None,
+        });
+        let Some(partner) = partner else { return self.shared.counts.drop(DropReason::NoFlowKey) };
+        let Some(link) = self.shared.ports.link(partner) else {
+            return self.shared.counts.drop(DropReason::NoPort);
+        };
+        if self.shared.ports.link(port) == Some(link) {
+            out.send(now, partner, frame.bytes, frame.offload);
+        } else {
+            // Section 2.8: another link type takes another link header.
+            let offload = packet.emit(link, &mut self.shared.frame);
+            out.send(now, partner, &self.shared.frame, offload);
+        }
+        self.shared.counts.frames_passed += 1;
+    }
+
+    /// The flow key of a flow from this end to the other into `self.key`.
+    fn key_of(&mut self, endpoints: &Endpoints) -> Result<TemplateTransport, CallError> {
+        let unfit = |why: &str| Err(CallError::Unfit(why.into()));
+        let transport = match endpoints.protocol {
+            6 => TemplateTransport::Tcp,
+            17 => TemplateTransport::Udp,
+            _ => return unfit("the protocol is neither 6 (TCP) nor 17 (UDP)"),
+        };
+        if endpoints.local_address.is_ipv4() != endpoints.remote_address.is_ipv4() {
+            return unfit("one address is IPv4, the other IPv6");
+        }
+        if !self.program.image.rows.iter().any(|row| row.event == Event::Connect) {
+            return unfit("the machine has no rows for the event `connect`");
+        }
+        // The key is that of a packet from this end to the other: ask such a packet.
+        let probe = self.program.probe(transport, endpoints);
+        if !self.program.flow_key(&probe, &mut self.key) {
+            return unfit("the key has a field that a packet of this flow lacks");
+        }
+        Ok(transport)
+    }
+}
+
+impl Function for ReferenceEngine {
+    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
+        let now = self.arrive(now, out);
+        self.shared.counts.frames_in += 1;
+        let Some(link) = self.shared.ports.link(port) else {
+            return self.shared.counts.drop(DropReason::NoPort);
+        };
+        let packet = match Packet::parse(link, frame, &self.program.formats) {
+            Ok(packet) => packet,
+            Err(reason) => return self.shared.counts.drop(reason),
+        };
+        let mut key = std::mem::take(&mut self.key);
+        let has_key = self.program.flow_key(&packet, &mut key);
+        self.key = key;
+        if has_key {
+            self.packet(now, port, frame.bytes.len(), packet, out);
+        } else {
+            self.pass_on(now, port, frame, &packet, out);
+        }
+    }
+
+    /// Section 3.5.
+    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
+        let now = self.arrive(now, out);
+        let transport = self.key_of(endpoints)?;
+        if let Some(flow) = self.table.find(&self.key) {
+            return Err(CallError::Exists(flow));
+        }
+        if !self.table.has_place() {
+            return Err(CallError::TableFull);
+        }
+        let mut instance = self.new_instance(now, Some(*endpoints));
+        for creation in &self.program.image.creation {
+            if self.program.template_transport(creation.template) == transport {
+                let packet = self.program.build(creation.template, endpoints);
+                instance.slots[usize::from(creation.slot)] = Some(packet);
+            }
+        }
+        let flow = instance.flow;
+        self.first_event(instance, now, Event::Connect, Occasion::default(), out);
+        Ok(flow)
+    }
+
+    /// Section 5.1.
+    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
+        let now = self.arrive(now, out);
+        let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
+        if instance.closed {
+            return Err(CallError::Closed(flow));
+        }
+        let accepted = bytes.len().min(SEND_BUFFER - instance.send_buffer.len());
+        if accepted > 0 {
+            instance.send_buffer.extend(&bytes[..accepted]);
+            self.event(flow, now, Event::Data, Occasion { current: None, values: [accepted as i64, 0, 0] }, out);
+        } else {
+            let before = (instance.last_active, instance.state);
+            instance.touch(now);
+            self.table.settle(flow, before.0, before.1);
+        }
+        Ok(accepted)
+    }
+
+    /// Section 5.1.
+    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        let now = self.arrive(now, out);
+        let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
+        if instance.closed {
+            return Err(CallError::Closed(flow));
+        }
+        instance.closed = true;
+        self.event(flow, now, Event::Close, Occasion::default(), out);
+        Ok(())
+    }
+
+    fn fire(&mut self, now: Time, out: &mut Outbox) {
+        self.clock = self.clock.max(now);
+        self.run_due(now, out);
+    }
+
+    fn next_deadline(&self) -> Option<Deadline<'_>> {
+        let (at, due) = self.next_due()?;
+        let reason = match due {
+            Due::Timer => {
+                let (_, setting) = self.shared.calendar.first()?;
+                &self.program.image.timers[usize::from(setting.timer)].name
+            }
+            Due::Sample => "sample",
+            Due::Expiry => "expiry",
+        };
+        Some(Deadline { at, reason })
+    }
+}

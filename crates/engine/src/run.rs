@@ -1,0 +1,236 @@
+//! One event of one instance, from beginning to end (semantics, section 4.3).
+
+use crate::chance::Chance;
+use crate::counts::Counts;
+use crate::instance::Instance;
+use crate::program::Program;
+use crate::value::compare;
+use weftwire_calendar::Calendar;
+use weftwire_core::function::Ports;
+use weftwire_core::packet::Packet;
+use weftwire_core::{DropReason, FlowId, Outbox, Time};
+use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Row};
+
+/// A pending setting of a timer.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Whose it is.
+    pub flow: FlowId,
+    /// Which timer.
+    pub timer: u8,
+    /// The values it carries; those the timer does not declare are 0.
+    pub payload: [i64; 2],
+}
+
+/// What all instances of an engine share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The ports there are.
+    pub ports: Ports,
+    /// Hashes and random numbers.
+    pub chance: Chance,
+    /// All pending settings of timers.
+    pub calendar: Calendar<Setting>,
+    /// Counts since the start.
+    pub counts: Counts,
+    /// The frame being sent.
+    pub frame: Vec<u8>,
+}
+
+/// What happened: an event and the values it carries.
+#[derive(Default, Debug)]
+pub struct Occasion {
+    /// The packet being handled, at a packet event.
+    pub current: Option<Packet>,
+    /// The event's own values; those it has not are 0.
+    pub values: [i64; 3],
+}
+
+/// An event while it runs.
+pub struct Run<'a> {
+    /// The machine.
+    pub program: &'a Program,
+    /// What all instances share.
+    pub shared: &'a mut Shared,
+    /// The instance.
+    pub instance: &'a mut Instance,
+    /// Where outputs go.
+    pub out: &'a mut Outbox,
+    /// The event's time.
+    pub at: Time,
+    /// What happened.
+    pub occasion: Occasion,
+    /// The packet under construction.
+    pub work: Option<Packet>,
+    /// Whether `delete_instance` has run.
+    pub deleted: bool,
+    pending: Option<u16>,
+    /// The actions of the row so far, as text; only while tracing.
+    pub(crate) actions: Vec<String>,
+}
+
+impl<'a> Run<'a> {
+    /// An event at time `at`, about to be handled by `instance`.
+    pub fn new(
+        program: &'a Program,
+        shared: &'a mut Shared,
+        instance: &'a mut Instance,
+        out: &'a mut Outbox,
+        at: Time,
+    ) -> Run<'a> {
+        let occasion = Occasion::default();
+        Run {
+            program,
+            shared,
+            instance,
+            out,
+            at,
+            occasion,
+            work: None,
+            deleted: false,
+            pending: None,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Handles an event with all that follows from it.
+    pub fn event(&mut self, event: Event, occasion: Occasion) {
+        self.occasion = occasion;
+        self.steps(event);
+        self.change_state();
+    }
+
+    /// Step 6. An `enter` event may change the state again; the verifier makes sure that this ends.
+    fn change_state(&mut self) {
+        while let Some(next) = self.pending.take() {
+            if self.deleted {
+                return;
+            }
+            self.occasion = Occasion::default();
+            self.pending = Some(next);
+            self.steps(Event::Exit);
+            self.pending = None;
+            self.instance.state = next;
+            self.steps(Event::Enter);
+        }
+    }
+
+    /// Steps 1 to 5: one event and the internal events raised from it.
+    fn steps(&mut self, event: Event) {
+        self.work = None;
+        for &register in &self.program.scratch {
+            self.instance.registers[register] = 0;
+        }
+        self.instance.counts.events += 1;
+        let mut raised = Some(event);
+        while let Some(event) = raised {
+            raised = self.step(event);
+        }
+    }
+
+    /// One round of steps 1 to 4; returns the internal event to go on with.
+    fn step(&mut self, event: Event) -> Option<Event> {
+        let program = self.program;
+        let state = self.instance.state;
+        let before = self.out.wants_trace().then(|| self.instance.registers.clone());
+        for operation in program.preparation(state, event) {
+            self.operation(operation);
+        }
+        let numbers = program.rows(state, event).iter();
+        let found = numbers.map(|&number| (number, &program.image.rows[number])).find(|(_, row)| self.matches(row));
+        let raised = match found {
+            None => {
+                if event == Event::Packet {
+                    self.count(DropReason::NoRow);
+                }
+                None
+            }
+            Some((number, row)) => {
+                self.shared.counts.rows[number] += 1;
+                for operation in &row.operations {
+                    self.operation(operation);
+                }
+                if row.next.is_some() {
+                    self.pending = row.next;
+                }
+                row.raise.map(Event::Internal)
+            }
+        };
+        if let Some(before) = before {
+            self.trace_event(event, found.map(|(number, _)| number), self.pending, &before);
+        }
+        raised
+    }
+
+    fn matches(&self, row: &Row) -> bool {
+        row.when.iter().all(|&(condition, expected)| {
+            let condition = &self.program.image.conditions[usize::from(condition)];
+            compare(condition.comparison, self.read(&condition.left), self.read(&condition.right)) == expected
+        })
+    }
+
+    /// The value of an operand now.
+    pub fn read(&self, operand: &Operand) -> i64 {
+        match *operand {
+            Operand::Register(register) => self.instance.registers[usize::from(register)],
+            Operand::Constant(value) => value,
+            // Section 2.4: bits as an unsigned number.
+            Operand::Field { packet, field } => self.field(packet, field).unwrap_or(0) as i64,
+            Operand::Present { packet, field } => {
+                let place = self.program.places[usize::from(field)];
+                i64::from(self.packet(packet).is_some_and(|packet| packet.get_wide(place).is_some()))
+            }
+            Operand::Event(value) => self.occasion.values.get(usize::from(value)).copied().unwrap_or(0),
+            Operand::Environment(environment) => self.environment(environment),
+        }
+    }
+
+    fn field(&self, packet: PacketRef, field: u16) -> Option<u64> {
+        self.packet(packet)?.get(self.program.places[usize::from(field)])
+    }
+
+    fn environment(&self, environment: Environment) -> i64 {
+        let now = self.at.nanoseconds();
+        match environment {
+            Environment::Now => now,
+            Environment::NowMicroseconds => now.div_euclid(1_000),
+            Environment::NowMilliseconds => now.div_euclid(1_000_000),
+            Environment::Flow => self.instance.flow.0 as i64,
+            Environment::FlowHash => self.shared.chance.hash_key(&self.instance.key),
+            Environment::ApplicationAvailable => self.instance.send_buffer.len() as i64,
+            Environment::ApplicationClosed => i64::from(self.instance.closed),
+        }
+    }
+
+    /// The packet a reference means, if it is there.
+    pub fn packet(&self, packet: PacketRef) -> Option<&Packet> {
+        match packet {
+            PacketRef::Current => self.occasion.current.as_ref(),
+            PacketRef::Work => self.work.as_ref(),
+            PacketRef::Slot(slot) => self.instance.slots[usize::from(slot)].as_ref(),
+        }
+    }
+
+    /// Where a packet is or may be.
+    pub fn packet_place(&mut self, packet: PacketRef) -> &mut Option<Packet> {
+        match packet {
+            PacketRef::Current => &mut self.occasion.current,
+            PacketRef::Work => &mut self.work,
+            PacketRef::Slot(slot) => &mut self.instance.slots[usize::from(slot)],
+        }
+    }
+
+    /// Counts that something had less effect than asked for.
+    pub fn count(&mut self, reason: DropReason) {
+        self.shared.counts.drop(reason);
+        *self.instance.counts.drops.entry(reason).or_default() += 1;
+    }
+
+    fn operation(&mut self, operation: &Operation) {
+        if self.out.wants_trace() && !matches!(operation, Operation::Snapshot { .. }) {
+            let text = self.describe(operation);
+            self.actions.push(text);
+        }
+        self.execute(operation);
+    }
+}

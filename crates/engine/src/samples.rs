@@ -1,0 +1,79 @@
+//! Samples: registers shown at regular times (semantics, section 6.2).
+
+use crate::flow_table::FlowTable;
+use crate::program::Program;
+use std::collections::BTreeSet;
+use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_core::{FlowId, Outbox, Output, Time};
+use weftwire_image::Sample;
+
+/// When which sample of which flow is due.
+#[derive(Debug)]
+pub struct Samples {
+    samples: Vec<Sample>,
+    /// By time, at one instant by flow id, of one flow in the image's order.
+    due: BTreeSet<(Time, FlowId, usize)>,
+    /// The same by flow, to find them when it ends.
+    by_flow: BTreeSet<(FlowId, usize, Time)>,
+}
+
+impl Samples {
+    /// Of these registers.
+    pub fn new(samples: &[Sample]) -> Samples {
+        Samples { samples: samples.to_vec(), due: BTreeSet::new(), by_flow: BTreeSet::new() }
+    }
+
+    /// A flow begins.
+    pub fn begin(&mut self, flow: FlowId, created: Time) {
+        for number in 0..self.samples.len() {
+            self.schedule(flow, number, created);
+        }
+    }
+
+    /// A flow ends.
+    pub fn end(&mut self, flow: FlowId) {
+        let all = (flow, 0, Time::from_nanoseconds(i64::MIN))..=(flow, usize::MAX, Time::MAX);
+        let ended: Vec<(FlowId, usize, Time)> = self.by_flow.range(all).copied().collect();
+        for entry in ended {
+            self.by_flow.remove(&entry);
+            self.due.remove(&(entry.2, entry.0, entry.1));
+        }
+    }
+
+    /// When the next sample is due.
+    pub fn next(&self) -> Option<Time> {
+        self.due.first().map(|(at, _, _)| *at)
+    }
+
+    /// Shows the next sample.
+    pub fn show(&mut self, program: &Program, table: &FlowTable, out: &mut Outbox) {
+        let Some((at, flow, number)) = self.due.pop_first() else { return };
+        self.by_flow.remove(&(flow, number, at));
+        self.schedule(flow, number, at);
+        let Some(instance) = table.get(flow).filter(|_| out.wants_trace()) else { return };
+        let register = usize::from(self.samples[number].register);
+        let name = &program.image.registers[register].name;
+        let state = program.state_name(instance.state);
+        out.push(Output::Trace(Box::new(TraceRecord {
+            time: at,
+            flow,
+            kind: TraceKind::Sample,
+            state: state.into(),
+            event: name.clone(),
+            row: None,
+            line: None,
+            next: state.into(),
+            actions: Vec::new(),
+            registers: vec![(name.clone(), instance.registers[register])],
+        })));
+    }
+
+    /// Schedules the next sample; there is none at the end of time.
+    fn schedule(&mut self, flow: FlowId, number: usize, last: Time) {
+        let at = last.after(self.samples[number].interval);
+        if at > last {
+            self.due.insert((at, flow, number));
+            self.by_flow.insert((flow, number, at));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Trace records: what an event did, in words (semantics, section 6).
+
+use crate::run::Run;
+use std::fmt::Write;
+use weftwire_core::Output;
+use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_image::{Comparison, Environment, Event, Operand, Operation, Operator, PacketRef};
+
+impl Run<'_> {
+    /// Puts out the record of an event, with the registers that changed since `before`. Events that a change of state
+    /// or a row brings with it are not worth a record if no row waits for them.
+    pub(crate) fn trace_event(&mut self, event: Event, row: Option<usize>, pending: Option<u16>, before: &[i64]) {
+        let actions = std::mem::take(&mut self.actions);
+        if row.is_none() && matches!(event, Event::Enter | Event::Exit | Event::Internal(_)) {
+            return;
+        }
+        let image = &self.program.image;
+        let changed = image.registers.iter().zip(&*self.instance.registers).zip(before);
+        let registers = changed
+            .filter(|((register, now), before)| now != before && !register.scratch)
+            .map(|((register, now), _)| (register.name.clone(), *now))
+            .collect();
+        let row = row.map(|number| (number, image.rows[number].line));
+        let record = TraceRecord {
+            time: self.at,
+            flow: self.instance.flow,
+            kind: TraceKind::Event,
+            state: self.program.state_name(self.instance.state).into(),
+            event: self.program.event_name(event),
+            row: row.map(|(number, _)| number as u32),
+            line: row.map(|(_, line)| line).filter(|line| *line != 0),
+            next: self.program.state_name(pending.unwrap_or(self.instance.state)).into(),
+            actions,
+            registers,
+        };
+        self.out.push(Output::Trace(Box::new(record)));
+    }
+
+    /// Section 6.1.
+    pub(crate) fn snapshot(&mut self, point: u16) {
+        if !self.out.wants_trace() {
+            return;
+        }
+        let image = &self.program.image;
+        let registers = image.registers.iter().zip(&*self.instance.registers);
+        let state = self.program.state_name(self.instance.state);
+        let record = TraceRecord {
+            time: self.at,
+            flow: self.instance.flow,
+            kind: TraceKind::Snapshot,
+            state: state.into(),
+            event: image.debug.points[usize::from(point)].clone(),
+            row: None,
+            line: None,
+            next: state.into(),
+            actions: Vec::new(),
+            registers: registers
+                .filter(|(register, _)| !register.scratch)
+                .map(|(register, value)| (register.name.clone(), *value))
+                .collect(),
+        };
+        self.out.push(Output::Trace(Box::new(record)));
+    }
+
+    /// An operation about to run as text: names, and the values of its operands.
+    pub(crate) fn describe(&self, operation: &Operation) -> String {
+        let image = &self.program.image;
+        let register = |register: &u16| image.registers[usize::from(*register)].name.as_str();
+        let packet = |packet: &PacketRef| self.packet_name(*packet);
+        let value = |operand: &Operand| self.describe_operand(operand);
+        match operation {
+            Operation::Compute { operator, register: target, left, right } => {
+                let target = register(target);
+                match (operator, infix(*operator), *right) {
+                    // Compilers write `a := b` as a sum with 0.
+                    (Operator::Add, _, Operand::Constant(0)) => format!("{target} := {}", value(left)),
+                    (Operator::Random, ..) => format!("{target} := random"),
+                    (_, Some(sign), _) => format!("{target} := {} {sign} {}", value(left), value(right)),
+                    (_, None, _) => format!("{target} := {}({}, {})", function(*operator), value(left), value(right)),
+                }
+            }
+            Operation::Lookup { table, register: target, index } => {
+                format!("{} := {}[{}]", register(target), image.tables[usize::from(*table)].name, value(index))
+            }
+            Operation::SetField { packet: of, field, value: new } => {
+                format!("{} := {}", self.field_name(*of, *field), value(new))
+            }
+            Operation::Resize { packet: of, length } => format!("resize {} to {}", packet(of), value(length)),
+            Operation::Reverse { packet: of } => format!("reverse {}", packet(of)),
+            Operation::KeepOptions { packet: of, kinds } => format!("keep_options {} {kinds:?}", packet(of)),
+            Operation::Copy { from, to } => format!("copy {} to {}", packet(from), packet(to)),
+            Operation::Build { template, to } => {
+                format!("build {} in {}", image.templates[usize::from(*template)].name, packet(to))
+            }
+            Operation::Discard { packet: of } => format!("discard {}", packet(of)),
+            Operation::Send { packet: of, port } => match self.packet(*of) {
+                Some(found) => format!("send {} ({} bytes) to port {}", packet(of), found.frame_length(), value(port)),
+                None => format!("send {} (empty) to port {}", packet(of), value(port)),
+            },
+            Operation::SetTimer { timer, delay, payload } => {
+                let mut text = format!("set_timer {} in {} ns", image.timers[usize::from(*timer)].name, value(delay));
+                for (name, carried) in image.timers[usize::from(*timer)].payload.iter().zip(payload) {
+                    write!(text, ", {name} {}", value(carried)).expect("a String takes all text");
+                }
+                text
+            }
+            Operation::CancelTimer { timer, tests } => {
+                let timer = &image.timers[usize::from(*timer)];
+                let mut text = format!("cancel_timer {}", timer.name);
+                for (number, test) in tests.iter().enumerate() {
+                    let word = if number == 0 { "where" } else { "and" };
+                    let left = &timer.payload[usize::from(test.value)];
+                    write!(text, " {word} {left} {} {}", sign(test.comparison), value(&test.right))
+                        .expect("a String takes all text");
+                }
+                text
+            }
+            Operation::AppendData { packet: to, offset, length } => {
+                format!("append_data to {}: {} bytes from {}", packet(to), value(length), value(offset))
+            }
+            Operation::ReleaseData { length } => format!("release_data {}", value(length)),
+            Operation::Deliver { packet: of, offset, length } => {
+                format!("deliver {}: {} bytes from {}", packet(of), value(length), value(offset))
+            }
+            Operation::Notify { notice, value: of } => {
+                format!("notify {} {}", image.notices[usize::from(*notice)], value(of))
+            }
+            Operation::DeleteInstance => "delete_instance".into(),
+            Operation::Snapshot { point } => format!("snapshot {}", image.debug.points[usize::from(*point)]),
+        }
+    }
+
+    fn describe_operand(&self, operand: &Operand) -> String {
+        let name = match operand {
+            Operand::Constant(value) => return value.to_string(),
+            Operand::Register(register) => self.program.image.registers[usize::from(*register)].name.clone(),
+            Operand::Field { packet, field } => self.field_name(*packet, *field),
+            Operand::Present { packet, field } => format!("present {}", self.field_name(*packet, *field)),
+            Operand::Event(value) => format!("event {value}"),
+            Operand::Environment(environment) => environment_name(*environment).into(),
+        };
+        format!("{name} ({})", self.read(operand))
+    }
+
+    fn field_name(&self, packet: PacketRef, field: u16) -> String {
+        let name = &self.program.image.fields[usize::from(field)];
+        format!("{}.{}.{}", self.packet_name(packet), name.format, name.field)
+    }
+
+    fn packet_name(&self, packet: PacketRef) -> &str {
+        match packet {
+            PacketRef::Current => "current",
+            PacketRef::Work => "work",
+            PacketRef::Slot(slot) => &self.program.image.slots[usize::from(slot)],
+        }
+    }
+}
+
+fn environment_name(environment: Environment) -> &'static str {
+    match environment {
+        Environment::Now => "now",
+        Environment::NowMicroseconds => "now_microseconds",
+        Environment::NowMilliseconds => "now_milliseconds",
+        Environment::Flow => "flow",
+        Environment::FlowHash => "flow_hash",
+        Environment::ApplicationAvailable => "application_available",
+        Environment::ApplicationClosed => "application_closed",
+    }
+}
+
+/// The sign of an operator that stands between its operands.
+fn infix(operator: Operator) -> Option<&'static str> {
+    Some(match operator {
+        Operator::Add => "+",
+        Operator::Sub => "-",
+        Operator::Mul => "*",
+        Operator::Div => "/",
+        Operator::Rem => "%",
+        Operator::And => "&",
+        Operator::Or => "|",
+        Operator::Xor => "^",
+        Operator::Shl => "<<",
+        Operator::Shr => ">>",
+        Operator::Eq => "==",
+        Operator::Ne => "!=",
+        Operator::Lt => "<",
+        Operator::Le => "<=",
+        _ => return None,
+    })
+}
+
+/// The name of an operator that is written like a function.
+fn function(operator: Operator) -> &'static str {
+    match operator {
+        Operator::DivUnsigned => "div_unsigned",
+        Operator::RemUnsigned => "rem_unsigned",
+        Operator::Min => "min",
+        Operator::Max => "max",
+        Operator::MinUnsigned => "min_unsigned",
+        Operator::MaxUnsigned => "max_unsigned",
+        Operator::SeqMin => "seq_min",
+        Operator::SeqMax => "seq_max",
+        Operator::SeqDistance => "seq_distance",
+        Operator::ShrSigned => "shr_signed",
+        Operator::LtUnsigned => "lt_unsigned",
+        Operator::LeUnsigned => "le_unsigned",
+        Operator::SeqLt => "seq_lt",
+        Operator::SeqLe => "seq_le",
+        Operator::Hash => "hash",
+        other => infix(other).unwrap_or("random"),
+    }
+}
+
+fn sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Eq => "==",
+        Comparison::Ne => "!=",
+        Comparison::Lt => "<",
+        Comparison::Le => "<=",
+        Comparison::Gt => ">",
+        Comparison::Ge => ">=",
+        Comparison::LtUnsigned => "lt_unsigned",
+        Comparison::LeUnsigned => "le_unsigned",
+        Comparison::GtUnsigned => "gt_unsigned",
+        Comparison::GeUnsigned => "ge_unsigned",
+        Comparison::SeqLt => "seq_lt",
+        Comparison::SeqLe => "seq_le",
+        Comparison::SeqGt => "seq_gt",
+        Comparison::SeqGe => "seq_ge",
+    }
+}

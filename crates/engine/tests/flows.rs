@@ -1,0 +1,247 @@
+//! Section 3 of the semantics page, point by point.
+
+mod support;
+
+use support::*;
+use weftwire_core::{CallError, FlowId, Function, Port};
+use weftwire_image::{
+    Creation, Event, Image, Operand, Operation, OtherPackets, PacketRef, Template, TemplateTransport, WhenFull,
+};
+
+/// Counts its packets in register 0.
+fn counting() -> Image {
+    let mut image = machine();
+    image.registers.push(register("packets"));
+    let count = compute(weftwire_image::Operator::Add, 0, Operand::Register(0), constant(1));
+    image.rows.push(row(0, Event::Packet, vec![count]));
+    image
+}
+
+/// The frame turned round: the answer to it.
+fn answer(frame: &[u8]) -> Vec<u8> {
+    let formats = weftwire_core::format::Formats::default();
+    let frame = weftwire_core::Frame::new(frame);
+    let link = weftwire_core::LinkType::Ethernet;
+    let mut packet = weftwire_core::packet::Packet::parse(link, frame, &formats).unwrap();
+    packet.reverse();
+    packet.finish();
+    let mut bytes = Vec::new();
+    packet.emit(link, &mut bytes);
+    bytes
+}
+
+#[test]
+fn packets_without_key_are_dropped_or_passed_on() {
+    let arp = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], &[8, 6], &[0, 1, 8, 0, 6, 4, 0, 1], &[0; 20]].concat();
+    let mut bench = Bench::new(counting());
+    bench.frame(0, &arp);
+    assert_eq!((bench.drops("no_flow_key"), bench.counters().flows_created), (1, 0));
+
+    let mut image = counting();
+    image.other_packets = OtherPackets::Pass(vec![(2, 1)]);
+    let mut bench = Bench::new(image);
+    bench.frame(0, &arp);
+    assert_eq!(bench.sent(), [(Port(2), arp.clone())]);
+    assert_eq!(bench.counters().frames_passed, 1);
+    // Bad packets are never passed on.
+    let mut bad = datagram(1, b"data");
+    *bad.last_mut().unwrap() ^= 1;
+    bench.frame(0, &bad);
+    assert_eq!((bench.sent().len(), bench.drops("bad_checksum")), (1, 1));
+
+    let mut image = counting();
+    image.other_packets = OtherPackets::Pass(vec![(3, 4)]);
+    let mut bench = Bench::new(image);
+    bench.frame(0, &arp);
+    assert_eq!((bench.sent().len(), bench.drops("no_flow_key")), (0, 1));
+}
+
+#[test]
+fn a_symmetric_key_joins_both_directions() {
+    let frame = datagram(1, b"question");
+    let mut bench = Bench::new(counting());
+    bench.frame(0, &frame);
+    bench.frame(1, &answer(&frame));
+    assert_eq!((bench.flows(), bench.register(1, "packets")), (vec![1], 2));
+
+    let mut image = counting();
+    image.flow.symmetric = false;
+    let mut bench = Bench::new(image);
+    bench.frame(0, &frame);
+    bench.frame(1, &answer(&frame));
+    assert_eq!(bench.flows(), [1, 2]);
+}
+
+#[test]
+fn enter_of_state_0_comes_before_the_first_packet() {
+    let mut image = machine();
+    image.rows.push(row(0, Event::Enter, vec![notify(constant(1))]));
+    image.rows.push(row(0, Event::Packet, vec![notify(constant(2))]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    bench.packet(1, 1);
+    assert_eq!(bench.notices(), [1, 2, 2]);
+}
+
+#[test]
+fn a_provisional_instance_needs_no_place_if_it_is_deleted_in_its_event() {
+    let mut image = machine();
+    image.flow.max = 1;
+    image.timers.push(timer("never", &[]));
+    image.rows.push(row(0, Event::Packet, vec![set_timer(0, 5), Operation::DeleteInstance]));
+    image.rows.push(row(0, Event::Timer(0), vec![notify(constant(9))]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    bench.packet(0, 2);
+    assert_eq!((bench.flows(), bench.ended()), (vec![], vec![1, 2]));
+    assert_eq!(bench.counters().flows_created, 2);
+    assert_eq!(bench.engine.next_deadline(), None);
+    bench.fire(100);
+    assert_eq!(bench.notices(), [0; 0]);
+}
+
+#[test]
+fn deleted_while_entering_state_0_sees_no_packet() {
+    let mut image = machine();
+    image.rows.push(row(0, Event::Enter, vec![Operation::DeleteInstance]));
+    image.rows.push(row(0, Event::Packet, vec![notify(constant(2))]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    assert_eq!((bench.notices(), bench.ended()), (vec![], vec![1]));
+}
+
+#[test]
+fn a_full_table_rejects() {
+    let mut image = counting();
+    image.flow.max = 2;
+    image.rows.push(row(0, Event::Connect, vec![]));
+    let mut bench = Bench::new(image);
+    for client in 1..=3 {
+        bench.packet(0, client);
+    }
+    assert_eq!((bench.flows(), bench.drops("table_full")), (vec![1, 2], 1));
+    // Refused is refused: no instance was made, so no number was used.
+    assert_eq!(bench.counters().flows_created, 2);
+    let refused = bench.engine.connect(at(1), &client(9), &mut bench.out);
+    assert_eq!(refused, Err(CallError::TableFull));
+}
+
+#[test]
+fn the_flow_idle_for_longest_is_evicted() {
+    let mut image = counting();
+    image.flow.max = 2;
+    image.flow.when_full = WhenFull::EvictOldest;
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    bench.packet(1, 2);
+    bench.packet(2, 1);
+    bench.packet(3, 3);
+    assert_eq!((bench.flows(), bench.ended()), (vec![1, 3], vec![2]));
+    assert_eq!(bench.counters().flows_evicted, 1);
+    // At a tie the smaller flow id goes.
+    bench.packet(4, 1);
+    bench.packet(4, 3);
+    bench.packet(4, 4);
+    assert_eq!((bench.flows(), bench.ended()), (vec![3, 4], vec![2, 1]));
+}
+
+#[test]
+fn eviction_looks_at_the_states_of_now() {
+    let mut image = machine();
+    image.flow.max = 2;
+    image.flow.when_full = WhenFull::EvictOldestIn(vec![1]);
+    image.states.push(state("done"));
+    image.timers.push(timer("finish", &[]));
+    image.rows.push(row(0, Event::Packet, vec![set_timer(0, 10)]));
+    image.rows.push(weftwire_image::Row { next: Some(1), ..row(0, Event::Timer(0), vec![]) });
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    bench.packet(5, 2);
+    bench.packet(6, 3);
+    assert_eq!((bench.flows(), bench.drops("table_full")), (vec![1, 2], 1));
+    // Flow 1 comes into the state by its timer at 10, flow 2 at 15.
+    bench.packet(11, 3);
+    assert_eq!((bench.flows(), bench.ended()), (vec![2, 3], vec![1]));
+    bench.packet(12, 4);
+    assert_eq!(bench.drops("table_full"), 2);
+}
+
+#[test]
+fn idle_flows_expire_after_the_timers_of_that_instant() {
+    let mut image = machine();
+    image.flow.expire = 100;
+    image.timers.push(timer("tick", &[]));
+    image.rows.push(row(0, Event::Packet, vec![set_timer(0, 100)]));
+    image.rows.push(row(0, Event::Timer(0), vec![notify(constant(1)), set_timer(0, 0)]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    let deadline = bench.engine.next_deadline().unwrap();
+    assert_eq!((deadline.at, deadline.reason), (at(100), "tick"));
+    // The timer of this instant sets another for this instant, and so on, all before the expiry.
+    bench.fire(99);
+    assert_eq!(bench.flows(), [1]);
+    bench.fire(100);
+    assert_eq!(bench.notices().len(), 10_000);
+    assert_eq!((bench.flows(), bench.ended()), (vec![], vec![1]));
+}
+
+#[test]
+fn timers_do_not_keep_a_flow_alive_and_arrivals_do() {
+    let mut image = machine();
+    image.flow.expire = 100;
+    image.timers.push(timer("tick", &[]));
+    image.rows.push(row(0, Event::Packet, vec![set_timer(0, 60)]));
+    image.rows.push(row(0, Event::Timer(0), vec![set_timer(0, 60)]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    bench.packet(0, 2);
+    // At the instant of expiry the arrival comes first.
+    bench.packet(100, 1);
+    bench.fire(100);
+    assert_eq!((bench.flows(), bench.ended()), (vec![1], vec![2]));
+    bench.fire(199);
+    assert_eq!(bench.flows(), [1]);
+    bench.fire(1_000);
+    assert_eq!((bench.flows(), bench.counters().flows_expired), (vec![], 2));
+    assert_eq!(bench.engine.next_deadline(), None);
+}
+
+#[test]
+fn connect_fills_slots_and_finds_the_flow_again() {
+    let mut image = counting();
+    image.templates = vec![template("datagram", TemplateTransport::Udp), template("segment", TemplateTransport::Tcp)];
+    image.creation = vec![Creation { slot: 0, template: 0 }, Creation { slot: 0, template: 1 }];
+    image.rows.push(row(0, Event::Enter, vec![notify(constant(1))]));
+    let send = Operation::Send { packet: PacketRef::Slot(0), port: constant(2) };
+    image.rows.push(row(0, Event::Connect, vec![notify(constant(2)), send]));
+    let mut bench = Bench::new(image);
+    let flow = bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
+    assert_eq!((flow, bench.notices()), (FlowId(1), vec![1, 2]));
+    let (port, frame) = bench.sent().remove(0);
+    assert_eq!(port, Port(2));
+    // The packet goes from this end to the other, so its answer belongs to the flow.
+    bench.frame(1, &answer(&frame));
+    assert_eq!((bench.flows(), bench.register(1, "packets")), (vec![1], 1));
+    assert_eq!(bench.engine.connect(at(2), &client(1), &mut bench.out), Err(CallError::Exists(FlowId(1))));
+    let sctp = weftwire_core::Endpoints { protocol: 132, ..client(2) };
+    assert!(matches!(bench.engine.connect(at(2), &sctp, &mut bench.out), Err(CallError::Unfit(_))));
+}
+
+fn template(name: &str, transport: TemplateTransport) -> Template {
+    Template { name: name.into(), transport, tcp_options: vec![], headers: vec![], payload: 0, presets: vec![] }
+}
+
+#[test]
+fn built_packets_go_from_the_packets_destination_to_its_source() {
+    let mut image = machine();
+    image.templates = vec![template("reply", TemplateTransport::Udp)];
+    let operations = vec![
+        Operation::Build { template: 0, to: PacketRef::Work },
+        Operation::Send { packet: PacketRef::Work, port: Operand::Event(0) },
+    ];
+    image.rows.push(row(0, Event::Packet, operations));
+    let mut bench = Bench::new(image);
+    let question = datagram(1, b"");
+    bench.frame(0, &question);
+    assert_eq!(bench.sent(), [(Port(1), answer(&question))]);
+}
