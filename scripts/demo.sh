@@ -27,7 +27,7 @@ main() {
     mkdir -p "$out"
 
     step "Compiling $source to the portable image $image"
-    run compile "$source" --out "$image"
+    run compile "$source" --output "$image"
     run graph "$image" --out "$out/states.svg"
 
     step "Replaying $capture: the same packets give the same answers, every time"
