@@ -72,7 +72,7 @@ download_through_the_proxy() {
     ip -n "$middle" link set port2 up
 
     serve_files
-    start "$middle" "$out/weft.log" "$PWD/$weft" run "$image" --port 1=port1 --port 2=port2 --seed 1 \
+    start "$middle" "$out/weft.log" "$PWD/$weft" run "$image" --name "$middle" --port 1=port1 --port 2=port2 --seed 1 \
         --out "$out/live.pcapng"
     if ! ip netns exec "$client" curl --silent --show-error --fail --connect-timeout 2 --max-time 30 \
         --retry 10 --retry-connrefused --output "$work/downloaded" "http://$server_address/file"; then
