@@ -31,7 +31,7 @@ main() {
     run graph "$image" --out "$out/states.svg"
 
     step "Replaying $capture: the same packets give the same answers, every time"
-    run replay "$image" --port "1=$capture,$client_address" --port "2=$capture,$server_address" --seed 1 \
+    run replay "$image" --port "1=$capture,interface=port1" --port "2=$capture,interface=port2" --seed 1 \
         --out "$out/replay.pcapng"
 
     local shown=$out/replay.pcapng
