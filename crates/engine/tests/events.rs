@@ -125,7 +125,7 @@ fn internal_events_run_before_exit_and_enter() {
     ];
     let mut bench = Bench::new(image);
     bench.packet(0, 1);
-    assert_eq!(bench.notices(), [5, 1, 1, 1, 20, 0, 30, 0, 0, 40]);
+    assert_eq!(bench.notices(), [5, 1, 1, 1, 20, 0, 30, 0, 1, 40]);
     assert_eq!(bench.state(1), "end");
     let records = bench.records(TraceKind::Event);
     let events: Vec<&str> = records.iter().map(|record| record.event.as_str()).collect();
@@ -274,7 +274,7 @@ fn missing_packets_ports_and_fields_are_counted() {
             send(CURRENT, 3),
             send(CURRENT, 65_537),
             send(CURRENT, 2),
-            Operation::SetField { packet: CURRENT, field: fields::MSS, value: constant(1) },
+            Operation::SetField { packet: CURRENT, field: fields::MSS, value: constant(1), optional: false },
             Operation::KeepOptions { packet: CURRENT, kinds: vec![] },
             Operation::Resize { packet: CURRENT, length: constant(70_000) },
             compute(Operator::Div, 0, constant(1), constant(0)),
@@ -292,7 +292,12 @@ fn missing_packets_ports_and_fields_are_counted() {
 #[test]
 fn a_packet_is_sent_as_it_is_at_that_moment() {
     let mut image = machine();
-    let set_word = |value: i64| Operation::SetField { packet: WORK, field: fields::WORD_1, value: constant(value) };
+    let set_word = |value: i64| Operation::SetField {
+        packet: WORK,
+        field: fields::WORD_1,
+        value: constant(value),
+        optional: false,
+    };
     let send = || Operation::Send { packet: WORK, port: constant(1) };
     image.rows.push(row(
         0,

@@ -179,11 +179,15 @@ fn operations() {
     let value = constant(1);
     let work = PacketRef::Work;
     let current = PacketRef::Current;
-    refuse_operation(".field", "128 bits", Operation::SetField { packet: work, field: fields::SOURCE, value });
+    refuse_operation(
+        ".field",
+        "128 bits",
+        Operation::SetField { packet: work, field: fields::SOURCE, value, optional: false },
+    );
     refuse_operation(
         ".field",
         "what the packet is",
-        Operation::SetField { packet: work, field: fields::PROTOCOL, value },
+        Operation::SetField { packet: work, field: fields::PROTOCOL, value, optional: false },
     );
     refuse_operation(".kinds[1]", "padding", Operation::KeepOptions { packet: work, kinds: vec![2, 1] });
     refuse_operation(".to", "`work` or a slot", Operation::Copy { from: work, to: current });
