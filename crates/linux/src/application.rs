@@ -219,7 +219,7 @@ mod tests {
             Ok(())
         }
         fn fire(&mut self, _: Time, _: &mut Outbox) {}
-        fn next_deadline(&self) -> Option<Deadline> {
+        fn next_deadline(&self) -> Option<Deadline<'_>> {
             None
         }
     }

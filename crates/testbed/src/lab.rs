@@ -63,7 +63,6 @@ pub enum Offloads {
 
 /// Client `eth0` - `port1` middle `port2` - `eth0` server, with [`Middle`] at work.
 pub struct Lab {
-    // Dropped in this order: first the process, then the namespaces.
     weft: Option<Running>,
     /// Where clients run.
     pub client: Namespace,
@@ -113,7 +112,9 @@ impl Lab {
                 lab.next_hop = SERVER_MAC;
                 let binary = binary.to_str().context("the path of weft is not UTF-8")?;
                 let image = image.to_str().context("the path of the image is not UTF-8")?;
-                let words = [binary, "run", image, "--port", "1=port1", "--port", "2=port2"];
+                // The namespace's name, because names of runs are the machine's, not the namespace's.
+                let name = lab.middle.name();
+                let words = [binary, "run", image, "--name", name, "--port", "1=port1", "--port", "2=port2"];
                 lab.weft = Some(lab.middle.spawn(&words)?);
             }
         }
@@ -223,6 +224,15 @@ impl Lab {
         let mut words = text.split_whitespace().skip_while(|word| *word != "packets");
         let packets = words.nth(1).and_then(|word| word.parse().ok());
         packets.with_context(|| format!("no number of packets in {text}"))
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Some(weft) = self.weft.take() {
+            // Asked to end, it removes its control socket; if it doesn't end, it is killed.
+            let _ = weft.stop();
+        }
     }
 }
 

@@ -86,16 +86,15 @@ pub struct Arguments {
 }
 
 /// Runs the command.
-pub fn execute(arguments: Arguments) -> Result<()> {
+pub fn execute(arguments: &Arguments) -> Result<()> {
     let function = load::function(&arguments.image)?;
     let ports = open_ports(&arguments.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
+    let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
+    // A key made from the seed is as reproducible as the rest, and known to whoever knows the seed.
     let (seed, key) = match arguments.seed {
         Some(seed) => (seed, None),
-        None => {
-            let [seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
-            (seed, Some(key))
-        }
+        None => (random_seed, Some(key)),
     };
     let name = arguments.name.clone().unwrap_or_else(|| function.name().to_owned());
     let mut function = function.start(&arguments.engine, &links, seed, key)?;
@@ -105,8 +104,8 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         true => Some(User::choose(arguments.user.as_deref())?),
         false => None,
     };
-    let application = application(&arguments)?;
-    let recorder = recorder(&arguments, &links)?;
+    let application = application(arguments)?;
+    let recorder = recorder(arguments, &ports)?;
     let path = match &arguments.control {
         Some(path) => path.clone(),
         None => default_path(&name)?,
@@ -121,7 +120,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         duration: arguments.duration,
         exit_when_ended: arguments.exit_when_ended,
     };
-    eprintln!("{name} runs; control socket {}; Ctrl-C ends it", path.display());
+    eprintln!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
     let report = run.run(function.as_mut())?;
     eprint!("{report}");
@@ -200,10 +199,14 @@ fn endpoints(arguments: &Arguments, connection: &Connection) -> Result<Endpoints
 }
 
 /// The files that the arguments ask for.
-fn recorder(arguments: &Arguments, _links: &Ports) -> Result<Recorder> {
+fn recorder(arguments: &Arguments, ports: &[OpenPort]) -> Result<Recorder> {
     let mut recorder = Recorder::new();
     if let Some(path) = &arguments.trace {
         recorder.set_trace(create(path)?);
+    }
+    if let Some(path) = &arguments.out {
+        let ports: Vec<_> = ports.iter().map(|open| (open.port, open.name.as_str(), open.device.link())).collect();
+        recorder.set_capture(create(path)?, &ports).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(recorder)
 }
