@@ -268,6 +268,11 @@ impl ReferenceEngine {
         if endpoints.local_address.is_ipv4() != endpoints.remote_address.is_ipv4() {
             return unfit("one address is IPv4, the other IPv6");
         }
+        let image = &self.program.image;
+        let key_fields = [&image.flow.common, &image.flow.source, &image.flow.destination].into_iter().flatten();
+        if !key_fields.into_iter().all(|&field| image.fields[usize::from(field)].known_to_connect()) {
+            return unfit("the key has a field that only a packet tells");
+        }
         // The key is that of a packet from this end to the other: ask such a packet.
         let probe = self.program.probe(transport, endpoints);
         if !self.program.flow_key(&probe, &mut self.key) {

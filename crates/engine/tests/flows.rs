@@ -270,6 +270,17 @@ fn connect_fills_slots_and_finds_the_flow_again() {
     assert!(matches!(bench.engine.connect(at(2), &sctp, &mut bench.out), Err(CallError::Unfit(_))));
 }
 
+#[test]
+fn connect_needs_a_key_that_is_known_in_advance() {
+    let mut image = counting();
+    image.flow.common.push(fields::TTL);
+    let mut bench = Bench::new(image);
+    let refused = bench.engine.connect(at(0), &client(1), &mut bench.out);
+    assert!(matches!(refused, Err(CallError::Unfit(_))), "{refused:?}");
+    bench.packet(0, 1);
+    assert_eq!(bench.flows(), [1]);
+}
+
 fn template(name: &str, transport: TemplateTransport) -> Template {
     Template { name: name.into(), transport, tcp_options: vec![], headers: vec![], payload: 0, presets: vec![] }
 }

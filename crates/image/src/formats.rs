@@ -1,6 +1,6 @@
-//! The image's formats as the packet parser takes them.
+//! The image's formats as the packet parser takes them, and what is known of fields by their names.
 
-use crate::types::{Format, FormatField, Place};
+use crate::types::{FieldName, Format, FormatField, Place};
 use weftwire_core::format as core;
 
 impl From<&Format> for core::Format {
@@ -25,5 +25,19 @@ impl From<&Format> for core::Format {
             fields: format.fields.iter().map(field).collect(),
             place,
         }
+    }
+}
+
+impl FieldName {
+    /// Whether the field is known of a flow's packets before there is one: an address, a port or the protocol. A flow
+    /// that the application opens has no other fields in its key (semantics, section 3.5).
+    pub fn known_to_connect(&self) -> bool {
+        let fields: &[&str] = match self.format.as_str() {
+            "network" | "ipv4" => &["source", "destination", "protocol"],
+            "ipv6" => &["source", "destination", "next_header"],
+            "transport" | "tcp" | "udp" => &["source_port", "destination_port"],
+            _ => &[],
+        };
+        fields.contains(&self.field.as_str())
     }
 }

@@ -17,12 +17,6 @@ const FIXED_FIELDS: [(&str, &str); 6] = [
     ("tcp", "data_offset"),
 ];
 
-/// Formats a flow key may use if the application can open flows (semantics, section 3.5).
-const KEY_OF_CONNECT: [&str; 6] = ["network", "ipv4", "ipv6", "transport", "tcp", "udp"];
-/// Fields of these formats that it may use.
-const KEY_FIELDS_OF_CONNECT: [&str; 6] =
-    ["source", "destination", "source_port", "destination_port", "protocol", "next_header"];
-
 /// TCP options a template may have: MSS, window scale, SACK permitted, timestamps.
 const TEMPLATE_OPTIONS: [u8; 4] = [2, 3, 4, 8];
 
@@ -124,9 +118,7 @@ impl Verifier<'_> {
                 let item = path.item(index);
                 self.report.index(item, "field", usize::from(*field), self.image.fields.len());
                 let Some(name) = self.image.fields.get(usize::from(*field)) else { continue };
-                let known = KEY_OF_CONNECT.contains(&name.format.as_str())
-                    && KEY_FIELDS_OF_CONNECT.contains(&name.field.as_str());
-                if connects && !known {
+                if connects && !name.known_to_connect() {
                     let problem = format_args!("`connect` can't know {}.{}", quote(&name.format), quote(&name.field));
                     self.report.add(item, problem, "key such a machine by addresses, ports and protocol");
                 }
