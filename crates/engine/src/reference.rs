@@ -270,7 +270,7 @@ impl ReferenceEngine {
         }
         let image = &self.program.image;
         let key_fields = [&image.flow.common, &image.flow.source, &image.flow.destination].into_iter().flatten();
-        if !key_fields.into_iter().all(|&field| image.fields[usize::from(field)].known_to_connect()) {
+        if !key_fields.copied().all(|field| image.fields[usize::from(field)].known_to_connect()) {
             return unfit("the key has a field that only a packet tells");
         }
         // The key is that of a packet from this end to the other: ask such a packet.
