@@ -26,11 +26,6 @@ impl Loaded {
         &self.image.name
     }
 
-    /// The image.
-    pub fn image(&self) -> &Image {
-        &self.image
-    }
-
     /// Starts it on these ports with the named engine. Without a key one comes from the seed.
     pub fn start(self, engine: &str, ports: &Ports, seed: u64, key: Option<[u64; 2]>) -> Result<Box<dyn Function>> {
         let hash_key = key.map(|[low, high]| {

@@ -8,6 +8,7 @@
 mod arguments;
 mod commands;
 mod load;
+mod output;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -26,8 +27,16 @@ enum Command {
     Check(commands::check::Arguments),
     /// Compile a program to a machine image.
     Compile(commands::compile::Arguments),
+    /// Show what a machine does, in words.
+    Explain(commands::explain::Arguments),
+    /// Draw a machine's state diagram.
+    Graph(commands::graph::Arguments),
+    /// Run a function in virtual time from captures.
+    Replay(commands::replay::Arguments),
+    /// Make one HTML page of a capture.
+    Report(commands::report::Arguments),
     /// Run a function on network interfaces, TUN and TAP devices.
-    Run(commands::run::Arguments),
+    Run(Box<commands::run::Arguments>),
     /// Show and change the flows of a running function.
     Flows(commands::flows::Arguments),
     /// Follow the debug records of a running function.
@@ -38,7 +47,11 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Check(arguments) => commands::check::execute(arguments),
         Command::Compile(arguments) => commands::compile::execute(arguments),
-        Command::Run(arguments) => commands::run::execute(arguments),
+        Command::Explain(arguments) => commands::explain::execute(arguments),
+        Command::Graph(arguments) => commands::graph::execute(arguments),
+        Command::Replay(arguments) => commands::replay::execute(arguments),
+        Command::Report(arguments) => commands::report::execute(arguments),
+        Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Flows(arguments) => commands::flows::execute(arguments),
         Command::Debug(arguments) => commands::debug::execute(arguments),
     };

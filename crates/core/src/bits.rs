@@ -3,8 +3,13 @@
 /// Reads `width` bits (1 to 64 anywhere, or 128 on a byte boundary) that start `offset` bits into `bytes`.
 /// `None` if they reach beyond its end.
 pub(crate) fn read(bytes: &[u8], offset: usize, width: usize) -> Option<u128> {
-    let end = offset + width;
-    let covering = bytes.get(offset / 8..end.div_ceil(8))?;
+    // Nearly always the field lies within 8 bytes, which are loaded at once.
+    if offset % 8 + width <= 64
+        && let Some(word) = bytes.get(offset / 8..).and_then(<[u8]>::first_chunk)
+    {
+        return Some((u64::from_be_bytes(*word) << (offset % 8) >> (64 - width)).into());
+    }
+    let covering = bytes.get(offset / 8..(offset + width).div_ceil(8))?;
     let value = covering.iter().fold(0u128, |value, byte| value << 8 | u128::from(*byte));
     Some(value >> (covering.len() * 8 - offset % 8 - width) & ones(width))
 }
@@ -43,7 +48,7 @@ mod tests {
         #[test]
         fn agrees_with_single_bits(
             bytes in proptest::collection::vec(any::<u8>(), 24),
-            offset in 0usize..120,
+            offset in 0usize..128,
             width in 1usize..=64,
             value: u64,
         ) {

@@ -3,19 +3,19 @@
 use crate::format::{FieldPlace, Formats};
 use crate::function::Endpoints;
 use crate::packet::Packet;
-use crate::wire::ethernet::{TYPE_IPV4, TYPE_IPV6, TYPE_VLAN};
+use crate::port::LinkType;
+use crate::wire::builder::{FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};
+use crate::wire::ethernet::VlanTag;
 use crate::wire::tcp::{
-    MAX_OPTIONS_LENGTH, OPTION_MSS, OPTION_NOP, OPTION_SACK_PERMITTED, OPTION_TIMESTAMPS, OPTION_WINDOW_SCALE,
-    TCP_LENGTH,
+    MAX_OPTIONS_LENGTH, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_TIMESTAMPS, OPTION_WINDOW_SCALE, TCP_LENGTH,
+    TcpOption,
 };
-use crate::wire::udp::UDP_LENGTH;
-use crate::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Maximum segment size in a built MSS option.
 const BUILT_MSS: u16 = 1460;
-/// TTL and hop limit of built packets.
-const BUILT_HOPS: u8 = 64;
+/// Most bytes behind the transport header: what fits behind the longest headers built here.
+const MAX_BEHIND: usize = 65_535 - 20 - TCP_LENGTH - MAX_OPTIONS_LENGTH;
 
 /// What a packet to build consists of.
 #[derive(Clone, Copy, Debug)]
@@ -44,27 +44,24 @@ pub enum TemplateTransport {
 impl Packet {
     /// Builds a packet from the flow's local to its remote end, with lengths and checksums right.
     pub fn build(template: &TemplateSpec<'_>, ends: &Endpoints, formats: &Formats) -> Packet {
-        let mut transport = transport_header(template, ends);
         let headers: Vec<(usize, usize)> = template
             .headers
             .iter()
             .filter_map(|index| formats.imported().get(*index).map(|format| (*index, format.length())))
+            .scan(0, |end, (index, length)| {
+                *end += length;
+                (*end <= MAX_BEHIND).then_some((index, length))
+            })
             .collect();
         let header_bytes: usize = headers.iter().map(|(_, length)| length).sum();
-        let room = usize::from(u16::MAX) - IPV4_HEADER - transport.len();
-        let behind = (header_bytes + usize::from(template.payload)).min(room);
-        if template.transport == TemplateTransport::Udp {
-            transport[4..6].copy_from_slice(&((UDP_LENGTH + behind) as u16).to_be_bytes());
-        }
-        let mut bytes = link_and_network(ends, template.transport, transport.len() + behind);
-        let transport_end = bytes.len() + transport.len();
-        bytes.extend_from_slice(&transport);
-        bytes.resize(transport_end + behind, 0);
-
-        let mut packet = Packet::from_parts(bytes, formats).expect("the headers above are well-formed and fit");
+        let behind = (header_bytes + usize::from(template.payload)).min(MAX_BEHIND);
+        let frame = transport_header(network_header(ends), template, ends).payload(&vec![0; behind]);
+        let bytes = frame.unsummed().expect("options and payload were cut to what fits");
+        let mut packet =
+            Packet::from_parts(LinkType::Ethernet, bytes, formats).expect("the builder's headers are well-formed");
         // Each header counts as there while the presets are written: they may be what its `when` waits for.
         let mut at = packet.transport_end();
-        packet.place_imported(headers.into_iter().filter(|_| header_bytes <= behind).map(|(index, length)| {
+        packet.place_imported(headers.into_iter().map(|(index, length)| {
             at += length;
             (index, at - length..at)
         }));
@@ -78,91 +75,57 @@ impl Packet {
     }
 }
 
-const IPV4_HEADER: usize = crate::wire::ipv4::IPV4_LENGTH;
-
-/// Ethernet, VLAN and IP headers in front of `length` bytes. IPv4's checksum is right, as parsing wants it.
-fn link_and_network(ends: &Endpoints, transport: TemplateTransport, length: usize) -> Vec<u8> {
-    let protocol = match transport {
-        TemplateTransport::Tcp => PROTOCOL_TCP,
-        TemplateTransport::Udp => PROTOCOL_UDP,
-    };
-    let mut bytes = Vec::with_capacity(64 + length);
-    bytes.extend_from_slice(&ends.remote_mac);
-    bytes.extend_from_slice(&ends.local_mac);
+fn network_header(ends: &Endpoints) -> FrameBuilder {
+    let mut frame = FrameBuilder::ethernet(ends.remote_mac, ends.local_mac);
     if let Some(tag) = ends.vlan {
-        bytes.extend_from_slice(&TYPE_VLAN.to_be_bytes());
-        bytes.extend_from_slice(&tag.to_be_bytes());
+        frame = frame.vlan(VlanTag(tag));
     }
     match (ends.local_address, ends.remote_address) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            bytes.extend_from_slice(&TYPE_IPV4.to_be_bytes());
-            let start = bytes.len();
-            let total = (IPV4_HEADER + length) as u16;
-            bytes.extend_from_slice(&[0x45, 0]);
-            bytes.extend_from_slice(&total.to_be_bytes());
-            // Identification 0, don't-fragment.
-            bytes.extend_from_slice(&[0, 0, 0x40, 0, BUILT_HOPS, protocol, 0, 0]);
-            bytes.extend_from_slice(&source.octets());
-            bytes.extend_from_slice(&destination.octets());
-            let checksum = crate::checksum::checksum(&bytes[start..]);
-            bytes[start + 10..start + 12].copy_from_slice(&checksum.to_be_bytes());
+            frame.ipv4(&Ipv4Fields { source, destination, ..Ipv4Fields::default() })
         }
         (source, destination) => {
-            bytes.extend_from_slice(&TYPE_IPV6.to_be_bytes());
-            bytes.extend_from_slice(&[0x60, 0, 0, 0]);
-            bytes.extend_from_slice(&(length as u16).to_be_bytes());
-            bytes.extend_from_slice(&[protocol, BUILT_HOPS]);
-            bytes.extend_from_slice(&mapped(source));
-            bytes.extend_from_slice(&mapped(destination));
+            let (source, destination) = (mapped(source), mapped(destination));
+            frame.ipv6(&Ipv6Fields { source, destination, ..Ipv6Fields::default() })
         }
     }
-    bytes
 }
 
 /// The IPv6 address; of an IPv4 address the IPv4-mapped one (the two families mixed is no flow, but no fault here).
-fn mapped(address: IpAddr) -> [u8; 16] {
+fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
     }
 }
 
-fn transport_header(template: &TemplateSpec<'_>, ends: &Endpoints) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(TCP_LENGTH + MAX_OPTIONS_LENGTH);
-    bytes.extend_from_slice(&ends.local_port.to_be_bytes());
-    bytes.extend_from_slice(&ends.remote_port.to_be_bytes());
+fn transport_header(frame: FrameBuilder, template: &TemplateSpec<'_>, ends: &Endpoints) -> FrameBuilder {
+    let (source_port, destination_port) = (ends.local_port, ends.remote_port);
     match template.transport {
-        TemplateTransport::Udp => {
-            // The length comes later; the checksum is not 0, which would mean none.
-            bytes.extend_from_slice(&[0, 0, 0xff, 0xff]);
-        }
+        TemplateTransport::Udp => frame.udp(source_port, destination_port),
         TemplateTransport::Tcp => {
-            let options = tcp_options(template.tcp_options);
-            bytes.extend_from_slice(&[0; 8]);
-            bytes.extend_from_slice(&[((TCP_LENGTH + options.len()) as u8) << 2, 0, 0xff, 0xff, 0, 0, 0, 0]);
-            bytes.extend_from_slice(&options);
+            let fields = TcpFields { source_port, destination_port, ..TcpFields::default() };
+            frame.tcp(&fields, &tcp_options(template.tcp_options))
         }
     }
-    bytes
 }
 
-/// The listed options with zero values and NOPs in front; those that find no room are left out.
-fn tcp_options(kinds: &[u8]) -> Vec<u8> {
-    let mut options: Vec<u8> = Vec::new();
-    for kind in kinds {
-        let [high, low] = BUILT_MSS.to_be_bytes();
-        let option: &[u8] = match *kind {
-            OPTION_MSS => &[OPTION_MSS, 4, high, low],
-            OPTION_WINDOW_SCALE => &[OPTION_WINDOW_SCALE, 3, 0],
-            OPTION_SACK_PERMITTED => &[OPTION_SACK_PERMITTED, 2],
-            OPTION_TIMESTAMPS => &[OPTION_TIMESTAMPS, 10, 0, 0, 0, 0, 0, 0, 0, 0],
-            _ => &[],
-        };
-        if options.len() + option.len() <= MAX_OPTIONS_LENGTH {
-            options.extend_from_slice(option);
-        }
-    }
-    let padding = options.len().next_multiple_of(4) - options.len();
-    options.splice(0..0, std::iter::repeat_n(OPTION_NOP, padding));
-    options
+/// The listed options with zero values; those that find no room are left out.
+fn tcp_options(kinds: &[u8]) -> Vec<TcpOption<'static>> {
+    let mut room = MAX_OPTIONS_LENGTH;
+    let known = kinds.iter().filter_map(|kind| match *kind {
+        OPTION_MSS => Some((4, TcpOption::MaximumSegmentSize(BUILT_MSS))),
+        OPTION_WINDOW_SCALE => Some((3, TcpOption::WindowScale(0))),
+        OPTION_SACK_PERMITTED => Some((2, TcpOption::SackPermitted)),
+        OPTION_TIMESTAMPS => Some((10, TcpOption::Timestamps { value: 0, echo: 0 })),
+        _ => None,
+    });
+    known
+        .filter(|(length, _)| {
+            let fits = *length <= room;
+            room -= if fits { *length } else { 0 };
+            fits
+        })
+        .map(|(_, option)| option)
+        .collect()
 }

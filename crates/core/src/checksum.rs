@@ -46,9 +46,65 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     Sum::new().bytes(bytes).checksum()
 }
 
+/// The checksum after one 16-bit word it covers changed from `old` to `new` (RFC 1624, equation 3).
+///
+/// Exact as long as the data holds anything but zeros, which every IP, TCP and UDP checksum's does. Over UDP, send a
+/// result of 0 as 0xffff.
+pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
+    Sum::new().word(!checksum).word(!old).word(new).checksum()
+}
+
 fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Word by word, as RFC 1071, section 4.1 writes it.
+    fn slow(bytes: &[u8]) -> u16 {
+        let mut sum = 0u32;
+        for word in bytes.chunks(2) {
+            sum += u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_word_by_word(bytes in proptest::collection::vec(any::<u8>(), 0..200), half in 0usize..100) {
+            prop_assert_eq!(checksum(&bytes), slow(&bytes));
+            let (front, back) = bytes.split_at((half * 2).min(bytes.len()));
+            prop_assert_eq!(Sum::new().bytes(back).bytes(front).checksum(), slow(&bytes));
+        }
+
+        #[test]
+        fn updates_agree_with_full_sums(
+            mut words in proptest::collection::vec(prop_oneof![Just(0u16), Just(0xffff), any::<u16>()], 2..20),
+            at: proptest::sample::Index,
+            new in prop_oneof![Just(0u16), Just(0xffff), any::<u16>()],
+        ) {
+            let bytes = |words: &[u16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+            let at = at.index(words.len());
+            let (before, old) = (checksum(&bytes(&words)), words[at]);
+            words[at] = new;
+            prop_assume!(words.iter().any(|word| *word != 0));
+            // The data before the change held more than zeros too.
+            prop_assume!(before != 0xffff);
+            prop_assert_eq!(update(before, old, new), checksum(&bytes(&words)));
+        }
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624() {
+        // Section 4: equation 2 of RFC 1141 would give 0xffff here.
+        assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+        assert_eq!(checksum(&[]), 0xffff);
+    }
 }

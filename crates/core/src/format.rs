@@ -288,7 +288,7 @@ impl Formats {
 }
 
 fn check(format: &Format) -> Result<(), FormatError> {
-    if format.length == 0 || format.length % 8 != 0 || format.length > 65_535 * 8 {
+    if format.length == 0 || !format.length.is_multiple_of(8) || format.length > 65_535 * 8 {
         return Err(FormatError::Length { format: format.name.clone(), length: format.length });
     }
     for (index, field) in format.fields.iter().enumerate() {
@@ -345,6 +345,11 @@ impl FieldPlace {
     /// Width in bits.
     pub fn width(self) -> u16 {
         self.width
+    }
+
+    /// Whether it is `udp.length`, the one field whose writing changes the packet's size.
+    pub(crate) fn is_udp_length(self) -> bool {
+        self.header == Header::Udp && self.offset == 32 && self.width == 16
     }
 }
 

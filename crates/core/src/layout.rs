@@ -220,8 +220,7 @@ impl Layout {
         if field.header == Header::Network {
             return self.read_network(bytes, field.offset);
         }
-        let (range, offset) = self.field(bytes, field)?;
-        bits::read(&bytes[range], offset, field.width.into())
+        bits::read(bytes, self.field(bytes, field)?, field.width.into())
     }
 
     /// A field of the pseudo-header `network`, by its offset.
@@ -241,15 +240,15 @@ impl Layout {
         }
     }
 
-    /// The bytes a field may lie in and its offset in bits there, or `None` if it is not there.
-    pub(crate) fn field(&self, bytes: &[u8], field: FieldPlace) -> Option<(Range<usize>, usize)> {
+    /// Where a field starts, in bits from the packet's start, or `None` if it is not there.
+    pub(crate) fn field(&self, bytes: &[u8], field: FieldPlace) -> Option<usize> {
         let start = self.start(field.header)?;
-        let offset = field.offset as usize;
         let range = match field.option {
             None => start..bytes.len(),
             Some(kind) => self.option(bytes, kind)?,
         };
-        (range.len() * 8 >= offset + usize::from(field.width)).then_some((range, offset))
+        let offset = field.offset as usize;
+        (range.len() * 8 >= offset + usize::from(field.width)).then_some(range.start * 8 + offset)
     }
 
     /// The bytes of the first TCP option of a kind.

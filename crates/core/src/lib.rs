@@ -6,6 +6,7 @@
 
 mod bits;
 pub mod build;
+pub mod capture;
 pub mod checksum;
 pub mod format;
 pub mod function;
@@ -14,6 +15,7 @@ mod layout;
 pub mod p4;
 pub mod packet;
 pub mod port;
+pub mod segment;
 pub mod time;
 pub mod trace;
 pub mod wire;
@@ -23,4 +25,5 @@ pub use format::{FieldPlace, Format, FormatError, FormatField, FormatPlace, Form
 pub use function::{CallError, Deadline, DropReason, Endpoints, FlowId, Function, Outbox, Output};
 pub use packet::Packet;
 pub use port::{Frame, LinkType, Offload, Port, Segmentation};
+pub use segment::segments;
 pub use time::Time;

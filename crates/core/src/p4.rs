@@ -83,6 +83,9 @@ struct Parser<'a> {
     errors: Vec<P4Error>,
 }
 
+/// An operation of two numbers; `None` if it overflows or divides by zero.
+type Arithmetic = fn(i128, i128) -> Option<i128>;
+
 /// Deepest nesting of parentheses in a constant; generous, and keeps hostile text from exhausting the stack.
 const MAX_DEPTH: usize = 64;
 
@@ -151,7 +154,7 @@ impl<'a> Parser<'a> {
         if fields.is_empty() {
             return Err(error(name_token, format!("header `{name}` has no fields"), "declare at least one"));
         }
-        if length % 8 != 0 {
+        if !length.is_multiple_of(8) {
             let missing = 8 - length % 8;
             return Err(error(
                 name_token,
@@ -227,7 +230,7 @@ impl<'a> Parser<'a> {
         let mut value = self.factor(depth)?;
         loop {
             let operator = self.peek();
-            let (binding, apply): (u8, fn(i128, i128) -> Option<i128>) = match operator.kind {
+            let (binding, apply): (u8, Arithmetic) = match operator.kind {
                 TokenKind::Mark('+') => (1, i128::checked_add),
                 TokenKind::Mark('-') => (1, i128::checked_sub),
                 TokenKind::Mark('*') => (2, i128::checked_mul),

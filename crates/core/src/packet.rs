@@ -43,10 +43,15 @@ impl Packet {
         Ok(Packet { bytes: bytes.to_vec(), layout, segmentation, partial: checksum == Checksum::Partial })
     }
 
-    /// Parses a frame made here, whose lengths are right and whose checksums are not.
-    pub(crate) fn from_parts(bytes: Vec<u8>, formats: &Formats) -> Result<Packet, DropReason> {
-        let (layout, _) = Layout::find(LinkType::Ethernet, &bytes, formats)?;
+    /// Parses a frame made here, in which all but the transport checksum is right.
+    pub(crate) fn from_parts(link: LinkType, bytes: Vec<u8>, formats: &Formats) -> Result<Packet, DropReason> {
+        let (layout, _) = Layout::find(link, &bytes, formats)?;
         Ok(Packet { bytes, layout, segmentation: None, partial: false })
+    }
+
+    /// The packet's bytes as they are now.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// A field's value; the low 64 bits of a wider one. `None` if the packet has no such field.
@@ -68,15 +73,15 @@ impl Packet {
         if field.header == Header::Network {
             return Err(DropReason::NoField);
         }
-        let (range, offset) = self.layout.field(&self.bytes, field).ok_or(DropReason::NoField)?;
+        let place = self.layout.field(&self.bytes, field).ok_or(DropReason::NoField)?;
         let mut value = value;
-        if field.header == Header::Udp && offset == 32 && field.width == 16 {
+        if field.is_udp_length() {
             let headers = self.layout.payload - self.layout.network_end;
             let length = usize::from(value as u16).max(headers);
             self.resize_payload(length - headers)?;
             value = length as u64;
         }
-        bits::write(&mut self.bytes[range], offset, field.width.into(), value.into());
+        bits::write(&mut self.bytes, place, field.width.into(), value.into());
         Ok(())
     }
 
@@ -237,9 +242,8 @@ impl Packet {
             }
             _ => buffer.extend_from_slice(&self.bytes),
         }
-        let behind_transport = self.bytes.len().saturating_sub(self.layout.transport_end);
         Offload {
-            segmentation: self.segmentation.filter(|cut| behind_transport > usize::from(cut.size)),
+            segmentation: self.segmentation.filter(|cut| self.behind_transport().len() > usize::from(cut.size)),
             checksum: if self.partial { Checksum::Partial } else { Checksum::Unverified },
         }
     }
@@ -270,6 +274,25 @@ impl Packet {
             remote_mac: if ethernet { self.array(6) } else { [0; 6] },
             vlan: tagged.then(|| u16::from_be_bytes(self.array(ETHERNET_LENGTH))),
         })
+    }
+
+    /// The segmentation asked for.
+    pub(crate) fn segmentation(&self) -> Option<Segmentation> {
+        self.segmentation
+    }
+
+    /// What follows the transport header; empty without one.
+    pub(crate) fn behind_transport(&self) -> &[u8] {
+        let start = if self.layout.transport.is_some() { self.layout.transport_end } else { self.bytes.len() };
+        &self.bytes[start..]
+    }
+
+    /// The packet with only this part of what follows its transport header, to be sent as an ordinary one.
+    pub(crate) fn cut(&self, part: Range<usize>) -> Packet {
+        let behind = self.behind_transport();
+        let headers = &self.bytes[..self.bytes.len() - behind.len()];
+        let bytes = [headers, &behind[part]].concat();
+        Packet { bytes, layout: self.layout, segmentation: None, partial: false }
     }
 
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {

@@ -14,10 +14,13 @@ impl Run<'_> {
                 let value = look_up(&self.program.image.tables[usize::from(*table)], self.read(index));
                 self.write(*register, value);
             }
-            Operation::SetField { packet, field, value } => {
+            Operation::SetField { packet, field, value, optional } => {
                 let value = self.read(value) as u64;
                 let place = self.program.places[usize::from(*field)];
-                self.change(*packet, |packet| packet.set(place, value));
+                self.change(*packet, |packet| match packet.set(place, value) {
+                    Err(DropReason::NoField) if *optional => Ok(()),
+                    result => result,
+                });
             }
             Operation::Resize { packet, length } => {
                 let length = self.read_length(length);
@@ -107,11 +110,10 @@ impl Run<'_> {
 
     /// Section 2.7.
     fn send(&mut self, packet: PacketRef, port: i64) {
-        if self.packet(packet).is_none() {
-            return self.count(DropReason::NoPacket);
-        }
-        let known = u16::try_from(port).ok().map(Port).and_then(|port| Some((port, self.shared.ports.link(port)?)));
-        let Some((port, link)) = known else { return self.count(DropReason::NoPort) };
+        let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
+        let port = u16::try_from(port).ok().map(Port);
+        let link = port.and_then(|port| self.shared.ports.link(port)).filter(|link| self.program.fits(found, *link));
+        let (Some(port), Some(link)) = (port, link) else { return self.count(DropReason::NoPort) };
         let mut frame = std::mem::take(&mut self.shared.frame);
         if let Some(packet) = self.packet_place(packet) {
             packet.finish();

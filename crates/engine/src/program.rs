@@ -1,10 +1,10 @@
 //! An image made ready to run: names resolved to places, rows sorted by what they wait for.
 
 use std::collections::BTreeMap;
-use weftwire_core::Endpoints;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
 use weftwire_core::packet::Packet;
+use weftwire_core::{Endpoints, LinkType};
 use weftwire_image::{self as image, Event, Operation, VerifiedImage};
 
 /// A loaded image.
@@ -21,6 +21,8 @@ pub struct Program {
     pub scratch: Vec<usize>,
     /// The registers of a new instance.
     pub initial: Box<[i64]>,
+    /// A field that every IP packet has.
+    ip_version: FieldPlace,
     /// What happens at an event, by state.
     cells: Vec<BTreeMap<Event, Cell>>,
     no_operations: Vec<Operation>,
@@ -63,6 +65,7 @@ impl Program {
             scratch,
             initial: image.registers.iter().map(|register| register.initial).collect(),
             cells,
+            ip_version: formats.field("network", "version").expect("a built-in field"),
             no_operations: Vec::new(),
             places,
             formats,
@@ -79,6 +82,11 @@ impl Program {
     /// The rows of (state, event) by number, in order.
     pub fn rows(&self, state: u16, event: Event) -> &[usize] {
         self.cells[usize::from(state)].get(&event).map_or(&[], |cell| &cell.rows)
+    }
+
+    /// Whether a packet can leave by a port of this link type (section 2.8).
+    pub fn fits(&self, packet: &Packet, link: LinkType) -> bool {
+        link == LinkType::Ethernet || packet.get(self.ip_version).is_some()
     }
 
     /// Builds a template's packet from this end of a flow to the other (section 2.12).

@@ -161,10 +161,7 @@ impl ReferenceEngine {
         out: &mut Outbox,
     ) {
         let mut run = Run::new(&self.program, &mut self.shared, &mut instance, out, at);
-        run.event(Event::Enter, Occasion::default());
-        if !run.deleted {
-            run.event(event, occasion);
-        }
+        run.first_event(event, occasion);
         if run.deleted {
             return self.end(&instance, out);
         }
@@ -248,9 +245,8 @@ impl ReferenceEngine {
             _ => None,
         });
         let Some(partner) = partner else { return self.shared.counts.drop(DropReason::NoFlowKey) };
-        let Some(link) = self.shared.ports.link(partner) else {
-            return self.shared.counts.drop(DropReason::NoPort);
-        };
+        let link = self.shared.ports.link(partner).filter(|link| self.program.fits(packet, *link));
+        let Some(link) = link else { return self.shared.counts.drop(DropReason::NoPort) };
         if self.shared.ports.link(port) == Some(link) {
             out.send(now, partner, frame.bytes, frame.offload);
         } else {
@@ -271,9 +267,6 @@ impl ReferenceEngine {
         };
         if endpoints.local_address.is_ipv4() != endpoints.remote_address.is_ipv4() {
             return unfit("one address is IPv4, the other IPv6");
-        }
-        if !self.program.image.rows.iter().any(|row| row.event == Event::Connect) {
-            return unfit("the machine has no rows for the event `connect`");
         }
         // The key is that of a packet from this end to the other: ask such a packet.
         let probe = self.program.probe(transport, endpoints);

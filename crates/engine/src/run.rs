@@ -100,13 +100,21 @@ impl<'a> Run<'a> {
         self.change_state();
     }
 
+    /// Handles the first event of a new instance, which is in its initial state and comes into it first (section 3.3).
+    pub fn first_event(&mut self, event: Event, occasion: Occasion) {
+        self.event(Event::Enter, occasion);
+        if !self.deleted {
+            self.steps(event);
+            self.change_state();
+        }
+    }
+
     /// Step 6. An `enter` event may change the state again; the verifier makes sure that this ends.
     fn change_state(&mut self) {
         while let Some(next) = self.pending.take() {
             if self.deleted {
                 return;
             }
-            self.occasion = Occasion::default();
             self.pending = Some(next);
             self.steps(Event::Exit);
             self.pending = None;

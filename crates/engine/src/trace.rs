@@ -82,8 +82,9 @@ impl Run<'_> {
             Operation::Lookup { table, register: target, index } => {
                 format!("{} := {}[{}]", register(target), image.tables[usize::from(*table)].name, value(index))
             }
-            Operation::SetField { packet: of, field, value: new } => {
-                format!("{} := {}", self.field_name(*of, *field), value(new))
+            Operation::SetField { packet: of, field, value: new, optional } => {
+                let condition = if *optional { " if present" } else { "" };
+                format!("{} := {}{condition}", self.field_name(*of, *field), value(new))
             }
             Operation::Resize { packet: of, length } => format!("resize {} to {}", packet(of), value(length)),
             Operation::Reverse { packet: of } => format!("reverse {}", packet(of)),

@@ -1,7 +1,10 @@
-//! Arithmetic and comparisons (semantics, section 1): pure functions of 64-bit values.
+//! Operators, comparisons and look-ups (semantics, section 1). The arithmetic itself stands beside the image's types;
+//! here the function's secrets and tables come in.
 
 use crate::chance::Chance;
-use weftwire_image::{Comparison, Operator, Table};
+use weftwire_image::{Operator, Table, value};
+
+pub use weftwire_image::value::compare;
 
 /// A division by 0. Its result is 0, and it is counted (section 1.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,63 +15,14 @@ pub struct DivisionByZero;
 /// # Errors
 /// [`DivisionByZero`]; the result is then 0.
 pub fn compute(operator: Operator, left: i64, right: i64, chance: &mut Chance) -> Result<i64, DivisionByZero> {
-    Ok(match operator {
-        Operator::Add => left.wrapping_add(right),
-        Operator::Sub => left.wrapping_sub(right),
-        Operator::Mul => left.wrapping_mul(right),
-        Operator::Div | Operator::DivUnsigned | Operator::Rem | Operator::RemUnsigned if right == 0 => {
-            return Err(DivisionByZero);
-        }
-        Operator::Div => left.wrapping_div(right),
-        Operator::DivUnsigned => (left as u64 / right as u64) as i64,
-        Operator::Rem => left.wrapping_rem(right),
-        Operator::RemUnsigned => (left as u64 % right as u64) as i64,
-        Operator::Min => left.min(right),
-        Operator::Max => left.max(right),
-        Operator::MinUnsigned => (left as u64).min(right as u64) as i64,
-        Operator::MaxUnsigned => (left as u64).max(right as u64) as i64,
-        Operator::SeqMin if seq_le(left, right) => left,
-        Operator::SeqMin => right,
-        Operator::SeqMax if seq_le(left, right) => right,
-        Operator::SeqMax => left,
-        Operator::SeqDistance => i64::from(seq_distance(left, right)),
-        Operator::And => left & right,
-        Operator::Or => left | right,
-        Operator::Xor => left ^ right,
-        Operator::Shl => shift_distance(right).map_or(0, |distance| left << distance),
-        Operator::Shr => shift_distance(right).map_or(0, |distance| (left as u64 >> distance) as i64),
-        Operator::ShrSigned => left >> shift_distance(right).unwrap_or(63),
-        Operator::Eq => truth(Comparison::Eq, left, right),
-        Operator::Ne => truth(Comparison::Ne, left, right),
-        Operator::Lt => truth(Comparison::Lt, left, right),
-        Operator::Le => truth(Comparison::Le, left, right),
-        Operator::LtUnsigned => truth(Comparison::LtUnsigned, left, right),
-        Operator::LeUnsigned => truth(Comparison::LeUnsigned, left, right),
-        Operator::SeqLt => truth(Comparison::SeqLt, left, right),
-        Operator::SeqLe => truth(Comparison::SeqLe, left, right),
-        Operator::Hash => chance.hash(left, right),
-        Operator::Random => chance.random(),
-    })
-}
-
-/// Whether a comparison holds.
-pub fn compare(comparison: Comparison, left: i64, right: i64) -> bool {
-    match comparison {
-        Comparison::Eq => left == right,
-        Comparison::Ne => left != right,
-        Comparison::Lt => left < right,
-        Comparison::Le => left <= right,
-        Comparison::Gt => left > right,
-        Comparison::Ge => left >= right,
-        Comparison::LtUnsigned => (left as u64) < right as u64,
-        Comparison::LeUnsigned => left as u64 <= right as u64,
-        Comparison::GtUnsigned => left as u64 > right as u64,
-        Comparison::GeUnsigned => left as u64 >= right as u64,
-        Comparison::SeqLt => seq_lt(left, right),
-        Comparison::SeqLe => seq_le(left, right),
-        Comparison::SeqGt => seq_lt(right, left),
-        Comparison::SeqGe => seq_le(right, left),
+    if value::divides_by_zero(operator, right) {
+        return Err(DivisionByZero);
     }
+    let secret = || match operator {
+        Operator::Random => chance.random(),
+        _ => chance.hash(left, right),
+    };
+    Ok(value::compute(operator, left, right).unwrap_or_else(secret))
 }
 
 /// The table's entry at `index`; outside of the table its first or last (section 1.8).
@@ -78,30 +32,10 @@ pub fn look_up(table: &Table, index: i64) -> i64 {
     table.entries[offset.clamp(0, last as i128) as usize]
 }
 
-fn truth(comparison: Comparison, left: i64, right: i64) -> i64 {
-    i64::from(compare(comparison, left, right))
-}
-
-fn seq_distance(left: i64, right: i64) -> i32 {
-    left.wrapping_sub(right) as i32
-}
-
-fn seq_lt(left: i64, right: i64) -> bool {
-    seq_distance(left, right) < 0
-}
-
-fn seq_le(left: i64, right: i64) -> bool {
-    seq_distance(left, right) <= 0
-}
-
-/// How far to shift; `None` if that is less than 0 or more than 63 bits (section 1.4).
-fn shift_distance(right: i64) -> Option<u32> {
-    u32::try_from(right).ok().filter(|distance| *distance < 64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weftwire_image::Comparison;
 
     const MIN: i64 = i64::MIN;
     const MAX: i64 = i64::MAX;

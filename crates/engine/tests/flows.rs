@@ -57,6 +57,28 @@ fn packets_without_key_are_dropped_or_passed_on() {
 }
 
 #[test]
+fn link_headers_change_between_link_types() {
+    let mut image = counting();
+    image.other_packets = OtherPackets::Pass(vec![(1, 2)]);
+    let mut bench = Bench::with_second_port(image, weftwire_core::LinkType::Ip);
+    let question = datagram(1, b"ping");
+    let mut icmp = question.clone();
+    // ICMP instead of UDP: a packet without flow key. The IPv4 checksum follows the protocol number.
+    icmp[14 + 9] = 1;
+    let checksum = u16::from_be_bytes([icmp[24], icmp[25]]) + 16;
+    icmp[24..26].copy_from_slice(&checksum.to_be_bytes());
+    bench.frame(0, &icmp);
+    assert_eq!(bench.sent(), [(Port(2), icmp[14..].to_vec())]);
+    bench.out.clear();
+    bench.engine.frame(at(0), Port(2), weftwire_core::Frame::new(&icmp[14..]), &mut bench.out);
+    assert_eq!(bench.sent(), [(Port(1), [&[0; 12][..], &icmp[12..]].concat())]);
+    // Only IP packets can leave by a raw-IP port, and a frame from nowhere is nothing.
+    bench.frame(0, &[0; 60]);
+    bench.engine.frame(at(0), Port(3), weftwire_core::Frame::new(&question), &mut bench.out);
+    assert_eq!((bench.counters().frames_passed, bench.drops("no_port")), (2, 2));
+}
+
+#[test]
 fn a_symmetric_key_joins_both_directions() {
     let frame = datagram(1, b"question");
     let mut bench = Bench::new(counting());
@@ -70,6 +92,25 @@ fn a_symmetric_key_joins_both_directions() {
     bench.frame(0, &frame);
     bench.frame(1, &answer(&frame));
     assert_eq!(bench.flows(), [1, 2]);
+}
+
+#[test]
+fn the_flow_hash_is_that_of_the_key() {
+    let mut image = machine();
+    let hash = notify(Operand::Environment(weftwire_image::Environment::FlowHash));
+    image.rows.push(row(0, Event::Packet, vec![hash]));
+    let mut bench = Bench::new(image);
+    let frame = datagram(1, b"question");
+    bench.frame(0, &frame);
+    bench.frame(1, &answer(&frame));
+    bench.packet(2, 2);
+    let hashes = bench.notices();
+    assert_eq!(hashes[0], hashes[1]);
+    assert_ne!(hashes[0], hashes[2]);
+    // The protocol, then the smaller side: 10.0.0.1 as an IPv4-mapped address and its port.
+    let mapped = |address: [u8; 4]| [&[0; 10][..], &[0xff; 2], &address].concat();
+    let key = [&[17][..], &mapped([10, 0, 0, 1]), &[0x0f, 0xa0], &mapped([10, 9, 9, 9]), &[0, 80]].concat();
+    assert_eq!(hashes[0], weftwire_engine::Chance::new(0, None).hash_key(&key));
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Edge {
             shown += 1;
         }
         if shown < self.labels.len() {
-            lines.push(LabelLine { text: format!("or {} more ways", self.labels.len() - shown), is_event: true });
+            lines.push(LabelLine { text: format!("or in {} more cases", self.labels.len() - shown), is_event: true });
         }
         lines
     }
@@ -156,7 +156,7 @@ impl Edge {
 struct Outcome {
     next: Option<u16>,
     deleted: bool,
-    /// The conditions on the way, without those that only exclude earlier rows where others say enough.
+    /// The conditions on the way, without those that only exclude something where others say enough.
     conditions: Vec<String>,
 }
 
@@ -168,8 +168,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What handling `event` in `state` may lead to: one outcome for each target, with the first way that leads there
-    /// first.
+    /// What handling `event` in `state` may lead to: for each row, one outcome a target.
     fn outcomes(&mut self, state: u16, event: Event) -> Vec<Outcome> {
         if let Some(known) = self.known.get(&(state, event)) {
             return known.clone();
@@ -177,9 +176,13 @@ impl Walk<'_> {
         let image = self.image;
         let mut phrases = Phrases::new(image, state, event, self.chains.value_names(state, event));
         let mut outcomes: Vec<Outcome> = Vec::new();
-        for row in image.rows.iter().filter(|row| row.state == state && row.event == event) {
+        let rows = image.rows.iter().filter(|row| row.state == state && row.event == event);
+        for (position, row) in rows.enumerate() {
             let deleted = row.operations.contains(&Operation::DeleteInstance);
-            let own = key_conditions(&mut phrases, row);
+            let mut own = key_conditions(&mut phrases, row);
+            if own.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
+                own.push("otherwise".into());
+            }
             // Internal events only raise greater numbers; a raise that does not is not followed.
             let further = match (row.raise, event) {
                 (Some(raised), Event::Internal(number)) if raised <= number => Vec::new(),
@@ -192,13 +195,14 @@ impl Walk<'_> {
                 deleted: outcome.deleted || deleted,
                 conditions: join(&own, outcome.conditions),
             });
-            for outcome in further.chain(row.raise.is_none().then_some(stays)) {
-                let same = |known: &&mut Outcome| {
-                    (known.next, known.deleted) == (outcome.next, outcome.deleted)
-                        && known.conditions == outcome.conditions
-                };
-                if outcomes.iter_mut().find(same).is_none() && outcomes.len() < MOST_OUTCOMES {
-                    outcomes.push(outcome);
+            let ways = further.chain(row.raise.is_none().then_some(stays));
+            let first = outcomes.len();
+            for way in ways {
+                // Of the ways from one row to one target only what all of them ask for decides.
+                let same = |known: &&mut Outcome| (known.next, known.deleted) == (way.next, way.deleted);
+                match outcomes[first..].iter_mut().find(same) {
+                    Some(known) => known.conditions.retain(|condition| way.conditions.contains(condition)),
+                    None => outcomes.push(way),
                 }
             }
         }
@@ -207,14 +211,12 @@ impl Walk<'_> {
     }
 }
 
-/// Outcomes of one event that are kept apart: long chains of tests multiply.
-const MOST_OUTCOMES: usize = 64;
-
 /// A row's conditions as a label shows them: those that ask for something, or else the first that excludes something.
 fn key_conditions(phrases: &mut Phrases<'_>, row: &Row) -> Vec<String> {
-    let asks: Vec<&(u16, bool)> = row.when.iter().filter(|(_, value)| *value).collect();
-    let shown = if asks.is_empty() { row.when.iter().take(1).collect() } else { asks };
-    shown.into_iter().map(|(index, value)| phrases.condition(*index, *value)).collect()
+    let all: Vec<String> = row.when.iter().map(|(index, value)| phrases.condition(*index, *value)).collect();
+    let asks = |condition: &&String| !condition.starts_with("not ") && !condition.starts_with("lacks ");
+    let shown: Vec<String> = all.iter().filter(asks).cloned().collect();
+    if shown.is_empty() { all.into_iter().take(1).collect() } else { shown }
 }
 
 fn join(first: &[String], second: Vec<String>) -> Vec<String> {

@@ -470,6 +470,9 @@ pub enum Operation {
         field: u16,
         /// The value.
         value: Operand,
+        /// A packet without the field is left as it is, and nothing is counted.
+        #[serde(default, skip_serializing_if = "is_false")]
+        optional: bool,
     },
     /// Makes the payload this many bytes long (0 to 65,535); new bytes are 0.
     Resize {

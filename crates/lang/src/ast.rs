@@ -179,8 +179,8 @@ pub struct Statement {
 /// Kinds of statements.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
-    /// `target = value;`, `target += value;`
-    Assign { target: Vec<Name>, operator: Option<BinaryOperator>, value: Expression },
+    /// `target = value [if present];`, `target += value;`
+    Assign { target: Vec<Name>, operator: Option<BinaryOperator>, value: Expression, optional: bool },
     /// `let name[: type] = value;`
     Let { name: Name, kind: Option<Name>, value: Expression },
     /// `if`, `else if`, `else`

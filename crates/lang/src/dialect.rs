@@ -313,7 +313,12 @@ impl Parser<'_> {
         let kind = if self.cursor.at_punctuation("(") {
             self.call(name)
         } else if self.cursor.take("=") {
-            self.expression().map(|value| StatementKind::Assign { target: vec![name], operator: None, value })
+            self.expression().map(|value| StatementKind::Assign {
+                target: vec![name],
+                operator: None,
+                value,
+                optional: false,
+            })
         } else {
             self.cursor.error_here("expected `=` or `(` behind this name", None);
             self.cursor.recover();
@@ -525,7 +530,7 @@ impl Parser<'_> {
         self.cursor.expect(")", "to close the arguments of `setField`");
         let _ = name;
         let target = std::iter::once(packet).chain(field).collect();
-        Some(StatementKind::Assign { target, operator: None, value })
+        Some(StatementKind::Assign { target, operator: None, value, optional: false })
     }
 
     fn check_count(

@@ -219,7 +219,7 @@ mod tests {
             Ok(())
         }
         fn fire(&mut self, _: Time, _: &mut Outbox) {}
-        fn next_deadline(&self) -> Option<Deadline> {
+        fn next_deadline(&self) -> Option<Deadline<'_>> {
             None
         }
     }
@@ -245,7 +245,16 @@ mod tests {
     fn endpoints() -> Endpoints {
         let address = std::net::Ipv4Addr::LOCALHOST.into();
         let (local_address, remote_address, local_mac, remote_mac) = (address, address, [0; 6], [0; 6]);
-        Endpoints { protocol: 6, local_address, local_port: 1, remote_address, remote_port: 2, local_mac, remote_mac }
+        Endpoints {
+            protocol: 6,
+            local_address,
+            local_port: 1,
+            remote_address,
+            remote_port: 2,
+            local_mac,
+            remote_mac,
+            vlan: None,
+        }
     }
 
     #[test]

@@ -119,15 +119,17 @@ impl ControlServer {
         Ok(ControlServer { listener, path: path.to_owned(), clients: Vec::new(), lost: 0 })
     }
 
-    /// Takes new clients, answers requests and sends what is pending, all without waiting.
-    pub(crate) fn serve(&mut self, function: &mut dyn Function) {
+    /// Takes new clients, answers requests and sends what is pending, all without waiting. Returns the flows that were
+    /// deleted by request.
+    pub(crate) fn serve(&mut self, function: &mut dyn Function) -> Vec<FlowId> {
+        let mut deleted = Vec::new();
         while let Ok((stream, _)) = self.listener.accept() {
             if self.clients.len() < MAX_CLIENTS && stream.set_nonblocking(true).is_ok() {
                 self.clients.push(Client::new(stream));
             }
         }
         for client in &mut self.clients {
-            client.serve(function);
+            client.serve(function, &mut deleted);
         }
         let lost = &mut self.lost;
         self.clients.retain(|client| {
@@ -136,6 +138,7 @@ impl ControlServer {
             }
             !client.gone
         });
+        deleted
     }
 
     /// Hands a record to the clients that debug.
@@ -200,20 +203,25 @@ impl Client {
     }
 
     /// Reads once at most, so that no client can hold up the others or the frames.
-    fn serve(&mut self, function: &mut dyn Function) {
+    fn serve(&mut self, function: &mut dyn Function, deleted: &mut Vec<FlowId>) {
         self.flush();
-        self.answer_requests(function);
+        self.answer_requests(function, deleted);
         if !self.gone && !self.awaits_reader() {
             self.read();
-            self.answer_requests(function);
+            self.answer_requests(function, deleted);
         }
     }
 
-    fn answer_requests(&mut self, function: &mut dyn Function) {
+    fn answer_requests(&mut self, function: &mut dyn Function, deleted: &mut Vec<FlowId>) {
         while !self.gone && !self.awaits_reader() {
             let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else { return };
             let answer = match serde_json::from_slice(&self.input[..end]) {
-                Ok(request) => self.answer(request, function),
+                Ok(request) => {
+                    let flow = if let Request::Delete { flow } = request { Some(flow) } else { None };
+                    let answer = self.answer(request, function);
+                    deleted.extend(flow.filter(|_| answer == Response::Done {}));
+                    answer
+                }
                 Err(error) => Response::Error(format!("not a request: {error}")),
             };
             self.input.drain(..=end);

@@ -42,7 +42,7 @@ impl ControlClient {
         line.push('\n');
         self.stream.get_mut().write_all(line.as_bytes()).map_err(|error| self.failed(&error))?;
         loop {
-            match self.next()? {
+            match self.next_response()? {
                 Some(Response::Error(reason)) => return Err(LinuxError::Control(reason)),
                 Some(Response::Trace(_) | Response::Lost(_)) => {}
                 Some(answer) => return Ok(answer),
@@ -55,7 +55,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`LinuxError::Control`] for a line that is no response.
-    pub fn next(&mut self) -> Result<Option<Response>, LinuxError> {
+    pub fn next_response(&mut self) -> Result<Option<Response>, LinuxError> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {
             Ok(0) => return Ok(None),
@@ -81,6 +81,7 @@ fn only_socket() -> Result<PathBuf, LinuxError> {
         .filter_map(|directory| fs::read_dir(directory).ok())
         .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .filter(|path| !is_dead(path))
         .collect();
     sockets.sort_unstable();
     match sockets.as_slice() {
@@ -94,4 +95,9 @@ fn only_socket() -> Result<PathBuf, LinuxError> {
             several.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         ))),
     }
+}
+
+/// Whether a socket's file was left by a run that was killed.
+fn is_dead(path: &Path) -> bool {
+    UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

@@ -88,10 +88,10 @@ pub enum LinuxError {
     #[error("there is no user `{0}`; give an existing one with --user, or --keep-privileges")]
     NoUser(String),
     /// The function refused a connection.
-    #[error("cannot connect: {0}")]
+    #[error("cannot connect")]
     Connect(#[from] weftwire_core::CallError),
     /// Any other failure of a system call.
-    #[error("cannot {action}: {source}")]
+    #[error("cannot {action}")]
     System {
         /// What was tried.
         action: String,

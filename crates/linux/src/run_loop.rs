@@ -64,7 +64,8 @@ impl Run {
     /// # Errors
     /// A connection is refused at the start, or a port fails for good.
     pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
-        let Run { ports, application, recorder, control, stop, messages, options } = self;
+        let Run { ports, application, mut recorder, control, stop, messages, options } = self;
+        recorder.start();
         let effects = Effects { application, recorder, control, messages, no_port: 0 };
         let (clock, outbox, descriptors) = (Clock::start(), Outbox::new(), Vec::new());
         let mut turns = Turns { function, ports, effects, clock, outbox, descriptors };
@@ -158,7 +159,9 @@ impl Turns<'_> {
     fn serve(&mut self) {
         self.effects.application.flush();
         if let Some(control) = &mut self.effects.control {
-            control.serve(self.function);
+            for flow in control.serve(self.function) {
+                self.effects.application.ended(flow);
+            }
             self.effects.choose_tracing(&mut self.outbox);
         }
     }

@@ -5,6 +5,7 @@ use crate::port::{BATCH, PortCounters};
 use crate::vnet;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use weftwire_core::segment::segments;
 use weftwire_core::{Frame, LinkType};
 
 /// Attempts to send a frame while the kernel's queue is full. Each lets other threads run in between.
@@ -87,20 +88,31 @@ fn reason(code: i32) -> &'static str {
     }
 }
 
+/// Cuts a super-frame that the kernel refuses (a UDP one before Linux 6.2) and sends the packets.
 fn send_segments(
     frame: &Frame<'_>,
-    _link: LinkType,
+    link: LinkType,
     counters: &mut PortCounters,
-    _submit: &mut dyn FnMut(&[Frame<'_>]) -> io::Result<usize>,
+    submit: &mut dyn FnMut(&[Frame<'_>]) -> io::Result<usize>,
 ) {
-    let _ = frame;
-    counters.segmented += 1;
+    match segments(link, *frame) {
+        Ok(packets) => {
+            counters.segmented += 1;
+            for packet in packets {
+                // An ordinary frame: it is not cut again.
+                send_all(&[Frame::new(&packet)], link, counters, submit);
+            }
+        }
+        Err(_) => *counters.send_errors.entry(reason(libc::EINVAL)).or_default() += 1,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::VecDeque;
+    use weftwire_core::port::{Checksum, SegmentationKind};
+    use weftwire_core::{Offload, Segmentation};
 
     /// Sends `frames` to a kernel that gives these answers, and then takes everything.
     fn send(frames: &[Frame<'_>], answers: Vec<Result<usize, i32>>) -> (PortCounters, Vec<usize>, usize) {
@@ -140,5 +152,27 @@ mod tests {
         assert_eq!(sent, [60, 62]);
         assert_eq!(counters.send_errors["longer than the MTU (EMSGSIZE)"], 1);
         assert_eq!(counters.segmented, 0);
+    }
+
+    #[test]
+    fn a_refused_super_frame_is_cut() {
+        let segmentation = Some(Segmentation { size: 40, kind: SegmentationKind::Udp });
+        let mut bytes =
+            vec![0x45, 0, 0, 128, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 7, 0, 7, 0, 108, 0, 0];
+        let header_sum = weftwire_core::checksum::checksum(&bytes[..20]);
+        bytes[10..12].copy_from_slice(&header_sum.to_be_bytes());
+        bytes.resize(128, 9);
+        let frame = Frame { bytes: &bytes, offload: Offload { segmentation, checksum: Checksum::Partial } };
+        let (mut counters, mut sent) = (PortCounters::default(), Vec::new());
+        send_all(&[frame], LinkType::Ip, &mut counters, &mut |frames| {
+            if frames[0].offload.segmentation.is_some() {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            sent.push(frames[0].bytes.len());
+            Ok(1)
+        });
+        assert_eq!(sent, [68, 68, 48]);
+        assert_eq!((counters.segmented, counters.frames_out, counters.bytes_out), (1, 3, 184));
+        assert!(counters.send_errors.is_empty());
     }
 }

@@ -4,7 +4,12 @@
 //! device with `IFF_VNET_HDR`. It tells of checksums that are still partial and of super-frames (TSO, GRO) that
 //! are still uncut, and takes such frames back for sending. So no offload needs to be switched off.
 
+use weftwire_core::checksum::Sum;
 use weftwire_core::port::{Checksum, SegmentationKind};
+use weftwire_core::wire::ethernet::Ethernet;
+use weftwire_core::wire::ipv4::Ipv4;
+use weftwire_core::wire::ipv6::Ipv6;
+use weftwire_core::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use weftwire_core::{Frame, LinkType, Offload, Segmentation};
 
 /// Length of the header in bytes, without the later fields for merged buffers and hashes.
@@ -21,9 +26,6 @@ const GSO_TCP4: u8 = 1;
 const GSO_TCP6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
-
-const PROTOCOL_TCP: u8 = 6;
-const PROTOCOL_UDP: u8 = 17;
 
 /// A received super-frame that core's [`Offload`] can't express (tunnelled, or of an unknown kind).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,39 +113,18 @@ struct Transport {
 }
 
 impl Transport {
-    /// Walks link header, VLAN tags, IP header and IPv6 extension headers (RFC 8200, section 4).
     fn find(frame: &[u8], link: LinkType) -> Option<Transport> {
         let network = match link {
             LinkType::Ip => 0,
-            LinkType::Ethernet => {
-                let mut offset = 12;
-                while matches!(frame.get(offset..offset + 2)?, [0x81, 0x00] | [0x88, 0xa8]) {
-                    offset += 4;
-                }
-                offset + 2
-            }
+            LinkType::Ethernet => Ethernet::parse(frame).ok()?.header_length(),
         };
-        match frame.get(network)? >> 4 {
-            4 => {
-                let length = usize::from(frame[network] & 15) * 4;
-                Transport::at(network + length, *frame.get(network + 9)?)
-            }
-            6 => {
-                let mut next = *frame.get(network + 6)?;
-                let mut offset = network + 40;
-                // Hop-by-hop, routing and destination options; fragments have no offloads.
-                while matches!(next, 0 | 43 | 60) {
-                    next = *frame.get(offset)?;
-                    offset += (usize::from(*frame.get(offset + 1)?) + 1) * 8;
-                }
-                Transport::at(offset, next)
-            }
-            _ => None,
-        }
-    }
-
-    fn at(offset: usize, protocol: u8) -> Option<Transport> {
-        matches!(protocol, PROTOCOL_TCP | PROTOCOL_UDP).then_some(Transport { offset, protocol })
+        let packet = frame.get(network..)?;
+        let (length, protocol) = match packet.first()? >> 4 {
+            4 => Ipv4::parse(packet).map(|ip| (ip.header_length(), ip.protocol())).ok()?,
+            6 => Ipv6::parse(packet).map(|ip| (ip.header_length(), ip.protocol())).ok()?,
+            _ => return None,
+        };
+        matches!(protocol, PROTOCOL_TCP | PROTOCOL_UDP).then_some(Transport { offset: network + length, protocol })
     }
 
     /// Bytes from the transport header to its checksum field.
@@ -166,15 +147,8 @@ fn complete(frame: &mut [u8], start: usize, offset: usize) {
     if offset + 2 > covered.len() {
         return;
     }
-    let mut sum: u64 = 0;
-    for pair in covered.chunks(2) {
-        sum += u64::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
-    }
-    while sum > 0xffff {
-        sum = (sum >> 16) + (sum & 0xffff);
-    }
     // 0 would mean "no checksum" in UDP; for the other protocols both zeros are equal.
-    let value = match !(sum as u16) {
+    let value = match Sum::new().bytes(covered).checksum() {
         0 => 0xffff,
         value => value,
     };
@@ -191,11 +165,8 @@ mod tests {
         for _ in 0..tags {
             frame.extend([0x81, 0x00, 0x00, 0x05]);
         }
-        frame.extend([0x08, 0x00, 0x45]);
-        frame.resize(frame.len() + 8, 0);
-        frame.push(6);
-        frame.resize(frame.len() + 10, 0);
-        frame.resize(frame.len() + 12, 0);
+        frame.extend([0x08, 0x00, 0x45, 0, 0, 140, 0, 0, 0, 0, 64, 6]);
+        frame.resize(frame.len() + 10 + 12, 0);
         frame.push(0x50);
         frame.resize(frame.len() + 7 + 100, 0);
         frame

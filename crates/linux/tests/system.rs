@@ -7,7 +7,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use support::can_run;
@@ -141,6 +141,49 @@ fn ring_carries_tcp_without_offloads() {
     bridge_carries_tcp("ring", false);
 }
 
+/// The kernel sends 50 datagrams as one super-frame (`UDP_SEGMENT`); the other end gets 50 datagrams.
+#[test]
+fn udp_super_frames_cross_the_bridge() {
+    if !can_run() {
+        return;
+    }
+    const SEGMENT: i32 = 1000;
+    // linux/udp.h; also the level is the protocol number.
+    const UDP_SEGMENT: i32 = 103;
+    let line = Line::new();
+    let bridge = BridgeProcess::start(&line.middle, "socket");
+    assert!(ping(&line.left, "10.9.0.2"));
+    let (ready, listening) = std::sync::mpsc::channel();
+    let receiver = line.right.spawn(move || {
+        let socket = UdpSocket::bind("10.9.0.2:6000").unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        ready.send(()).unwrap();
+        let mut datagram = [0; 2000];
+        for number in 0..50_u8 {
+            assert_eq!(socket.recv(&mut datagram).unwrap(), SEGMENT as usize);
+            assert!(datagram[..SEGMENT as usize].iter().all(|byte| *byte == number));
+        }
+    });
+    listening.recv().unwrap();
+    let sender = line.left.spawn(|| {
+        let socket = UdpSocket::bind("10.9.0.1:6000").unwrap();
+        // SAFETY: the kernel reads one int.
+        let result = unsafe {
+            let value = std::ptr::from_ref(&SEGMENT).cast();
+            libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_UDP, UDP_SEGMENT, value, size_of::<i32>() as u32)
+        };
+        assert_eq!(result, 0);
+        let bytes: Vec<u8> = (0..50).flat_map(|number| [number; SEGMENT as usize]).collect();
+        assert_eq!(socket.send_to(&bytes, "10.9.0.2:6000").unwrap(), bytes.len());
+    });
+    sender.join().unwrap();
+    receiver.join().unwrap();
+    let (_, summary) = bridge.stop(libc::SIGINT);
+    let row = summary.lines().find(|line| line.contains(" m1 ")).unwrap();
+    let frames: u64 = row.split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert!(frames < 20, "the super-frame was cut on the way: {summary}");
+}
+
 /// Takes frames from a port of this crate in the calling thread's namespace until one satisfies `wanted`.
 fn receive(device: &Device, wanted: impl Fn(&[u8]) -> bool, ready: &std::sync::mpsc::Sender<()>) -> Option<Vec<u8>> {
     let mut port = device.open().unwrap();
@@ -213,7 +256,7 @@ fn privileges_are_gone() {
     let id = bridge.id();
     // SAFETY: only numbers; the child has not been waited for.
     unsafe { libc::kill(id as i32, libc::SIGTERM) };
-    assert_eq!(client.next().unwrap(), None);
+    assert_eq!(client.next_response().unwrap(), None);
     assert!(!control.exists());
 }
 
@@ -242,7 +285,7 @@ fn the_control_socket_shows_and_changes_flows() {
     let mut silent = ControlClient::connect(Some(&bridge.control)).unwrap();
     silent.ask(&Request::Debug { on: true, events: true }).unwrap();
     assert!(ping(&line.left, "10.9.0.2"));
-    let kind = |client: &mut ControlClient| match client.next().unwrap() {
+    let kind = |client: &mut ControlClient| match client.next_response().unwrap() {
         Some(Response::Trace(record)) => record.kind,
         other => panic!("no record but {other:?}"),
     };
@@ -286,7 +329,7 @@ fn devices_carry_tcp(kind: fn(String) -> Device) {
     let bridge = hosts.left.spawn(move || {
         let mut ports = [kind("w0".into()).open().unwrap(), {
             // SAFETY: only numbers; moves this thread alone. The device opened above stays in its namespace.
-            assert_eq!(unsafe { libc::setns(std::os::fd::AsRawFd::as_raw_fd(&right), libc::CLONE_NEWNET) }, 0);
+            assert_eq!(unsafe { libc::setns(right.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
             kind("w0".into()).open().unwrap()
         }];
         ready.send(()).unwrap();

@@ -32,7 +32,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     let mut out = stdout().lock();
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 {
-        match client.next()? {
+        match client.next_response()? {
             Some(Response::Trace(record)) => {
                 let line = if arguments.json { serde_json::to_string(&record)? } else { line(&record) };
                 writeln!(out, "{line}")?;

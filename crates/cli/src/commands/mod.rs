@@ -3,5 +3,9 @@
 pub mod check;
 pub mod compile;
 pub mod debug;
+pub mod explain;
 pub mod flows;
+pub mod graph;
+pub mod replay;
+pub mod report;
 pub mod run;

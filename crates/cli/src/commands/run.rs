@@ -53,6 +53,9 @@ pub struct Arguments {
     /// Ethernet address of the next hop of connections [default: from the kernel's neighbour table]
     #[arg(long, value_name = "MAC", value_parser = mac)]
     gateway_mac: Option<[u8; 6]>,
+    /// VLAN of connections, 0 to 4095 with the priority in the bits above [default: untagged]
+    #[arg(long, value_name = "TAG")]
+    vlan: Option<u16>,
     /// Poll all ports busily: answers within microseconds, costs a whole processor; implied by a `ring` port
     #[arg(long)]
     spin: bool,
@@ -83,16 +86,15 @@ pub struct Arguments {
 }
 
 /// Runs the command.
-pub fn execute(arguments: Arguments) -> Result<()> {
+pub fn execute(arguments: &Arguments) -> Result<()> {
     let function = load::function(&arguments.image)?;
     let ports = open_ports(&arguments.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
+    let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
+    // A key made from the seed is as reproducible as the rest, and known to whoever knows the seed.
     let (seed, key) = match arguments.seed {
         Some(seed) => (seed, None),
-        None => {
-            let [seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
-            (seed, Some(key))
-        }
+        None => (random_seed, Some(key)),
     };
     let name = arguments.name.clone().unwrap_or_else(|| function.name().to_owned());
     let mut function = function.start(&arguments.engine, &links, seed, key)?;
@@ -102,8 +104,8 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         true => Some(User::choose(arguments.user.as_deref())?),
         false => None,
     };
-    let application = application(&arguments)?;
-    let recorder = recorder(&arguments, &links)?;
+    let application = application(arguments)?;
+    let recorder = recorder(arguments, &ports)?;
     let path = match &arguments.control {
         Some(path) => path.clone(),
         None => default_path(&name)?,
@@ -118,7 +120,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         duration: arguments.duration,
         exit_when_ended: arguments.exit_when_ended,
     };
-    eprintln!("{name} runs; control socket {}; Ctrl-C ends it", path.display());
+    eprintln!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
     let report = run.run(function.as_mut())?;
     eprint!("{report}");
@@ -192,15 +194,19 @@ fn endpoints(arguments: &Arguments, connection: &Connection) -> Result<Endpoints
         remote_port: connection.remote.port(),
         local_mac: macs.0,
         remote_mac: macs.1,
-        vlan: None,
+        vlan: arguments.vlan,
     })
 }
 
 /// The files that the arguments ask for.
-fn recorder(arguments: &Arguments, _links: &Ports) -> Result<Recorder> {
+fn recorder(arguments: &Arguments, ports: &[OpenPort]) -> Result<Recorder> {
     let mut recorder = Recorder::new();
     if let Some(path) = &arguments.trace {
         recorder.set_trace(create(path)?);
+    }
+    if let Some(path) = &arguments.out {
+        let ports: Vec<_> = ports.iter().map(|open| (open.port, open.name.as_str(), open.device.link())).collect();
+        recorder.set_capture(create(path)?, &ports).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(recorder)
 }

@@ -167,11 +167,11 @@ impl Extensions {
 /// The last stop of a routing header with stops left: of type 0 (RFC 2460) and 2 (RFC 6275) the last address, of type
 /// 4 (RFC 8754) the first one in the list.
 fn last_stop(header: &[u8]) -> Option<Ipv6Addr> {
-    let addresses = header[8..].chunks_exact(16);
+    let mut addresses = header[8..].chunks_exact(16);
     let stop = match (header[2], header[3]) {
         (_, 0) => None,
-        (0 | 2, _) => addresses.last(),
-        (4, _) => addresses.take(1).last(),
+        (0 | 2, _) => addresses.next_back(),
+        (4, _) => addresses.next(),
         _ => None,
     };
     stop.map(|stop| address(stop, 0))

@@ -4,6 +4,7 @@
 //! handed on as its payload. [`crate::packet::Packet`] is built on these views.
 
 pub mod arp;
+pub mod builder;
 pub mod ethernet;
 pub mod ipv4;
 pub mod ipv6;

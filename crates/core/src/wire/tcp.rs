@@ -190,15 +190,43 @@ impl<'a> TcpOption<'a> {
             _ => TcpOption::Other { kind, data },
         }
     }
+
+    /// Appends the option's bytes.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+        match *self {
+            TcpOption::MaximumSegmentSize(size) => {
+                bytes.extend_from_slice(&[OPTION_MSS, 4]);
+                bytes.extend_from_slice(&size.to_be_bytes());
+            }
+            TcpOption::WindowScale(shift) => bytes.extend_from_slice(&[OPTION_WINDOW_SCALE, 3, shift]),
+            TcpOption::SackPermitted => bytes.extend_from_slice(&[OPTION_SACK_PERMITTED, 2]),
+            TcpOption::Sack(SackBlocks(data)) => TcpOption::Other { kind: OPTION_SACK, data }.write(bytes),
+            TcpOption::Timestamps { value, echo } => {
+                bytes.extend_from_slice(&[OPTION_TIMESTAMPS, 10]);
+                bytes.extend_from_slice(&value.to_be_bytes());
+                bytes.extend_from_slice(&echo.to_be_bytes());
+            }
+            TcpOption::Other { kind, data } => {
+                // Data that is too long for its length byte is too long for any header, which builders check.
+                bytes.extend_from_slice(&[kind, (data.len() + 2) as u8]);
+                bytes.extend_from_slice(data);
+            }
+        }
+    }
 }
 
 /// The blocks of a SACK option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SackBlocks<'a>(&'a [u8]);
 
-impl SackBlocks<'_> {
+impl<'a> SackBlocks<'a> {
+    /// Blocks of 8 bytes each: left and right edge. `None` if `bytes` is no multiple of that.
+    pub fn new(bytes: &'a [u8]) -> Option<SackBlocks<'a>> {
+        bytes.len().is_multiple_of(8).then_some(SackBlocks(bytes))
+    }
+
     /// Left edge (first byte held) and right edge (the byte behind) of each block.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn iter(self) -> impl Iterator<Item = (u32, u32)> + 'a {
         self.0.chunks_exact(8).map(|block| {
             let edge = |at: usize| u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
             (edge(0), edge(4))

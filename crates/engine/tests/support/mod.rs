@@ -4,6 +4,10 @@
 #[path = "../../../image/tests/support/mod.rs"]
 mod images;
 
+pub mod circumstances;
+pub mod image_load;
+pub mod random;
+
 pub use images::*;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,7 +34,11 @@ pub fn at(nanoseconds: i64) -> Time {
 
 impl Bench {
     pub fn new(image: Image) -> Bench {
-        let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ethernet)]);
+        Bench::with_second_port(image, LinkType::Ethernet)
+    }
+
+    pub fn with_second_port(image: Image, link: LinkType) -> Bench {
+        let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), link)]);
         let engine = ReferenceEngine::new(verified(image), ports, EngineOptions::default()).expect("a verified image");
         Bench { engine, out: Outbox::tracing() }
     }

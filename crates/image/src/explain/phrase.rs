@@ -69,7 +69,10 @@ impl Expression {
                     "+" | "-" => style,
                     _ => Style::Plain,
                 };
-                format!("{} {operator} {}", left.bracketed(*rank, inner), right.bracketed(*rank + 1, inner))
+                // Nobody knows the ranks of bit operators by heart: around them all is bracketed.
+                let bits = matches!(*operator, "&" | "|" | "^" | "<<" | ">>");
+                let (for_left, for_right) = if bits { (10, 10) } else { (*rank, *rank + 1) };
+                format!("{} {operator} {}", left.bracketed(for_left, inner), right.bracketed(for_right, inner))
             }
             Expression::Compare { comparison, left, right } => {
                 let (left, right) = (left.bracketed(2, style), right.bracketed(2, style));
@@ -267,7 +270,10 @@ impl<'a> Phrases<'a> {
             Operation::Compute { operator, register, left, right } => {
                 let style = self.register_style(*register).or(self.style_of(left)).or(self.style_of(right));
                 let reads = self.reads(&[*left, *right]);
-                let expression = compute(*operator, self.operand(left), self.operand(right));
+                let mut expression = self.operand(left);
+                if *operator != Operator::And || !self.is_whole_mask(left, right) {
+                    expression = compute(*operator, expression, self.operand(right));
+                }
                 return self.define(*register, expression, style.unwrap_or(Style::Plain), reads);
             }
             Operation::Lookup { table, register, index } => {
@@ -276,11 +282,12 @@ impl<'a> Phrases<'a> {
                 let expression = Expression::Leaf(format!("{name}[{}]", self.value(index)));
                 return self.define(*register, expression, Style::Plain, reads);
             }
-            Operation::SetField { packet, field, value } => {
+            Operation::SetField { packet, field, value, optional } => {
+                let condition = if *optional { " if present" } else { "" };
                 let style = self.field_style(*field).unwrap_or(Style::Plain);
                 let value = self.operand(value).text(style);
                 self.changed_packet(*packet);
-                format!("{} := {value}", self.field(*packet, *field))
+                format!("{} := {value}{condition}", self.field(*packet, *field))
             }
             Operation::Resize { packet, length } => {
                 let length = self.value(length);
@@ -485,6 +492,29 @@ impl<'a> Phrases<'a> {
             _ if name.field == "flags" => Some(Style::Bits),
             _ => None,
         }
+    }
+
+    /// Whether `mask` is all ones and as wide as the values of `operand`, so that `&` changes nothing.
+    fn is_whole_mask(&self, operand: &Operand, mask: &Operand) -> bool {
+        let Operand::Constant(mask) = *mask else { return false };
+        let mask = mask.cast_unsigned();
+        let width = match *operand {
+            Operand::Field { field, .. } => self.field_definition(field).map(|found| u32::from(found.width)),
+            Operand::Present { .. } => Some(1),
+            Operand::Register(register) => {
+                let kind = self.image.registers.get(usize::from(register)).map(|found| found.kind);
+                kind.map(|kind| match kind {
+                    RegisterType::Bool => 1,
+                    RegisterType::U8 => 8,
+                    RegisterType::U16 => 16,
+                    RegisterType::U32 | RegisterType::Seq32 | RegisterType::Ipv4 => 32,
+                    RegisterType::Mac => 48,
+                    RegisterType::U64 | RegisterType::I64 | RegisterType::Time => 64,
+                })
+            }
+            _ => None,
+        };
+        mask & mask.wrapping_add(1) == 0 && width.is_some_and(|width| mask.trailing_ones() >= width)
     }
 
     fn field_definition(&self, field: u16) -> Option<&'a FormatField> {

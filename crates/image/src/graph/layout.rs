@@ -354,3 +354,49 @@ impl Ports {
         Ports { x: ports }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn nothing_overlaps_and_wires_end_at_their_nodes(
+            ends in prop::collection::vec((0_usize..12, 0_usize..12, 20_u8..200, 10_u8..90), 0..30),
+        ) {
+            let extent = Extent { left: 50.0, right: 60.0, height: 38.0 };
+            let nodes: Vec<Node> =
+                (0..12).map(|_| Node { extent, port_width: 70.0, box_height: 38.0 }).collect();
+            let wires: Vec<Wire> = ends
+                .into_iter()
+                .filter(|(from, to, ..)| from != to)
+                .map(|(from, to, right, height)| Wire {
+                    from,
+                    to,
+                    label: Extent { left: 4.0, right: f64::from(right), height: f64::from(height) },
+                })
+                .collect();
+            let placement = place(&nodes, &wires);
+            let mut boxes: Vec<((f64, f64), Extent)> =
+                placement.nodes.iter().map(|place| (*place, extent)).collect();
+            boxes.extend(placement.labels.iter().copied().zip(wires.iter().map(|wire| wire.label)));
+            for (index, ((x, y), a)) in boxes.iter().enumerate() {
+                prop_assert!(x - a.left >= -0.01 && x + a.right <= placement.width + 0.01);
+                for ((other_x, other_y), b) in &boxes[index + 1..] {
+                    let apart = x + a.right <= other_x - b.left + 0.01 || other_x + b.right <= x - a.left + 0.01;
+                    let above = (y - other_y).abs() + 0.01 >= (a.height + b.height) / 2.0;
+                    prop_assert!(apart || above, "{x} {y} {a:?} and {other_x} {other_y} {b:?}");
+                }
+            }
+            for (wire, path) in wires.iter().zip(&placement.wires) {
+                for (node, end) in [(wire.from, path.first()), (wire.to, path.last())] {
+                    let (x, y) = placement.nodes[node];
+                    let end = end.expect("a wire has points");
+                    prop_assert!((end.0 - x).abs() <= 35.01 && ((end.1 - y).abs() - 19.0).abs() < 0.01);
+                }
+            }
+        }
+    }
+}

@@ -131,7 +131,7 @@ impl Verifier<'_> {
                 self.target(path.member("register"), *register, place);
                 self.operand(path.member("index"), index, values);
             }
-            Operation::SetField { packet, field, value } => {
+            Operation::SetField { packet, field, value, .. } => {
                 self.packet(path.member("packet"), *packet);
                 self.written_field(path.member("field"), *field);
                 self.operand(path.member("value"), value, values);

@@ -72,12 +72,16 @@ impl Verifier<'_> {
             if !seen.insert(name) {
                 self.report.add(path, "the same field again", "name each field once");
             }
-            if !self.image.formats.iter().any(|format| format.name == name.format) {
-                let problem = format_args!("there is no format {}", quote(&name.format));
-                self.report.add(path.member("format"), problem, "list it in `formats`");
-            } else if self.formats.field(&name.format, &name.field).is_none() {
-                let problem = format_args!("{} has no field {}", quote(&name.format), quote(&name.field));
-                self.report.add(path.member("field"), problem, "name a field of the format");
+            match self.image.formats.iter().find(|format| format.name == name.format) {
+                None => {
+                    let problem = format_args!("there is no format {}", quote(&name.format));
+                    self.report.add(path.member("format"), problem, "list it in `formats`");
+                }
+                Some(format) if !format.fields.iter().any(|field| field.name == name.field) => {
+                    let problem = format_args!("{} has no field {}", quote(&name.format), quote(&name.field));
+                    self.report.add(path.member("field"), problem, "name a field of the format");
+                }
+                Some(_) => {}
             }
         }
     }

@@ -138,3 +138,135 @@ pub fn verified(mut image: Image) -> VerifiedImage {
         Err(error) => panic!("the image should be good:\n{error}"),
     }
 }
+
+/// A machine that uses everything an image can say.
+pub fn rich() -> Image {
+    let register = |name: &str, kind: RegisterType, initial: i64, scratch: bool| Register {
+        name: name.into(),
+        kind,
+        initial,
+        scratch,
+    };
+    let field = |packet: PacketRef, field: u16| Operand::Field { packet, field };
+    let mut image = machine();
+    image.registers = vec![
+        register("count", RegisterType::U32, 7, false),
+        register("average", RegisterType::I64, -1, false),
+        register("hash", RegisterType::U16, 0, true),
+        register("next", RegisterType::Seq32, 0, false),
+    ];
+    image.flow.expire = 1_000_000;
+    image.flow.when_full = WhenFull::EvictOldestIn(vec![0, 2]);
+    image.other_packets = OtherPackets::Pass(vec![(1, 2)]);
+    let reports = Format {
+        name: "report".into(),
+        length: 64,
+        fields: vec![
+            FormatField { name: "kind".into(), offset: 0, width: 8, option: None },
+            FormatField { name: "value".into(), offset: 8, width: 56, option: None },
+        ],
+        place: Place::After {
+            header: "udp".into(),
+            when: Some(When {
+                field: FieldName { format: "udp".into(), field: "destination_port".into() },
+                equals: 80,
+            }),
+        },
+    };
+    image.formats.push(reports);
+    let report_kind = image.fields.len() as u16;
+    image.fields.push(FieldName { format: "report".into(), field: "kind".into() });
+    image.templates = vec![
+        Template {
+            name: "syn".into(),
+            transport: TemplateTransport::Tcp,
+            tcp_options: vec![2, 4, 8, 3],
+            headers: vec![],
+            payload: 0,
+            presets: vec![(fields::TCP_FLAGS, 2), (fields::MSS, 1_400)],
+        },
+        Template {
+            name: "report".into(),
+            transport: TemplateTransport::Udp,
+            tcp_options: vec![],
+            headers: vec!["report".into()],
+            payload: 20,
+            presets: vec![(report_kind, 3), (fields::TTL, 9)],
+        },
+    ];
+    image.creation = vec![Creation { slot: 0, template: 0 }, Creation { slot: 1, template: 1 }];
+    image.timers = vec![timer("tick", &[]), timer("retry", &["sequence", "attempt"])];
+    image.tables = vec![Table { name: "curve".into(), base: -2, entries: vec![1, 2, 4, 8] }];
+    image.states = vec![state("start"), state("busy"), state("done")];
+    image.internal_events = 2;
+    image.conditions = vec![
+        Condition { comparison: Comparison::GtUnsigned, left: Operand::Register(2), right: constant(100) },
+        Condition { comparison: Comparison::Ge, left: Operand::Event(1), right: constant(3) },
+        Condition {
+            comparison: Comparison::Eq,
+            left: Operand::Present { packet: PacketRef::Current, field: fields::SOURCE },
+            right: constant(1),
+        },
+    ];
+    let hash = compute(Operator::Hash, 2, field(PacketRef::Current, fields::SOURCE_PORT), Operand::Event(2));
+    image.preparations = vec![Preparation {
+        state: 0,
+        event: Event::Packet,
+        operations: vec![hash, Operation::Lookup { table: 0, register: 2, index: Operand::Register(2) }],
+    }];
+    let busy = vec![
+        compute(Operator::Add, 0, Operand::Register(0), constant(1)),
+        compute(Operator::Random, 1, constant(0), constant(0)),
+        compute(Operator::Div, 1, Operand::Register(1), Operand::Register(0)),
+        Operation::Copy { from: PacketRef::Current, to: PacketRef::Slot(0) },
+        Operation::SetField {
+            packet: PacketRef::Slot(0),
+            field: fields::UDP_LENGTH,
+            value: constant(100),
+            optional: false,
+        },
+        Operation::SetField {
+            packet: PacketRef::Slot(0),
+            field: report_kind,
+            value: Operand::Register(0),
+            optional: false,
+        },
+        Operation::KeepOptions { packet: PacketRef::Slot(0), kinds: vec![2, 8] },
+        Operation::Reverse { packet: PacketRef::Slot(0) },
+        Operation::Send { packet: PacketRef::Slot(0), port: Operand::Event(0) },
+        Operation::SetTimer { timer: 1, delay: constant(5_000), payload: vec![Operand::Register(0), constant(1)] },
+        set_timer(0, 2_000),
+        Operation::Deliver { packet: PacketRef::Current, offset: constant(0), length: constant(10) },
+    ];
+    let resend = vec![
+        Operation::Build { template: 1, to: PacketRef::Work },
+        Operation::Resize { packet: PacketRef::Work, length: constant(12) },
+        Operation::AppendData { packet: PacketRef::Work, offset: constant(0), length: constant(500) },
+        Operation::Send { packet: PacketRef::Work, port: constant(2) },
+        Operation::SetTimer {
+            timer: 1,
+            delay: Operand::Environment(Environment::ApplicationAvailable),
+            payload: vec![Operand::Event(0), Operand::Event(1)],
+        },
+        Operation::Snapshot { point: 0 },
+    ];
+    let first_test = PayloadTest { value: 0, comparison: Comparison::SeqLe, right: Operand::Register(0) };
+    let cancel = Operation::CancelTimer { timer: 1, tests: vec![first_test] };
+    image.rows = vec![
+        Row { when: vec![(0, true), (2, true)], next: Some(1), line: 3, ..row(0, Event::Packet, busy) },
+        Row { raise: Some(0), ..row(0, Event::Packet, vec![notify(Operand::Environment(Environment::Now))]) },
+        Row { when: vec![(1, false)], raise: Some(1), ..row(0, Event::Internal(0), vec![set(3, Operand::Event(2))]) },
+        Row { next: Some(1), ..row(0, Event::Internal(1), vec![]) },
+        row(1, Event::Enter, vec![notify(Operand::Environment(Environment::Flow))]),
+        Row { when: vec![(1, true)], next: Some(2), ..row(1, Event::Packet, vec![cancel]) },
+        Row { raise: Some(1), ..row(1, Event::Exit, vec![Operation::Discard { packet: PacketRef::Slot(0) }]) },
+        row(1, Event::Timer(1), resend),
+        row(1, Event::Data, vec![Operation::ReleaseData { length: Operand::Event(0) }]),
+        Row { next: Some(0), ..row(2, Event::Packet, vec![]) },
+        row(2, Event::Timer(0), vec![Operation::DeleteInstance]),
+        Row { next: Some(1), ..row(0, Event::Connect, vec![]) },
+        row(1, Event::Close, vec![Operation::DeleteInstance]),
+    ];
+    image.debug = Debug { points: vec!["resent".into()], samples: vec![Sample { register: 0, interval: 10_000 }] };
+    image
+}

@@ -18,6 +18,15 @@ const MAX_STEPS: usize = 200_000;
 
 const NO_VALUE: Operand = Operand::Constant(0);
 
+/// A header field to write.
+#[derive(Clone, Copy)]
+struct FieldTarget {
+    packet: PacketRef,
+    field: u16,
+    kind: Type,
+    optional: bool,
+}
+
 impl Lowerer<'_> {
     /// The statements of a block; its locals end with it.
     pub(crate) fn block(&mut self, statements: &[Statement], scope: &mut Scope) -> Vec<Step> {
@@ -55,7 +64,9 @@ impl Lowerer<'_> {
     fn statement_kind(&mut self, statement: &Statement, scope: &mut Scope, steps: &mut Vec<Step>) {
         let span = statement.span;
         match &statement.kind {
-            StatementKind::Assign { target, operator, value } => self.assign(target, *operator, value, scope, steps),
+            StatementKind::Assign { target, operator, value, optional } => {
+                self.assign(target, *operator, value, *optional, scope, steps);
+            }
             StatementKind::Let { name, kind, value } => self.let_local(name, kind.as_ref(), value, scope, steps),
             StatementKind::If { branches, otherwise } => self.if_statement(branches, otherwise, scope, steps),
             StatementKind::Send { packet, port } => {
@@ -141,6 +152,7 @@ impl Lowerer<'_> {
         target: &[Name],
         operator: Option<BinaryOperator>,
         value: &Expression,
+        optional: bool,
         scope: &mut Scope,
         steps: &mut Vec<Step>,
     ) {
@@ -153,6 +165,11 @@ impl Lowerer<'_> {
             new = self.binary(operator, old, new, span.to(value.span));
         }
         if let [name] = target {
+            if optional {
+                self.report(
+                    Diagnostic::error(span, "only a header field can be absent").help("leave `if present` away"),
+                );
+            }
             if scope.locals.iter().any(|(known, _)| *known == name.text) {
                 let message = format!("`{}` is a local value and can't change", name.text);
                 self.report(Diagnostic::error(span, message).help("use a register, or another `let`"));
@@ -174,7 +191,8 @@ impl Lowerer<'_> {
             return;
         }
         if let Some((packet, field, kind)) = self.field_path(target, PacketRef::Current, scope) {
-            self.set_field(packet, field, kind, new, span, value.span, steps);
+            let target = FieldTarget { packet, field, kind, optional };
+            self.set_field(target, new, span, value.span, steps);
         }
     }
 
@@ -188,17 +206,8 @@ impl Lowerer<'_> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn set_field(
-        &mut self,
-        packet: PacketRef,
-        field: u16,
-        kind: Type,
-        value: Value,
-        span: Span,
-        value_span: Span,
-        steps: &mut Vec<Step>,
-    ) {
+    fn set_field(&mut self, target: FieldTarget, value: Value, span: Span, value_span: Span, steps: &mut Vec<Step>) {
+        let FieldTarget { packet, field, kind, optional } = target;
         let name = &self.image.fields[usize::from(field)];
         let forbidden = matches!(
             (name.format.as_str(), name.field.as_str()),
@@ -210,7 +219,7 @@ impl Lowerer<'_> {
             return;
         }
         let value = self.coerce(value, kind, value_span);
-        push(steps, Operation::SetField { packet, field, value: NO_VALUE }, vec![value]);
+        push(steps, Operation::SetField { packet, field, value: NO_VALUE, optional }, vec![value]);
     }
 
     fn let_local(
@@ -297,7 +306,8 @@ impl Lowerer<'_> {
             let Some((index, kind)) = self.field(&path[0], &path[1]) else { continue };
             let new = self.expression(value, scope);
             steps.append(&mut scope.before);
-            self.set_field(place, index, kind, new, span, value.span, steps);
+            let target = FieldTarget { packet: place, field: index, kind, optional: false };
+            self.set_field(target, new, span, value.span, steps);
         }
         if let Some((offset, length)) = &packet.data {
             let offset = self.typed(offset, Type::Integer, scope);

@@ -254,6 +254,11 @@ impl Cursor<'_> {
             self.recover();
             return None;
         };
-        Some(StatementKind::Assign { target, operator, value: self.expression() })
+        let value = self.expression();
+        let optional = self.take_word("if");
+        if optional {
+            self.expect_word("present", "behind `if` in an assignment");
+        }
+        Some(StatementKind::Assign { target, operator, value, optional })
     }
 }

@@ -54,7 +54,7 @@ impl Function for Bridge {
 
     fn fire(&mut self, _: Time, _: &mut Outbox) {}
 
-    fn next_deadline(&self) -> Option<Deadline> {
+    fn next_deadline(&self) -> Option<Deadline<'_>> {
         None
     }
 }

@@ -1,0 +1,42 @@
+//! `weft explain`: a machine's rule table in words.
+
+use crate::{load, output};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use weftwire_image::explain::{Form, explain};
+use weftwire_sim::report::document;
+
+/// Show what a machine does: its registers, and every row of its rule table in words.
+#[derive(Args)]
+pub struct Arguments {
+    /// An image (.json) or a source (.xl, .xtra)
+    image: PathBuf,
+    /// How to write it
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Write to this file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Markdown,
+    Html,
+}
+
+/// Runs the command.
+pub fn execute(arguments: Arguments) -> Result<()> {
+    let image = load::image(&arguments.image)?;
+    let text = match arguments.format {
+        Format::Text => explain(&image, Form::Text),
+        Format::Markdown => explain(&image, Form::Markdown),
+        Format::Html => {
+            let body = format!("<section class=\"rules-part\">\n{}</section>\n", explain(&image, Form::Html));
+            document(&format!("Machine {}", image.name), &body)
+        }
+    };
+    output::text(arguments.out.as_deref(), &text)
+}

@@ -1,0 +1,141 @@
+//! `weft replay`, `weft report`, `weft explain` and `weft graph` from the outside, on the SYN proxy among the examples.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "these tests run the command and look at the files it writes"
+)]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use weftwire_core::capture::{CaptureReader, CaptureRecord, CaptureWriter};
+use weftwire_core::{LinkType, Time};
+
+const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/syn-proxy.xl");
+const START: i64 = 1_700_000_000_000_000_000;
+
+fn weft(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weft")).args(arguments).output().expect("the command starts")
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // It may be there from the last run.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("the build's folder can be written");
+    folder
+}
+
+/// A SYN from 10.0.0.1:4000 to 10.0.0.2:80 with right checksums.
+fn syn() -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+    frame.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0x26, 0xce, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let mut tcp = vec![0x0f, 0xa0, 0, 80, 0, 0, 3, 232, 0, 0, 0, 0, 0x50, 2, 0xfa, 0xf0, 0, 0, 0, 0];
+    let pseudo = [10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0, 20];
+    let words = pseudo.iter().chain(&tcp).copied().collect::<Vec<u8>>();
+    let mut sum: u32 = words.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    sum = (sum & 0xffff) + (sum >> 16);
+    let [high, low] = (!(sum as u16)).to_be_bytes();
+    (tcp[16], tcp[17]) = (high, low);
+    frame.extend(tcp);
+    frame
+}
+
+/// A capture with one SYN.
+fn capture(folder: &Path) -> String {
+    let path = folder.join("client.pcap");
+    let file = File::create(&path).expect("the folder is there");
+    let mut writer = CaptureWriter::pcap(file, LinkType::Ethernet).expect("no I/O error");
+    writer.write(Time::from_nanoseconds(START), 0, &syn(), None).expect("the frame is right");
+    path.to_string_lossy().into_owned()
+}
+
+fn replay(folder: &Path, out: &str, input: &str) -> (Output, PathBuf, PathBuf) {
+    let (capture, trace) = (folder.join(format!("{out}.pcapng")), folder.join(format!("{out}.jsonl")));
+    let output = weft(&[
+        "replay",
+        IMAGE,
+        "--port",
+        &format!("1={input}"),
+        "--port",
+        "2=none",
+        "--out",
+        &capture.to_string_lossy(),
+        "--trace",
+        &trace.to_string_lossy(),
+    ]);
+    (output, capture, trace)
+}
+
+fn records(path: &Path) -> Vec<CaptureRecord> {
+    let mut reader = CaptureReader::new(File::open(path).expect("it was written")).expect("it is a capture");
+    std::iter::from_fn(|| reader.next_record().expect("it is whole")).collect()
+}
+
+#[test]
+fn a_replay_answers_in_the_capture_s_time_and_does_so_again() {
+    let folder = folder("replay");
+    let input = capture(&folder);
+    let (output, first, trace) = replay(&folder, "first", &input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen = records(&first);
+    assert_eq!(seen.len(), 2, "the SYN and the proxy's answer");
+    assert_eq!((seen[0].time.nanoseconds(), seen[0].comment.as_deref()), (START, None));
+    assert_eq!((seen[1].time.nanoseconds(), seen[1].comment.as_deref()), (START, Some("sent")));
+    assert!(fs::read_to_string(&trace).expect("it was written").contains("\"event\":\"packet\""));
+
+    let (_, second, again) = replay(&folder, "second", &input);
+    assert_eq!(fs::read(&first).unwrap(), fs::read(&second).unwrap());
+    assert_eq!(fs::read(&trace).unwrap(), fs::read(&again).unwrap());
+    // The replay's own output is an input: what the function sent is not fed in again.
+    let (_, third, _) = replay(&folder, "third", &first.to_string_lossy());
+    assert_eq!(fs::read(&first).unwrap(), fs::read(&third).unwrap());
+    let left = fs::read_dir(&folder).unwrap().filter_map(Result::ok);
+    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().ends_with(".partial")));
+}
+
+#[test]
+fn a_report_is_made_of_it() {
+    let folder = folder("report");
+    let (_, out, _) = replay(&folder, "out", &capture(&folder));
+    let page = folder.join("page.html");
+    let (out, page) = (out.to_string_lossy(), page.to_string_lossy());
+    let output = weft(&["report", "--capture", &out, "--image", IMAGE, "--out", &page]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let html = fs::read_to_string(&*page).unwrap();
+    for part in ["10.0.0.1:4000", "SYN ACK seq 0 ack 1", "class=\"weft-graph\"", "State listening (initial)"] {
+        assert!(html.contains(part), "{part}");
+    }
+    let output = weft(&["report", "--capture", &out, "--flow", "2"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("1  10.0.0.1:4000 - 10.0.0.2:80 tcp, 2 packets"), "{text}");
+}
+
+#[test]
+fn machines_are_shown_in_every_form() {
+    for (arguments, part) in [
+        (["explain", IMAGE, "--format", "text"], "State listening (initial)"),
+        (["explain", IMAGE, "--format", "markdown"], "| row | line | when | do | next |"),
+        (["explain", IMAGE, "--format", "html"], "<!DOCTYPE html>"),
+        (["graph", IMAGE, "--format", "svg"], "<svg xmlns="),
+        (["graph", IMAGE, "--format", "dot"], "digraph \"syn_proxy\""),
+        (["graph", IMAGE, "--format", "mermaid"], "stateDiagram-v2"),
+    ] {
+        let output = weft(&arguments);
+        assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains(part), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_can_not_be_replayed_is_said() {
+    let folder = folder("refused");
+    let input = capture(&folder);
+    for (port, reason) in [("1=/nowhere.pcap", "cannot open /nowhere.pcap"), ("0=none", "from 1 to 65535")] {
+        let output = weft(&["replay", IMAGE, "--port", port]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains(reason), "{text}");
+    }
+    let port = format!("1={input}");
+    let twice = weft(&["replay", IMAGE, "--port", &port, "--port", "1=none"]);
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("given twice"));
+}

@@ -1,0 +1,72 @@
+//! Runs a machine through random circumstances and watches its bounds.
+
+use super::random::Step;
+use super::{client, datagram, segment};
+use weftwire_core::function::Ports;
+use weftwire_core::{FlowId, Frame, Function, LinkType, Outbox, Output, Port, Time};
+use weftwire_engine::{EngineOptions, make};
+use weftwire_image::VerifiedImage;
+
+/// Everything a run puts out, with its bytes.
+pub type Outputs = Vec<(Output, Vec<u8>)>;
+
+/// Runs a machine through these steps and returns what it put out.
+pub fn run(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> Outputs {
+    let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ip)]);
+    let options = EngineOptions { seed, hash_key: None };
+    let mut engine = make("reference", image.clone(), ports, options).expect("the engine exists");
+    let mut outputs = Outputs::new();
+    let mut out = Outbox::new();
+    out.set_tracing(tracing);
+    let mut now = 0;
+    for step in steps {
+        let at = Time::from_nanoseconds(now);
+        match step {
+            Step::Frame { port, client, tcp, payload } => {
+                let frame = if *tcp { segment(*client, &[2, 8], payload) } else { datagram(*client, payload) };
+                let start = if *port == 1 { 0 } else { 14 };
+                engine.frame(at, Port(*port), Frame::new(&frame[start..]), &mut out);
+            }
+            Step::Noise(bytes) => engine.frame(at, Port(1), Frame::new(bytes), &mut out),
+            Step::Connect(number) => {
+                let _ = engine.connect(at, &client(*number), &mut out);
+            }
+            Step::Write(flow, length) => {
+                let _ = engine.write(at, FlowId(*flow), &vec![7; *length], &mut out);
+            }
+            Step::Close(flow) => {
+                let _ = engine.close(at, FlowId(*flow), &mut out);
+            }
+            Step::Fire => {
+                engine.fire(at, &mut out);
+                let deadline = engine.next_deadline();
+                assert!(deadline.is_none_or(|deadline| deadline.at > at), "something is due after `fire`");
+            }
+            Step::Wait(time) => now += time,
+        }
+        for item in out.items() {
+            let bytes = match item {
+                Output::Send { bytes, .. } | Output::Deliver { bytes, .. } => out.bytes(bytes).to_vec(),
+                _ => Vec::new(),
+            };
+            outputs.push((item.clone(), bytes));
+        }
+        out.clear();
+        check_bounds(engine.as_ref(), image);
+    }
+    outputs
+}
+
+fn check_bounds(engine: &dyn Function, image: &VerifiedImage) {
+    let flows = engine.flows();
+    assert!(flows.len() <= image.flow.max as usize, "the flow table is bounded");
+    assert_eq!(flows.len() as u64, engine.counters().flows_live);
+    for flow in flows {
+        let detail = engine.flow(flow.flow).expect("a live flow");
+        assert!(detail.timers.len() <= image.flow.max_timers as usize, "timers are bounded");
+        let stored = image.registers.iter().filter(|register| !register.scratch);
+        for (register, value) in stored.zip(&detail.registers) {
+            assert_eq!(register.kind.cut(value.value), value.value, "registers hold what their type holds");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Random images, all of them good, and random things that happen to them.
+
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use weftwire_image::*;
+
+const STATES: u16 = 3;
+const STORED: u16 = 3;
+const REGISTERS: u16 = 5;
+const CONDITIONS: u16 = 3;
+
+/// Something that happens to a machine.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A frame on a port from a client.
+    Frame { port: u16, client: u16, tcp: bool, payload: Vec<u8> },
+    /// Bytes that may be anything.
+    Noise(Vec<u8>),
+    /// The application opens a flow.
+    Connect(u16),
+    /// It writes to the flow of this number.
+    Write(u64, usize),
+    /// It closes the flow of this number.
+    Close(u64),
+    /// What is due runs.
+    Fire,
+    /// Time passes, in nanoseconds.
+    Wait(i64),
+}
+
+/// What may happen in a run.
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let payload = || vec(any::<u8>(), 0..40);
+    let step = prop_oneof![
+        6 => (1..3_u16, 0..6_u16, any::<bool>(), payload())
+            .prop_map(|(port, client, tcp, payload)| Step::Frame { port, client, tcp, payload }),
+        1 => vec(any::<u8>(), 0..120).prop_map(Step::Noise),
+        1 => (0..6_u16).prop_map(Step::Connect),
+        1 => (0..12_u64, 0..3_000_usize).prop_map(|(flow, length)| Step::Write(flow, length)),
+        1 => (0..12_u64).prop_map(Step::Close),
+        3 => Just(Step::Fire),
+        3 => (0..3_000_i64).prop_map(Step::Wait),
+    ];
+    vec(step, 0..60)
+}
+
+/// A good image: registers, tables, templates and timers are those of the rich one, behaviour is random.
+pub fn image() -> impl Strategy<Value = Image> {
+    let policy =
+        prop_oneof![Just(WhenFull::Reject), Just(WhenFull::EvictOldest), Just(WhenFull::EvictOldestIn(vec![1])),];
+    let head = (any::<bool>(), select(vec![0_i64, 500, 5_000]), 1..4_u32, policy, 0..6_u32);
+    let conditions = vec(condition(), usize::from(CONDITIONS));
+    let preparation = vec(calculation(STORED..REGISTERS), 0..3);
+    (head, conditions, preparation, vec(row_of_any_kind(), 0..16)).prop_map(
+        |((symmetric, expire, max, when_full, max_timers), conditions, operations, rows)| {
+            let mut image = rich();
+            let flow = Flow { symmetric, expire, max, when_full, max_timers, ..image.flow.clone() };
+            image.flow = flow;
+            image.registers = (0..REGISTERS)
+                .map(|number| Register {
+                    kind: RegisterType::ALL[usize::from(number) * 2],
+                    scratch: number >= STORED,
+                    ..register(&format!("r{number}"))
+                })
+                .collect();
+            image.conditions = conditions;
+            image.preparations = vec![Preparation { state: 0, event: Event::Packet, operations }];
+            image.rows = rows;
+            image.debug.samples = vec![Sample { register: 0, interval: 1_000 }];
+            image
+        },
+    )
+}
+
+fn row_of_any_kind() -> impl Strategy<Value = Row> {
+    let event = select(vec![
+        Event::Packet,
+        Event::Packet,
+        Event::Timer(0),
+        Event::Timer(1),
+        Event::Connect,
+        Event::Close,
+        Event::Data,
+        Event::Enter,
+        Event::Exit,
+        Event::Internal(0),
+        Event::Internal(1),
+    ]);
+    let when = vec(proptest::option::of(any::<bool>()), usize::from(CONDITIONS));
+    let goes = (proptest::option::of(0..STATES), proptest::option::weighted(0.2, 0..2_u16));
+    (0..STATES, event, when, vec(operation(), 0..6), goes).prop_map(
+        |(state, event, when, operations, (next, raise))| {
+            let when = when.iter().enumerate().filter_map(|(number, value)| Some((number as u16, (*value)?))).collect();
+            // What the verifier wants: exits stay, entries only lead up, internal events only raise greater ones.
+            let next = match event {
+                Event::Exit | Event::Internal(_) => None,
+                Event::Enter => next.filter(|next| *next > state),
+                _ => next,
+            };
+            let raise = match event {
+                Event::Internal(0) => raise.map(|_| 1),
+                Event::Internal(_) => None,
+                _ => raise,
+            };
+            Row { when, next, raise, ..row(state, event, operations) }
+        },
+    )
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    let comparison = select(vec![
+        Comparison::Eq,
+        Comparison::Ne,
+        Comparison::Lt,
+        Comparison::Ge,
+        Comparison::LeUnsigned,
+        Comparison::SeqLt,
+        Comparison::SeqGe,
+    ]);
+    (comparison, operand(), operand()).prop_map(|(comparison, left, right)| Condition { comparison, left, right })
+}
+
+fn calculation(target: std::ops::Range<u16>) -> impl Strategy<Value = Operation> {
+    let operator = select(vec![
+        Operator::Add,
+        Operator::Sub,
+        Operator::Mul,
+        Operator::Div,
+        Operator::RemUnsigned,
+        Operator::SeqMax,
+        Operator::Shl,
+        Operator::ShrSigned,
+        Operator::Le,
+        Operator::Hash,
+    ]);
+    prop_oneof![
+        4 => (operator, target.clone(), operand(), operand())
+            .prop_map(|(operator, register, left, right)| compute(operator, register, left, right)),
+        1 => target.clone().prop_map(|register| compute(Operator::Random, register, constant(0), constant(0))),
+        1 => (target, operand()).prop_map(|(register, index)| Operation::Lookup { table: 0, register, index }),
+    ]
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let writable = || select(vec![fields::UDP_LENGTH, fields::WORD_1, fields::TCP_FLAGS, fields::MSS, fields::TTL, 11]);
+    let stored = || select(vec![PacketRef::Work, PacketRef::Slot(0), PacketRef::Slot(1)]);
+    let small = || (-2..60_i64).prop_map(constant);
+    let test = (0..2_u8, operand()).prop_map(|(value, right)| PayloadTest { value, comparison: Comparison::Lt, right });
+    prop_oneof![
+        6 => calculation(0..REGISTERS),
+        1 => (packet(), writable(), operand())
+            .prop_map(|(packet, field, value)| Operation::SetField { packet, field, value, optional: false }),
+        1 => (packet(), operand()).prop_map(|(packet, length)| Operation::Resize { packet, length }),
+        1 => packet().prop_map(|packet| Operation::Reverse { packet }),
+        1 => (packet(), vec(2..9_u8, 0..3)).prop_map(|(packet, kinds)| Operation::KeepOptions { packet, kinds }),
+        2 => (packet(), stored()).prop_map(|(from, to)| Operation::Copy { from, to }),
+        2 => (0..2_u16, stored()).prop_map(|(template, to)| Operation::Build { template, to }),
+        1 => stored().prop_map(|packet| Operation::Discard { packet }),
+        3 => (packet(), 0..4_i64).prop_map(|(packet, port)| Operation::Send { packet, port: constant(port) }),
+        2 => delay().prop_map(|delay| set_timer(0, delay)),
+        2 => (operand(), operand(), delay()).prop_map(|(first, second, delay)| Operation::SetTimer {
+            timer: 1,
+            delay: constant(delay),
+            payload: vec![first, second],
+        }),
+        1 => vec(test, 0..3).prop_map(|tests| Operation::CancelTimer { timer: 1, tests }),
+        1 => (stored(), small(), small())
+            .prop_map(|(packet, offset, length)| Operation::AppendData { packet, offset, length }),
+        1 => small().prop_map(|length| Operation::ReleaseData { length }),
+        1 => (packet(), small(), small())
+            .prop_map(|(packet, offset, length)| Operation::Deliver { packet, offset, length }),
+        1 => operand().prop_map(notify),
+        1 => Just(Operation::DeleteInstance),
+        1 => Just(Operation::Snapshot { point: 0 }),
+    ]
+}
+
+/// Mostly longer ones: a run of one-nanosecond timers is long.
+fn delay() -> impl Strategy<Value = i64> {
+    prop_oneof![1 => -1..3_i64, 9 => 300..3_000_i64]
+}
+
+fn packet() -> impl Strategy<Value = PacketRef> {
+    select(vec![PacketRef::Current, PacketRef::Work, PacketRef::Slot(0), PacketRef::Slot(1)])
+}
+
+/// Any operand but values of the event, which not every event has.
+fn operand() -> impl Strategy<Value = Operand> {
+    let readable = || {
+        let port = fields::SOURCE_PORT;
+        select(vec![port, fields::PROTOCOL, fields::UDP_LENGTH, fields::WORD_1, fields::SEQUENCE, fields::MSS, 11])
+    };
+    prop_oneof![
+        3 => (0..REGISTERS).prop_map(Operand::Register),
+        2 => select(vec![0, 1, -1, 63, 64, 1 << 31, 1 << 32, i64::MIN, i64::MAX]).prop_map(Operand::Constant),
+        2 => (packet(), readable()).prop_map(|(packet, field)| Operand::Field { packet, field }),
+        1 => (packet(), readable()).prop_map(|(packet, field)| Operand::Present { packet, field }),
+        1 => select(vec![
+            Environment::Now,
+            Environment::NowMicroseconds,
+            Environment::Flow,
+            Environment::FlowHash,
+            Environment::ApplicationAvailable,
+            Environment::ApplicationClosed,
+        ])
+        .prop_map(Operand::Environment),
+    ]
+}

@@ -1,0 +1,122 @@
+//! One HTML page of everything: no network, no scripts, light or dark as the reader has it.
+
+use super::connection::Connection;
+use super::{grouped, ladder, plot, seconds};
+use std::fmt::Write as _;
+use weftwire_image::Image;
+use weftwire_image::explain::{Form, escape_markup, explain};
+
+/// What a page shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Its title.
+    pub title: &'a str,
+    /// The machine, if it is at hand: its state diagram and rule table.
+    pub image: Option<&'a Image>,
+    /// The connection.
+    pub connection: &'a Connection,
+    /// Its number among all connections of the capture, from 1, and how many there are.
+    pub number: (usize, usize),
+}
+
+/// The whole page.
+pub fn page(page: &Page<'_>) -> String {
+    let connection = page.connection;
+    let mut body = String::new();
+    let _ = writeln!(body, "<header><h1>{}</h1>", escape_markup(page.title));
+    facts(&mut body, page);
+    body.push_str("</header>\n");
+    section(
+        &mut body,
+        "Packets",
+        "Time runs down. Numbers are relative to each side's first; point at an arrow for the \
+        numbers on the wire. An arrow without a label is the packet beside it, sent on.",
+        || ladder(connection, page.image.map_or("function", |image| image.name.as_str())),
+    );
+    section(
+        &mut body,
+        "Bytes over time",
+        "Each stroke is a packet's payload, from its first byte to its last.",
+        || plot(connection),
+    );
+    section(&mut body, "Counts", "", || tallies(connection));
+    if let Some(image) = page.image {
+        section(&mut body, "States", "", || weftwire_image::graph::svg(image));
+        body.push_str("<section class=\"rules-part\">\n");
+        body.push_str(&explain(image, Form::Html));
+        body.push_str("</section>\n");
+    }
+    document(page.title, &body)
+}
+
+/// A complete HTML document around `body`, in the style of all of Weftwire's pages.
+pub fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n\
+         <body>\n<main>\n{body}</main>\n</body>\n</html>\n",
+        escape_markup(title),
+        include_str!("style.css")
+    )
+}
+
+fn section(body: &mut String, title: &str, note: &str, content: impl FnOnce() -> String) {
+    let content = content();
+    if content.is_empty() {
+        return;
+    }
+    let _ = writeln!(body, "<section>\n<h2>{title}</h2>");
+    if !note.is_empty() {
+        let _ = writeln!(body, "<p class=\"note\">{note}</p>");
+    }
+    let _ = writeln!(body, "<div class=\"scroll\">\n{content}</div>\n</section>");
+}
+
+fn facts(body: &mut String, page: &Page<'_>) {
+    let connection = page.connection;
+    let duration = connection.exchanges.last().map_or(0, |last| connection.since_start(last));
+    let mut facts = vec![
+        ("transport", if connection.is_tcp { "TCP" } else { "UDP" }.to_owned()),
+        ("client", connection.client.to_string()),
+        ("server", connection.server.to_string()),
+        ("lasted", format!("{} s", seconds(duration))),
+        ("connection", format!("{} of {}", page.number.0, page.number.1)),
+    ];
+    if let Some(image) = page.image {
+        facts.insert(0, ("machine", image.name.clone()));
+    }
+    body.push_str("<dl class=\"facts\">");
+    for (name, value) in facts {
+        let _ = write!(body, "<div><dt>{name}</dt><dd>{}</dd></div>", escape_markup(&value));
+    }
+    body.push_str("</dl>\n");
+}
+
+fn tallies(connection: &Connection) -> String {
+    let mut out = String::from(
+        "<table class=\"counts\">\n<thead><tr><th>port</th><th>direction</th><th>packets</th><th>payload bytes</th>\
+         <th>repeated</th><th>late</th><th>pure ACKs</th><th>with SACK</th><th>resets</th></tr></thead>\n<tbody>\n",
+    );
+    let mut tallies: Vec<_> = connection.tallies().into_iter().collect();
+    tallies.sort_by_key(|((port, inbound), _)| (*port, !inbound));
+    for ((port, inbound), tally) in tallies {
+        let direction = if inbound { "arrived" } else { "left" };
+        let _ = write!(out, "<tr><td>{port}</td><td>{direction}</td>");
+        for count in [
+            tally.packets,
+            tally.payload,
+            tally.repeated,
+            tally.late,
+            tally.pure_acknowledgments,
+            tally.with_sack,
+            tally.resets,
+        ] {
+            let class = if count == 0 { " class=\"zero\"" } else { "" };
+            let _ = write!(out, "<td{class}>{}</td>", grouped(i64::try_from(count).unwrap_or(i64::MAX)));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table>\n");
+    out
+}

@@ -1,0 +1,217 @@
+//! The small texts that say what to replay: durations, connects, and sources of packets.
+
+use crate::packet::Packet;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use weftwire_core::Endpoints;
+
+/// Why a text was refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SpecError {
+    /// Not a duration.
+    #[error("`{0}` is not a duration; write a number and a unit, such as 10s, 1.5s, 200ms, 50us or 7ns")]
+    Duration(String),
+    /// Not `SRC:PORT-DST:PORT`.
+    #[error("`{0}` is not a connection; write SRC:PORT-DST:PORT, such as 10.0.0.1:4000-10.0.0.2:80, {IPV6_HELP}")]
+    Connect(String),
+    /// Not an address with a port number.
+    #[error("`{0}` is not an address with a port number; write 10.0.0.1:80 or [2001:db8::1]:80")]
+    Endpoint(String),
+    /// An IPv4 and an IPv6 address in one connection.
+    #[error("{0} and {1} are not of one address family")]
+    Families(IpAddr, IpAddr),
+    /// Not `tcp` or `udp`.
+    #[error("`{0}` is not a transport; write /tcp or /udp")]
+    Protocol(String),
+    /// Neither an IP nor an Ethernet address.
+    #[error("`{0}` is neither an IP address nor an Ethernet address such as 02:00:00:00:00:01")]
+    Source(String),
+}
+
+const IPV6_HELP: &str = "with IPv6 addresses in brackets, and /udp or @TIME behind";
+
+/// Nanoseconds of a duration: a decimal number and a unit (`ns`, `us`, `ms`, `s`, `min`); without a unit, seconds.
+///
+/// # Errors
+/// [`SpecError::Duration`], also when the value is negative, finer than a nanosecond, or beyond 64 bits.
+pub fn parse_duration(text: &str) -> Result<i64, SpecError> {
+    let wrong = || SpecError::Duration(text.to_owned());
+    let unit_at = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let unit: i64 = match unit.trim() {
+        "" | "s" => 1_000_000_000,
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "min" => 60_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || fraction.contains('.') || (number.contains('.') && fraction.is_empty()) {
+        return Err(wrong());
+    }
+    let whole: i64 = whole.parse().map_err(|_| wrong())?;
+    let mut total = whole.checked_mul(unit).ok_or_else(wrong)?;
+    let mut place = unit;
+    for digit in fraction.bytes() {
+        if place % 10 != 0 {
+            return Err(wrong());
+        }
+        place /= 10;
+        total = total.checked_add(i64::from(digit - b'0') * place).ok_or_else(wrong)?;
+    }
+    Ok(total)
+}
+
+/// A connection to open, as `SRC:PORT-DST:PORT[/udp][@TIME]`: `SRC` is this end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Connect {
+    /// Both ends; the Ethernet addresses are zero.
+    pub endpoints: Endpoints,
+    /// Nanoseconds after the replay's start.
+    pub at: i64,
+}
+
+impl FromStr for Connect {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Connect, SpecError> {
+        let (rest, at) = match text.rsplit_once('@') {
+            Some((rest, time)) => (rest, parse_duration(time)?),
+            None => (text, 0),
+        };
+        let (ends, protocol) = match rest.rsplit_once('/') {
+            None | Some((_, "tcp")) => (rest.trim_end_matches("/tcp"), 6),
+            Some((ends, "udp")) => (ends, 17),
+            Some((_, other)) => return Err(SpecError::Protocol(other.to_owned())),
+        };
+        let (local, remote) = ends.split_once('-').ok_or_else(|| SpecError::Connect(text.to_owned()))?;
+        let endpoint = |text: &str| text.parse::<SocketAddr>().map_err(|_| SpecError::Endpoint(text.to_owned()));
+        let (local, remote) = (endpoint(local)?, endpoint(remote)?);
+        if local.is_ipv4() != remote.is_ipv4() {
+            return Err(SpecError::Families(local.ip(), remote.ip()));
+        }
+        let endpoints = Endpoints {
+            protocol,
+            local_address: local.ip(),
+            local_port: local.port(),
+            remote_address: remote.ip(),
+            remote_port: remote.port(),
+            local_mac: [0; 6],
+            remote_mac: [0; 6],
+            vlan: None,
+        };
+        Ok(Connect { endpoints, at })
+    }
+}
+
+/// Which packets of a capture came from outside: those with this source address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// IP source address.
+    Ip(IpAddr),
+    /// Ethernet source address.
+    Ethernet([u8; 6]),
+}
+
+impl Source {
+    /// Whether a packet has this source.
+    pub fn matches(&self, packet: &Packet) -> bool {
+        match self {
+            Source::Ip(address) => packet.source == *address,
+            Source::Ethernet(address) => packet.ethernet.is_some_and(|(source, _)| source == *address),
+        }
+    }
+}
+
+impl FromStr for Source {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Source, SpecError> {
+        if let Ok(address) = text.parse() {
+            return Ok(Source::Ip(address));
+        }
+        let mut address = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut address {
+            let part =
+                parts.next().filter(|part| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit()));
+            *byte = part
+                .and_then(|part| u8::from_str_radix(part, 16).ok())
+                .ok_or_else(|| SpecError::Source(text.to_owned()))?;
+        }
+        match parts.next() {
+            None => Ok(Source::Ethernet(address)),
+            Some(_) => Err(SpecError::Source(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends = &self.endpoints;
+        let local = SocketAddr::new(ends.local_address, ends.local_port);
+        let remote = SocketAddr::new(ends.remote_address, ends.remote_port);
+        write!(f, "{local}-{remote}{}", if ends.protocol == 17 { "/udp" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, nanoseconds) in [
+            ("10s", 10_000_000_000),
+            ("1.5s", 1_500_000_000),
+            ("0.25", 250_000_000),
+            ("200ms", 200_000_000),
+            ("1.5us", 1_500),
+            ("7ns", 7),
+            ("2min", 120_000_000_000),
+        ] {
+            assert_eq!(parse_duration(text), Ok(nanoseconds), "{text}");
+        }
+        for text in ["", "s", ".5s", "1.s", "1.2.3s", "-1s", "1h", "0.5ns", "99999999999999s", "1 0s"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn connects() {
+        let connect: Connect = "10.0.0.1:4000-10.0.0.2:80@1.5s".parse().unwrap();
+        assert_eq!((connect.at, connect.endpoints.protocol), (1_500_000_000, 6));
+        assert_eq!(connect.to_string(), "10.0.0.1:4000-10.0.0.2:80");
+        let connect: Connect = "[2001:db8::1]:53-[2001:db8::2]:5353/udp".parse().unwrap();
+        assert_eq!((connect.at, connect.endpoints.protocol, connect.endpoints.local_port), (0, 17, 53));
+        assert_eq!(connect.to_string(), "[2001:db8::1]:53-[2001:db8::2]:5353/udp");
+        assert!("10.0.0.1:1-10.0.0.2:2/tcp".parse::<Connect>().is_ok());
+    }
+
+    #[test]
+    fn refused_connects_say_what_is_wrong() {
+        for (text, part) in [
+            ("10.0.0.1:4000", "SRC:PORT-DST:PORT"),
+            ("10.0.0.1-10.0.0.2:80", "`10.0.0.1` is not an address with a port number"),
+            ("2001:db8::1:53-[::1]:1", "[2001:db8::1]:80"),
+            ("10.0.0.1:1-[::1]:1", "not of one address family"),
+            ("10.0.0.1:1-10.0.0.2:1/sctp", "`sctp` is not a transport"),
+            ("10.0.0.1:1-10.0.0.2:1@soon", "`soon` is not a duration"),
+            ("10.0.0.1:70000-10.0.0.2:1", "`10.0.0.1:70000`"),
+        ] {
+            let error = text.parse::<Connect>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn sources() {
+        assert_eq!("10.0.0.1".parse(), Ok(Source::Ip([10, 0, 0, 1].into())));
+        assert_eq!("02:00:00:00:00:0a".parse(), Ok(Source::Ethernet([2, 0, 0, 0, 0, 10])));
+        for text in ["02:00:00:00:00", "02:00:00:00:00:01:02", "+2:00:00:00:00:01", "host"] {
+            assert!(text.parse::<Source>().is_err(), "{text}");
+        }
+    }
+}
