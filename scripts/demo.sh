@@ -68,7 +68,7 @@ download_through_the_proxy() {
     ip -n "$server" address add "$server_address/24" dev eth0
     # So that the capture shows packets as they are on a wire: whole, at most 1,514 bytes, with their checksums.
     for name in "$client" "$server"; do
-        ip netns exec "$name" ethtool -K eth0 tx off tso off gso off gro off
+        ip netns exec "$name" ethtool -K eth0 tx off tso off gso off gro off >/dev/null
     done
     ip -n "$client" link set eth0 up
     ip -n "$server" link set eth0 up
