@@ -274,8 +274,13 @@ impl Lowerer<'_> {
             _ => return self.mismatch(operator, &left, &right, span),
         };
         if matches!(operator, Divide | Remainder) && right.ir.as_constant() == Some(0) {
-            self.report(Diagnostic::error(span, "this divides by zero"));
-            return Value::error();
+            // The dialect gives it a meaning: 0, and counted.
+            if self.untyped {
+                self.report(Diagnostic::warning(span, "this divides by zero, which gives 0"));
+            } else {
+                self.report(Diagnostic::error(span, "this divides by zero"));
+                return Value::error();
+            }
         }
         let ir = match fold(machine, left.ir, right.ir) {
             Ir::Compute { operator, left, right, .. } => Ir::Compute { operator, left, right, modular },
