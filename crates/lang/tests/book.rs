@@ -7,6 +7,7 @@
 //! | `xl`, `xtra` | a whole program; it compiles without a warning |
 //! | `xl,setting` | declarations that the page's later fragments may use |
 //! | `xl,fragment` | a part of a program; it is made whole (see [`Part`]) and compiles |
+//! | `text` that begins with `Machine` | what `weft explain` says of the last whole program above; the digest may differ |
 //! | `xl,error`, `xtra,error` | a whole or a part that says what stands in the `text` block behind it |
 //! | `xl,file`, `p4` with a comment `// NAME` as first line | a file that the page's later programs may include or import |
 //!
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_core::format::builtin_formats;
+use weftwire_image::explain::{Form, explain};
 use weftwire_lang::{Compilation, Dialect, Loader, Severity, compile};
 
 fn repository() -> PathBuf {
@@ -129,6 +131,7 @@ fn faults(page: &str) -> Vec<String> {
     let mut files = Files(BTreeMap::from([("setting".into(), String::new())]));
     let blocks = blocks(page);
     let mut faults = Vec::new();
+    let mut explained = String::new();
     for (index, block) in blocks.iter().enumerate() {
         let (language, kind) = block.info.split_once(',').unwrap_or((&block.info, ""));
         let dialect = match language {
@@ -136,6 +139,12 @@ fn faults(page: &str) -> Vec<String> {
             "xtra" => Dialect::Xtra,
             "p4" => {
                 files.0.extend(named_file(&block.text));
+                continue;
+            }
+            "text" if block.text.starts_with("Machine ") => {
+                if without_digest(&block.text) != without_digest(&explained) {
+                    faults.push(format!("line {}: the rules are\n{explained}", block.line));
+                }
                 continue;
             }
             _ => continue,
@@ -162,6 +171,9 @@ fn faults(page: &str) -> Vec<String> {
         files.0.insert("program".into(), text);
         let compilation = compile("program", dialect, &files);
         let said = said(&compilation);
+        if kind.is_empty() {
+            explained = compilation.image.as_ref().map_or(String::new(), |image| explain(image, Form::Text));
+        }
         let fault = if kind == "error" {
             let expected = blocks.get(index + 1).filter(|next| next.info == "text").map_or("", |next| &next.text);
             (said != expected).then(|| format!("says\n{said}but the book has\n{expected}"))
@@ -175,6 +187,10 @@ fn faults(page: &str) -> Vec<String> {
         faults.extend(fault.map(|fault| format!("the program of line {} {fault}", block.line)));
     }
     faults
+}
+
+fn without_digest(rules: &str) -> Vec<&str> {
+    rules.lines().filter(|line| !line.contains("Image sha256:")).collect()
 }
 
 /// The file that a block is, if its first line is a comment with a name.
@@ -213,6 +229,7 @@ fn faults_are_found() {
     assert_eq!(count("```xl,setting\nslot parcel;\n```\n```xl,fragment\nsend parcel to 1;\n```\n"), 0);
     assert_eq!(count("```xl,error\nsend packet to 1;\n```\n```text\nerror: no\n```\n"), 1);
     assert_eq!(count("```xl,surprise\n```\n"), 1);
+    assert_eq!(count("```xl\nmachine m;\ninitial state s { }\n```\n```text\nMachine n\n```\n"), 1);
     assert_eq!(count("```xtra\nState initial s { }\n```\n"), 0);
     assert_eq!(count("```xtra\nState initial s { on (nothing) { } }\n```\n"), 1);
 }
