@@ -121,7 +121,7 @@ pub enum TableContents {
     /// Given entries, from index 0.
     Given(Vec<Expression>),
     /// A formula over an index from `first` to `last`, both included.
-    Formula { index: Name, first: Expression, last: Expression, formula: Expression },
+    Formula { index: Name, first: Expression, last: Expression, formula: Box<Expression> },
 }
 
 /// An action: statements with parameters.

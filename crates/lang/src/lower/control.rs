@@ -498,11 +498,7 @@ fn note_writes(operation: &Operation, writes: &mut Writes) {
         | Operation::KeepOptions { packet, .. }
         | Operation::AppendData { packet, .. }
         | Operation::Discard { packet } => writes.packets.push(*packet),
-        Operation::Copy { to, .. } | Operation::Build { to, .. } => {
-            if *to != PacketRef::Work {
-                writes.packets.push(*to);
-            }
-        }
+        Operation::Copy { to, .. } | Operation::Build { to, .. } if *to != PacketRef::Work => writes.packets.push(*to),
         Operation::ReleaseData { .. } => writes.application = true,
         _ => {}
     }

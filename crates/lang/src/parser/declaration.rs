@@ -145,7 +145,7 @@ impl Cursor<'_> {
             let last = self.expression();
             self.expect(")", "to close the range");
             self.expect("=", "and a formula behind the range");
-            let formula = self.expression();
+            let formula = Box::new(self.expression());
             return Some(Item::Table { name, contents: TableContents::Formula { index, first, last, formula } });
         }
         self.expect("=", "behind the table's name");
@@ -341,6 +341,9 @@ impl Cursor<'_> {
         while !self.at_end() && !self.at_punctuation("}") {
             let before = self.position();
             let debug = self.take_debug();
+            if debug && !self.at_word("on") {
+                self.misplaced_debug();
+            }
             if self.at_word("on") {
                 self.advance();
                 if let Some(handler) = self.handler(debug) {
