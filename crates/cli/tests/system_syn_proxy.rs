@@ -153,7 +153,7 @@ fn a_flood_of_a_million(middle: &Middle) -> Result<()> {
     const PACKETS: u64 = 1_000_000;
     /// After so many every table is full, and nothing may grow any more.
     const FIRST_PACKETS: u64 = 300_000;
-    const RATE: u64 = 100_000;
+    const RATE: u64 = 50_000;
     /// 4 KiB for each of the 65,536 flows that the proxy keeps.
     const MOST_MEMORY: u64 = 65_536 * 4096;
     const MOST_GROWTH: u64 = 8 << 20;

@@ -1,7 +1,7 @@
 //! Where the headers of a packet are.
 
 use crate::bits;
-use crate::format::{FieldPlace, Formats, Header, MAX_IMPORTED};
+use crate::format::{FieldPlace, Formats, Header};
 use crate::function::DropReason;
 use crate::port::LinkType;
 use crate::wire::arp::{ARP_LENGTH, Arp};
@@ -18,7 +18,7 @@ use std::ops::Range;
 const IPV4_MAPPED: u128 = 0xffff_0000_0000;
 
 /// Offsets into a packet's bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Layout {
     /// Whether there is an Ethernet header, at 0.
     pub(crate) ethernet: bool,
@@ -33,8 +33,8 @@ pub(crate) struct Layout {
     pub(crate) transport: Option<Transport>,
     /// Where the transport header with its options ends.
     pub(crate) transport_end: usize,
-    /// Starts and ends of the imported headers.
-    pub(crate) imported: [Option<(u32, u32)>; MAX_IMPORTED],
+    /// Starts and ends of the imported headers. No allocation for functions that import none.
+    pub(crate) imported: Vec<Option<(u32, u32)>>,
     /// Where the payload starts: behind the innermost header.
     pub(crate) payload: usize,
 }
@@ -88,7 +88,7 @@ impl Layout {
             fragment: Fragment::No,
             transport: None,
             transport_end: 0,
-            imported: [None; MAX_IMPORTED],
+            imported: Vec::new(),
             payload: 0,
         };
         let ether_type = match link {
@@ -168,7 +168,8 @@ impl Layout {
     /// Finds the imported headers and, behind the innermost header, the payload.
     pub(crate) fn find_imported(&mut self, bytes: &[u8], formats: &Formats) {
         self.payload = if self.transport.is_some() { self.transport_end } else { bytes.len() };
-        self.imported = [None; MAX_IMPORTED];
+        self.imported.clear();
+        self.imported.resize(formats.imported().len(), None);
         for (index, format) in formats.imported().iter().enumerate() {
             let holds = format.when.is_none_or(|(field, value)| self.read(bytes, field) == Some(u128::from(value)));
             let Some(start) = self.end(format.behind).filter(|_| holds) else { continue };

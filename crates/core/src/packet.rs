@@ -292,7 +292,7 @@ impl Packet {
         let behind = self.behind_transport();
         let headers = &self.bytes[..self.bytes.len() - behind.len()];
         let bytes = [headers, &behind[part]].concat();
-        Packet { bytes, layout: self.layout, segmentation: None, partial: false }
+        Packet { bytes, layout: self.layout.clone(), segmentation: None, partial: false }
     }
 
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {

@@ -121,7 +121,20 @@ pub enum TableContents {
     /// Given entries, from index 0.
     Given(Vec<Expression>),
     /// A formula over an index from `first` to `last`, both included.
-    Formula { index: Name, first: Expression, last: Expression, formula: Box<Expression> },
+    Formula(Box<TableFormula>),
+}
+
+/// The formula of a computed table.
+#[derive(Clone, Debug)]
+pub struct TableFormula {
+    /// The index's name.
+    pub index: Name,
+    /// First index.
+    pub first: Expression,
+    /// Last index.
+    pub last: Expression,
+    /// The entry's value, by the index.
+    pub formula: Expression,
 }
 
 /// An action: statements with parameters.

@@ -8,7 +8,7 @@
 use super::emit::{Allocator, emit};
 use super::ir::{FIRST_LOCAL, Ir, Step, Writes};
 use std::collections::{BTreeMap, BTreeSet};
-use weftwire_image::{Comparison, Condition, Event, Operand, Operation, PacketRef, Preparation, Row};
+use weftwire_image::{Comparison, Condition, Event, Operand, Operation, Preparation, Row};
 
 /// More rows than an image may have; lowering stops there.
 const MAX_ROWS: usize = 65_535;
@@ -498,7 +498,7 @@ fn note_writes(operation: &Operation, writes: &mut Writes) {
         | Operation::KeepOptions { packet, .. }
         | Operation::AppendData { packet, .. }
         | Operation::Discard { packet } => writes.packets.push(*packet),
-        Operation::Copy { to, .. } | Operation::Build { to, .. } if *to != PacketRef::Work => writes.packets.push(*to),
+        Operation::Copy { to, .. } | Operation::Build { to, .. } => writes.packets.push(*to),
         Operation::ReleaseData { .. } => writes.application = true,
         _ => {}
     }

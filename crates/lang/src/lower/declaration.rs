@@ -5,7 +5,7 @@ use super::types::{self, Type};
 use super::{EventKind, Lowerer, Symbol};
 use crate::ast::{
     Expression, FlowDeclaration, FullPolicy, ImportedHeader, Item, Name, Program, StateDeclaration, TableContents,
-    TemplateDeclaration,
+    TableFormula, TemplateDeclaration,
 };
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::source::Span;
@@ -298,7 +298,8 @@ impl Lowerer<'_> {
             TableContents::Given(entries) => {
                 (0, entries.iter().map(|entry| self.constant(entry).ir.as_constant().unwrap_or(0)).collect())
             }
-            TableContents::Formula { index, first, last, formula } => {
+            TableContents::Formula(computed) => {
+                let TableFormula { index, first, last, formula } = &**computed;
                 let first_index = self.constant_of(first, Type::Integer);
                 let last_index = self.constant_of(last, Type::Integer);
                 let size = last_index.checked_sub(first_index).and_then(|span| span.checked_add(1)).unwrap_or(i64::MAX);

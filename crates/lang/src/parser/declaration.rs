@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, describe};
 use crate::ast::{
     ActionDeclaration, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, StateDeclaration,
-    TableContents, TemplateDeclaration,
+    TableContents, TableFormula, TemplateDeclaration,
 };
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Kind;
@@ -145,8 +145,11 @@ impl Cursor<'_> {
             let last = self.expression();
             self.expect(")", "to close the range");
             self.expect("=", "and a formula behind the range");
-            let formula = Box::new(self.expression());
-            return Some(Item::Table { name, contents: TableContents::Formula { index, first, last, formula } });
+            let formula = self.expression();
+            return Some(Item::Table {
+                name,
+                contents: TableContents::Formula(Box::new(TableFormula { index, first, last, formula })),
+            });
         }
         self.expect("=", "behind the table's name");
         self.expect("[", "to open the entries");

@@ -194,7 +194,7 @@ impl Cursor<'_> {
     fn keep_statement(&mut self) -> Option<StatementKind> {
         self.advance();
         self.expect_word("options", "behind `keep`");
-        let kinds = self.names("a TCP option");
+        let kinds = if self.take_word("none") { Vec::new() } else { self.names("a TCP option, or `none`") };
         self.expect_word("in", "and a packet behind the options");
         Some(StatementKind::KeepOptions { kinds, packet: self.name("a packet")? })
     }
