@@ -481,6 +481,10 @@ impl Lowerer<'_> {
         if transport == TemplateTransport::Udp && !declaration.options.is_empty() {
             self.report(Diagnostic::error(declaration.options[0].span, "UDP has no options"));
         }
+        if let Some(sack) = declaration.options.iter().find(|option| option.text == "sack") {
+            let error = Diagnostic::error(sack.span, "a template can't have the option `sack`: its length varies");
+            self.report(error.help("options of templates are mss, window_scale, sack_permitted and timestamps"));
+        }
         let tcp_options = declaration.options.iter().filter_map(|option| self.option_kind(option)).collect();
         let payload =
             declaration.payload.as_ref().map_or(0, |length| self.bounded(length, Type::Integer, 0, 65_000) as u16);
