@@ -571,6 +571,11 @@ impl Lowerer<'_> {
         {
             path.push(Name { text: first, span: argument.span });
         }
+        if let [header] = &path[..] {
+            // There is no such header; saying so also names the nearest.
+            self.field(header, header);
+            return Value::error();
+        }
         match self.field_path(&path, PacketRef::Current, scope) {
             Some((packet, field, _)) => Value::new(Ir::Operand(Operand::Present { packet, field }), Type::Bool),
             None => Value::error(),
