@@ -268,14 +268,11 @@ impl Lowerer<'_> {
         let mut carried = Vec::new();
         for (value, kind) in payload.iter().take(2) {
             let kind = match kind {
-                None => Type::Integer,
-                Some(kind) => types::named(&kind.text).map_or_else(
-                    || {
-                        self.unknown_type(kind);
-                        Type::Error
-                    },
-                    |(kind, _)| kind,
-                ),
+                None => (Type::Integer, RegisterType::I64),
+                Some(kind) => types::named(&kind.text).unwrap_or_else(|| {
+                    self.unknown_type(kind);
+                    (Type::Error, RegisterType::I64)
+                }),
             };
             carried.push((value.text.clone(), kind));
         }

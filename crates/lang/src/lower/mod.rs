@@ -18,7 +18,7 @@ use expression::Value;
 use ir::Step;
 use std::collections::{BTreeMap, BTreeSet};
 use types::Type;
-use weftwire_image::{Event, Image, Operation, Register, State};
+use weftwire_image::{Event, Image, Operation, Register, RegisterType, State};
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) used_actions: BTreeSet<usize>,
     pub(crate) register_types: Vec<Type>,
     /// Names and types of what each timer carries.
-    pub(crate) timers: Vec<Vec<(String, Type)>>,
+    pub(crate) timers: Vec<Vec<(String, (Type, RegisterType))>>,
     pub(crate) set_timers: BTreeSet<u8>,
     /// Registers that some expression reads.
     pub(crate) used: BTreeSet<String>,
@@ -371,7 +371,12 @@ impl Lowerer<'_> {
         let fields: Vec<_> = self.image.fields.iter().map(|name| self.place(name)).collect();
         let overlaps =
             |one: u16, other: u16| declaration::overlap(&fields[usize::from(one)], &fields[usize::from(other)]);
-        let mut rules = Rules::new(self.image.registers.len() as u16, &overlaps);
+        let names = self.image.fields.clone();
+        let refreshed = |field: u16| {
+            let name = names[usize::from(field)].field.as_str();
+            matches!(name, "checksum" | "length" | "total_length" | "payload_length")
+        };
+        let mut rules = Rules::new(self.image.registers.len() as u16, &overlaps, &refreshed);
         for (state, event, steps, line) in handlers {
             rules.handler(state, event, steps, line);
         }
