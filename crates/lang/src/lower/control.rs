@@ -96,7 +96,9 @@ impl<'a> Rules<'a> {
         // Internal nodes of this handler, which may add more.
         let mut next = first;
         while next < self.nodes.len() && !self.too_large {
-            let node = self.nodes[next].clone();
+            // Made once: its steps, of which there may be many, are needed no longer.
+            let steps = std::mem::take(&mut self.nodes[next].steps);
+            let node = Node { steps, ..self.nodes[next].clone() };
             self.make(&node, Event::Internal(next as u16));
             next += 1;
         }

@@ -185,6 +185,7 @@ impl Lowerer<'_> {
     pub(crate) fn constant(&mut self, expression: &Expression) -> Value {
         let mut scope = Self::scope(EventKind::Other);
         scope.allow_random = false;
+        self.values_made = 0;
         let value = self.expression(expression, &mut scope);
         if value.ir.as_constant().is_some() || value.kind == Type::Error {
             return value;

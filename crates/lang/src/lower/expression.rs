@@ -9,6 +9,9 @@ use crate::lexer::NumberValue;
 use crate::source::Span;
 use weftwire_image::{Comparison, Environment, Operand, Operation, Operator, PacketRef, value};
 
+/// Values and operators of one expression, its named conditions written out. It bounds what doubling can do.
+const MAX_VALUES: usize = 1_500;
+
 /// A resolved expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
@@ -84,6 +87,14 @@ impl Lowerer<'_> {
 
     pub(crate) fn expression(&mut self, expression: &Expression, scope: &mut Scope) -> Value {
         let span = expression.span;
+        self.values_made += 1;
+        if self.values_made > MAX_VALUES {
+            if self.values_made == MAX_VALUES + 1 {
+                let message = "with its conditions written out this expression is too large";
+                self.report(Diagnostic::error(span, message).help("give parts of it a name by `let`"));
+            }
+            return Value::error();
+        }
         match &expression.kind {
             ExpressionKind::Number { value, unit } => self.number(*value, unit, span),
             ExpressionKind::Mac(address) => Value::new(Ir::constant(*address as i64), Type::Mac),

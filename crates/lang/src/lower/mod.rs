@@ -93,6 +93,8 @@ pub(crate) struct Lowerer<'a> {
     /// Registers that some expression reads.
     pub(crate) used: BTreeSet<String>,
     pub(crate) steps_made: usize,
+    /// Values and operators of the expression being lowered, its named conditions written out.
+    pub(crate) values_made: usize,
 }
 
 /// Scale and type of a unit.
@@ -143,6 +145,7 @@ pub(crate) fn lower(
         set_timers: BTreeSet::new(),
         used: BTreeSet::new(),
         steps_made: 0,
+        values_made: 0,
     };
     let states = lowerer.declarations(program);
     lowerer.states(&states);
@@ -275,6 +278,7 @@ impl Lowerer<'_> {
                     );
                     break;
                 }
+                self.values_made = 0;
                 let mut guard = handler.when.as_ref().map(|when| self.condition(when, &mut scope));
                 if let Some(from) = &handler.from {
                     if kind != EventKind::Packet {

@@ -14,7 +14,7 @@ use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef, Payloa
 /// Actions may call actions this deep; deeper is taken for recursion.
 const MAX_CALLS: usize = 50;
 /// A program may expand to this many steps.
-const MAX_STEPS: usize = 200_000;
+const MAX_STEPS: usize = 20_000;
 
 const NO_VALUE: Operand = Operand::Constant(0);
 
@@ -55,6 +55,7 @@ impl Lowerer<'_> {
             return;
         }
         scope.allow_random = true;
+        self.values_made = 0;
         let mut made = Vec::new();
         self.statement_kind(statement, scope, &mut made);
         steps.append(&mut scope.before);
@@ -289,6 +290,7 @@ impl Lowerer<'_> {
     fn if_statement(&mut self, branches: &[Branch], otherwise: &[Statement], scope: &mut Scope, steps: &mut Vec<Step>) {
         let mut made = Vec::new();
         for branch in branches {
+            self.values_made = 0;
             let condition = self.condition(&branch.condition, scope);
             let line = self.line(branch.condition.span);
             let mut body = Vec::new();
