@@ -259,7 +259,7 @@ proptest! {
 
 #[test]
 fn depth_is_survived() {
-    let deep = 100_000;
+    let deep = 10_000;
     for (open, close) in [("(", ")"), ("not ", ""), ("-", ""), ("~", ""), ("min(1, ", ")"), ("table[", "]")] {
         let value = format!("{}1{}", open.repeat(deep), close.repeat(deep));
         survives(&format!("register a: i64; initial state s {{ on packet {{ a = {value}; }} }}"), Dialect::Xl);
