@@ -9,7 +9,7 @@ use crate::ast::{
 };
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind, NumberValue};
-use crate::parser::{Cursor, load_tokens, stem};
+use crate::parser::{Cursor, MAX_OPERATORS, load_tokens, stem};
 use crate::source::{Loader, SourceMap, Span};
 
 /// Name of the one timer of a dialect program.
@@ -291,7 +291,14 @@ impl Parser<'_> {
     /// Conditions joined by commas, which mean AND.
     fn conditions(&mut self) -> Option<Expression> {
         let mut joined = self.condition()?;
-        while self.cursor.take(",") {
+        for count in 0.. {
+            if !self.cursor.take(",") {
+                break;
+            }
+            if count == MAX_OPERATORS {
+                self.cursor.give_up(&format!("more than {MAX_OPERATORS} conditions"));
+                return None;
+            }
             let next = self.condition()?;
             joined = binary(BinaryOperator::And, joined, next);
         }
@@ -370,8 +377,12 @@ impl Parser<'_> {
         }
         let name = self.cursor.name("a value")?;
         if self.cursor.at_punctuation("(") {
-            let arguments = self.arguments()?;
-            return self.function(name, arguments);
+            if !self.cursor.enter() {
+                return None;
+            }
+            let arguments = self.arguments();
+            self.cursor.leave();
+            return self.function(name, arguments?);
         }
         if !self.cursor.take(".") {
             let kind = match name.text.as_str() {

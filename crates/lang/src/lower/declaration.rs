@@ -185,6 +185,7 @@ impl Lowerer<'_> {
     pub(crate) fn constant(&mut self, expression: &Expression) -> Value {
         let mut scope = Self::scope(EventKind::Other);
         scope.allow_random = false;
+        self.values_made = 0;
         let value = self.expression(expression, &mut scope);
         if value.ir.as_constant().is_some() || value.kind == Type::Error {
             return value;
@@ -268,14 +269,11 @@ impl Lowerer<'_> {
         let mut carried = Vec::new();
         for (value, kind) in payload.iter().take(2) {
             let kind = match kind {
-                None => Type::Integer,
-                Some(kind) => types::named(&kind.text).map_or_else(
-                    || {
-                        self.unknown_type(kind);
-                        Type::Error
-                    },
-                    |(kind, _)| kind,
-                ),
+                None => (Type::Integer, RegisterType::I64),
+                Some(kind) => types::named(&kind.text).unwrap_or_else(|| {
+                    self.unknown_type(kind);
+                    (Type::Error, RegisterType::I64)
+                }),
             };
             carried.push((value.text.clone(), kind));
         }
