@@ -20,7 +20,9 @@ pub struct FlowTable {
     rules: Flow,
     instances: Map<FlowId, Box<Instance>>,
     keys: Map<Box<[u8]>, FlowId>,
-    /// All flows, idle longest first, ties by the smaller flow id. Kept only if something looks at it.
+    /// All flows, idle longest first, ties by the smaller flow id. Kept only if something looks at it. Only the first
+    /// is sure to be right: a flow further behind stays where it is when it becomes active, and moves once it is first.
+    /// So a busy flow costs nothing here.
     idle: BTreeSet<(Time, FlowId)>,
     /// Those of them in the states of `evict_oldest_in`.
     evictable: BTreeSet<(Time, FlowId)>,
@@ -76,10 +78,16 @@ impl FlowTable {
     }
 
     /// Adds an instance. The caller has made room.
-    pub fn insert(&mut self, instance: Box<Instance>) {
+    pub fn insert(&mut self, mut instance: Box<Instance>) {
         let flow = instance.flow;
         self.keys.insert(instance.key.clone(), flow);
-        self.order(instance.last_active, instance.state, flow);
+        if self.rules.expire > 0 || self.rules.when_full == WhenFull::EvictOldest {
+            instance.filed = instance.last_active;
+            self.idle.insert((instance.filed, flow));
+        }
+        if self.is_evictable(instance.state) {
+            self.evictable.insert((instance.last_active, flow));
+        }
         self.instances.insert(flow, instance);
     }
 
@@ -87,7 +95,9 @@ impl FlowTable {
     pub fn remove(&mut self, flow: FlowId) -> Option<Box<Instance>> {
         let instance = self.instances.remove(&flow)?;
         self.keys.remove(&instance.key);
-        self.forget(instance.last_active, instance.state, flow);
+        self.evictable.remove(&(instance.last_active, flow));
+        self.idle.remove(&(instance.filed, flow));
+        self.correct_first();
         Some(instance)
     }
 
@@ -95,9 +105,14 @@ impl FlowTable {
     pub fn settle(&mut self, flow: FlowId, last_active: Time, state: u16) {
         let Some(instance) = self.instances.get(&flow) else { return };
         let (now_active, now_state) = (instance.last_active, instance.state);
-        if (now_active, now_state) != (last_active, state) {
-            self.forget(last_active, state, flow);
-            self.order(now_active, now_state, flow);
+        if self.is_evictable(state) {
+            self.evictable.remove(&(last_active, flow));
+        }
+        if self.is_evictable(now_state) {
+            self.evictable.insert((now_active, flow));
+        }
+        if self.idle.first().is_some_and(|(_, first)| *first == flow) {
+            self.correct_first();
         }
     }
 
@@ -122,20 +137,15 @@ impl FlowTable {
         candidates.first().map(|(_, flow)| *flow)
     }
 
-    fn order(&mut self, last_active: Time, state: u16, flow: FlowId) {
-        if self.rules.expire > 0 || self.rules.when_full == WhenFull::EvictOldest {
-            self.idle.insert((last_active, flow));
-        }
-        if self.is_evictable(state) {
-            self.evictable.insert((last_active, flow));
-        }
-    }
-
-    /// Undoes `order`.
-    fn forget(&mut self, last_active: Time, state: u16, flow: FlowId) {
-        self.idle.remove(&(last_active, flow));
-        if self.is_evictable(state) {
-            self.evictable.remove(&(last_active, flow));
+    /// Moves whoever is first and has been active since, until the first is the one idle longest.
+    fn correct_first(&mut self) {
+        while let Some(&(filed, flow)) = self.idle.first()
+            && let Some(instance) = self.instances.get_mut(&flow)
+            && instance.last_active != filed
+        {
+            instance.filed = instance.last_active;
+            self.idle.pop_first();
+            self.idle.insert((instance.filed, flow));
         }
     }
 

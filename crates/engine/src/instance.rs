@@ -33,6 +33,8 @@ pub struct Instance {
     pub created: Time,
     /// Its last packet or application call.
     pub last_active: Time,
+    /// Where the flow table has it in its order of idleness: at its activity then.
+    pub filed: Time,
     /// Timer events handled at one instant without an arrival in between.
     pub zero_time: ZeroTime,
     /// What happened to it.

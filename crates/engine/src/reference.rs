@@ -190,6 +190,7 @@ impl ReferenceEngine {
             closed: false,
             created: at,
             last_active: at,
+            filed: at,
             zero_time: ZeroTime::default(),
             counts: FlowCounts::default(),
         })
