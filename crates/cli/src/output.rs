@@ -49,12 +49,17 @@ impl Drop for PendingFile {
 
 /// Writes a text to the file, or to standard output without one.
 pub fn text(path: Option<&Path>, text: &str) -> Result<()> {
+    bytes(path, text.as_bytes())
+}
+
+/// Writes bytes to the file, or to standard output without one or for `-`.
+pub fn bytes(path: Option<&Path>, bytes: &[u8]) -> Result<()> {
     match path.filter(|path| *path != Path::new("-")) {
-        None => Ok(std::io::stdout().lock().write_all(text.as_bytes())?),
+        None => Ok(std::io::stdout().lock().write_all(bytes)?),
         Some(path) => {
             let mut file = PendingFile::create(path)?;
             let mut writer = file.take_writer();
-            writer.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+            writer.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))?;
             file.finish(writer)
         }
     }

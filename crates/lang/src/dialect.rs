@@ -9,7 +9,7 @@ use crate::ast::{
 };
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind, NumberValue};
-use crate::parser::{Cursor, load_tokens, stem};
+use crate::parser::{Cursor, MAX_OPERATORS, load_tokens, stem};
 use crate::source::{Loader, SourceMap, Span};
 
 /// Name of the one timer of a dialect program.
@@ -185,6 +185,9 @@ impl Parser<'_> {
         while !self.cursor.at_end() && !self.cursor.at_punctuation("}") {
             let before = self.cursor.position();
             let debug = self.cursor.take_debug();
+            if debug && !self.cursor.at_word("on") {
+                self.cursor.misplaced_debug();
+            }
             if self.cursor.take_word("on") {
                 state.handlers.extend(self.handler(debug));
             } else if self.cursor.at_word("if") {
@@ -239,6 +242,9 @@ impl Parser<'_> {
         while !self.cursor.at_end() && !self.cursor.at_punctuation("}") {
             let before = self.cursor.position();
             let debug = self.cursor.take_debug();
+            if debug && !self.cursor.at_word("if") {
+                self.cursor.misplaced_debug();
+            }
             if self.cursor.take_word("if") {
                 if branches.is_empty() {
                     span = self.cursor.previous_span();
@@ -285,7 +291,14 @@ impl Parser<'_> {
     /// Conditions joined by commas, which mean AND.
     fn conditions(&mut self) -> Option<Expression> {
         let mut joined = self.condition()?;
-        while self.cursor.take(",") {
+        for count in 0.. {
+            if !self.cursor.take(",") {
+                break;
+            }
+            if count == MAX_OPERATORS {
+                self.cursor.give_up(&format!("more than {MAX_OPERATORS} conditions"));
+                return None;
+            }
             let next = self.condition()?;
             joined = binary(BinaryOperator::And, joined, next);
         }
@@ -364,8 +377,12 @@ impl Parser<'_> {
         }
         let name = self.cursor.name("a value")?;
         if self.cursor.at_punctuation("(") {
-            let arguments = self.arguments()?;
-            return self.function(name, arguments);
+            if !self.cursor.enter() {
+                return None;
+            }
+            let arguments = self.arguments();
+            self.cursor.leave();
+            return self.function(name, arguments?);
         }
         if !self.cursor.take(".") {
             let kind = match name.text.as_str() {

@@ -1,10 +1,8 @@
 //! `weft compile`: a program to its image.
 
-use crate::load;
-use anyhow::{Context, Result, bail};
+use crate::{load, output};
+use anyhow::{Result, bail};
 use clap::Args;
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use weftwire_image::Image;
 use weftwire_image::profile::{PROFILES, Profile};
@@ -31,10 +29,10 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     let output = arguments.output.unwrap_or_else(|| {
         PathBuf::from(arguments.source.with_extension("json").file_name().unwrap_or("image.json".as_ref()))
     });
+    output::bytes(Some(&output), &image.to_json())?;
     if output == Path::new("-") {
-        return Ok(std::io::stdout().write_all(&image.to_json())?);
+        return Ok(());
     }
-    write_whole(&output, &image.to_json())?;
     eprintln!("{}: {} states, {} rows, {}", output.display(), image.states.len(), image.rows.len(), image.digest);
     Ok(())
 }
@@ -52,13 +50,4 @@ pub fn report_excess(image: &Image, profile: &Profile) -> bool {
         eprintln!("profile {}: {found}", profile.name);
     }
     excess.is_empty()
-}
-
-/// Writes a file so that it is there whole or not at all.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".part");
-    let temporary = PathBuf::from(temporary);
-    fs::write(&temporary, bytes).with_context(|| format!("cannot write {}", temporary.display()))?;
-    fs::rename(&temporary, path).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -23,6 +23,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) scratch: Allocator,
     /// Whether two fields (indexes) of one packet overlap.
     pub(crate) overlaps: &'a dyn Fn(u16, u16) -> bool,
+    /// Whether sending a packet may change this field of it: lengths and checksums are made right then.
+    pub(crate) refreshed: &'a dyn Fn(u16) -> bool,
     pub(crate) too_large: bool,
     nodes: Vec<Node>,
 }
@@ -69,13 +71,18 @@ enum Guard {
 }
 
 impl<'a> Rules<'a> {
-    pub(crate) fn new(first_scratch: u16, overlaps: &'a dyn Fn(u16, u16) -> bool) -> Rules<'a> {
+    pub(crate) fn new(
+        first_scratch: u16,
+        overlaps: &'a dyn Fn(u16, u16) -> bool,
+        refreshed: &'a dyn Fn(u16) -> bool,
+    ) -> Rules<'a> {
         Rules {
             preparations: Vec::new(),
             conditions: Vec::new(),
             rows: Vec::new(),
             scratch: Allocator::new(first_scratch),
             overlaps,
+            refreshed,
             too_large: false,
             nodes: Vec::new(),
         }
@@ -89,7 +96,9 @@ impl<'a> Rules<'a> {
         // Internal nodes of this handler, which may add more.
         let mut next = first;
         while next < self.nodes.len() && !self.too_large {
-            let node = self.nodes[next].clone();
+            // Made once: its steps, of which there may be many, are needed no longer.
+            let steps = std::mem::take(&mut self.nodes[next].steps);
+            let node = Node { steps, ..self.nodes[next].clone() };
             self.make(&node, Event::Internal(next as u16));
             next += 1;
         }
@@ -224,6 +233,7 @@ impl<'a> Rules<'a> {
                 Operand::Register(register) => !writes.registers.contains(&register),
                 Operand::Field { packet, field } | Operand::Present { packet, field } => {
                     !writes.packets.contains(&packet)
+                        && !(writes.sent.contains(&packet) && (self.refreshed)(field))
                         && !writes.fields.iter().any(|(p, f)| *p == packet && (self.overlaps)(*f, field))
                 }
                 Operand::Environment(_) => !writes.application,
@@ -499,6 +509,7 @@ fn note_writes(operation: &Operation, writes: &mut Writes) {
         | Operation::AppendData { packet, .. }
         | Operation::Discard { packet } => writes.packets.push(*packet),
         Operation::Copy { to, .. } | Operation::Build { to, .. } => writes.packets.push(*to),
+        Operation::Send { packet, .. } => writes.sent.push(*packet),
         Operation::ReleaseData { .. } => writes.application = true,
         _ => {}
     }

@@ -9,6 +9,9 @@ use crate::lexer::NumberValue;
 use crate::source::Span;
 use weftwire_image::{Comparison, Environment, Operand, Operation, Operator, PacketRef, value};
 
+/// Values and operators of one expression, its named conditions written out. It bounds what doubling can do.
+const MAX_VALUES: usize = 1_500;
+
 /// A resolved expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
@@ -84,6 +87,14 @@ impl Lowerer<'_> {
 
     pub(crate) fn expression(&mut self, expression: &Expression, scope: &mut Scope) -> Value {
         let span = expression.span;
+        self.values_made += 1;
+        if self.values_made > MAX_VALUES {
+            if self.values_made == MAX_VALUES + 1 {
+                let message = "with its conditions written out this expression is too large";
+                self.report(Diagnostic::error(span, message).help("give parts of it a name by `let`"));
+            }
+            return Value::error();
+        }
         match &expression.kind {
             ExpressionKind::Number { value, unit } => self.number(*value, unit, span),
             ExpressionKind::Mac(address) => Value::new(Ir::constant(*address as i64), Type::Mac),
@@ -274,13 +285,20 @@ impl Lowerer<'_> {
             _ => return self.mismatch(operator, &left, &right, span),
         };
         if matches!(operator, Divide | Remainder) && right.ir.as_constant() == Some(0) {
-            self.report(Diagnostic::error(span, "this divides by zero"));
-            return Value::error();
+            // The dialect gives it a meaning: 0, and counted.
+            if self.untyped {
+                self.report(Diagnostic::warning(span, "this divides by zero, which gives 0"));
+            } else {
+                self.report(Diagnostic::error(span, "this divides by zero"));
+                return Value::error();
+            }
         }
+        // What `x + 0` leaves of the two sides: a sequence number, or a number that is still to be cut to one.
+        let left_over = if left.ir.as_constant().is_some() { right.kind } else { left.kind };
         let ir = match fold(machine, left.ir, right.ir) {
+            folded if !modular => folded,
             Ir::Compute { operator, left, right, .. } => Ir::Compute { operator, left, right, modular },
-            Ir::Operand(Operand::Constant(value)) if modular => Ir::constant(value & 0xffff_ffff),
-            other => other,
+            folded => self::modular(Value::new(folded, left_over)),
         };
         Value { ir, kind: result, literal }
     }
@@ -339,7 +357,10 @@ impl Lowerer<'_> {
                     return Value::error();
                 }
                 scope.depth += 1;
+                // A condition is read where it is declared: it sees no locals, nor parameters that hide a register.
+                let locals = std::mem::take(&mut scope.locals);
                 let ir = self.condition(&condition, scope);
+                scope.locals = locals;
                 scope.depth -= 1;
                 Value::new(ir, Type::Bool)
             }
@@ -375,7 +396,7 @@ impl Lowerer<'_> {
             return Value::error();
         }
         match names.iter().position(|name| *name == value.text) {
-            Some(position) => Value::new(Ir::Operand(Operand::Event(position as u8)), kinds[position].1),
+            Some(position) => Value::new(Ir::Operand(Operand::Event(position as u8)), kinds[position].1.0),
             None => {
                 let message = format!("the timer `{}` carries no `{}`", timer.text, value.text);
                 let carries = if names.is_empty() { "nothing".to_string() } else { names.join(", ") };
@@ -529,7 +550,9 @@ impl Lowerer<'_> {
             (_, true) => Operator::Min,
             (_, false) => Operator::Max,
         };
-        Value { ir: fold(operator, left.ir, right.ir), kind, literal: left.literal && right.literal }
+        let literal = left.literal && right.literal;
+        let wrap = |value: Value| if kind == Type::Sequence { modular(value) } else { value.ir };
+        Value { ir: fold(operator, wrap(left), wrap(right)), kind, literal }
     }
 
     /// A random number is drawn in front of the statement that uses it, into a local.
@@ -565,6 +588,11 @@ impl Lowerer<'_> {
             && let Some(first) = self.first_field(&last.text)
         {
             path.push(Name { text: first, span: argument.span });
+        }
+        if let [header] = &path[..] {
+            // There is no such header; saying so also names the nearest.
+            self.field(header, header);
+            return Value::error();
         }
         match self.field_path(&path, PacketRef::Current, scope) {
             Some((packet, field, _)) => Value::new(Ir::Operand(Operand::Present { packet, field }), Type::Bool),
@@ -628,8 +656,8 @@ fn machine_operator(operator: BinaryOperator, unsigned: bool) -> Operator {
     }
 }
 
-/// Sequence numbers that come from wider arithmetic are cut before they are tested for equality.
-fn modular(value: Value) -> Ir {
+/// Sequence numbers that come from wider arithmetic are cut before they are used as such.
+pub(crate) fn modular(value: Value) -> Ir {
     match (value.kind, value.ir) {
         (_, Ir::Operand(Operand::Constant(constant))) => Ir::constant(constant & 0xffff_ffff),
         (Type::Integer | Type::Unsigned, ir) => fold(Operator::And, ir, Ir::constant(0xffff_ffff)),

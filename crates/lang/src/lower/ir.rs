@@ -104,6 +104,7 @@ pub(crate) struct Writes {
     pub(crate) registers: Vec<u16>,
     pub(crate) fields: Vec<(PacketRef, u16)>,
     pub(crate) packets: Vec<PacketRef>,
+    pub(crate) sent: Vec<PacketRef>,
     pub(crate) application: bool,
 }
 

@@ -18,7 +18,7 @@ use expression::Value;
 use ir::Step;
 use std::collections::{BTreeMap, BTreeSet};
 use types::Type;
-use weftwire_image::{Event, Image, Operation, Register, State};
+use weftwire_image::{Event, Image, Operation, Register, RegisterType, State};
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
@@ -88,11 +88,13 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) used_actions: BTreeSet<usize>,
     pub(crate) register_types: Vec<Type>,
     /// Names and types of what each timer carries.
-    pub(crate) timers: Vec<Vec<(String, Type)>>,
+    pub(crate) timers: Vec<Vec<(String, (Type, RegisterType))>>,
     pub(crate) set_timers: BTreeSet<u8>,
     /// Registers that some expression reads.
     pub(crate) used: BTreeSet<String>,
     pub(crate) steps_made: usize,
+    /// Values and operators of the expression being lowered, its named conditions written out.
+    pub(crate) values_made: usize,
 }
 
 /// Scale and type of a unit.
@@ -143,6 +145,7 @@ pub(crate) fn lower(
         set_timers: BTreeSet::new(),
         used: BTreeSet::new(),
         steps_made: 0,
+        values_made: 0,
     };
     let states = lowerer.declarations(program);
     lowerer.states(&states);
@@ -275,6 +278,7 @@ impl Lowerer<'_> {
                     );
                     break;
                 }
+                self.values_made = 0;
                 let mut guard = handler.when.as_ref().map(|when| self.condition(when, &mut scope));
                 if let Some(from) = &handler.from {
                     if kind != EventKind::Packet {
@@ -371,7 +375,12 @@ impl Lowerer<'_> {
         let fields: Vec<_> = self.image.fields.iter().map(|name| self.place(name)).collect();
         let overlaps =
             |one: u16, other: u16| declaration::overlap(&fields[usize::from(one)], &fields[usize::from(other)]);
-        let mut rules = Rules::new(self.image.registers.len() as u16, &overlaps);
+        let names = self.image.fields.clone();
+        let refreshed = |field: u16| {
+            let name = names[usize::from(field)].field.as_str();
+            matches!(name, "checksum" | "length" | "total_length" | "payload_length")
+        };
+        let mut rules = Rules::new(self.image.registers.len() as u16, &overlaps, &refreshed);
         for (state, event, steps, line) in handlers {
             rules.handler(state, event, steps, line);
         }

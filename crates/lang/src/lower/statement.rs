@@ -1,6 +1,6 @@
 //! Statements: to steps with resolved names and types.
 
-use super::expression::compare;
+use super::expression::{compare, fold, modular};
 use super::ir::{Ir, Step, local_operand};
 use super::types::{self, Type};
 use super::{EventKind, Lowerer, Scope, Symbol, Value};
@@ -9,12 +9,12 @@ use crate::ast::{
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use weftwire_image::{Comparison, Operand, Operation, PacketRef, PayloadTest};
+use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef, PayloadTest, RegisterType};
 
 /// Actions may call actions this deep; deeper is taken for recursion.
 const MAX_CALLS: usize = 50;
 /// A program may expand to this many steps.
-const MAX_STEPS: usize = 200_000;
+const MAX_STEPS: usize = 20_000;
 
 const NO_VALUE: Operand = Operand::Constant(0);
 
@@ -55,6 +55,7 @@ impl Lowerer<'_> {
             return;
         }
         scope.allow_random = true;
+        self.values_made = 0;
         let mut made = Vec::new();
         self.statement_kind(statement, scope, &mut made);
         steps.append(&mut scope.before);
@@ -78,9 +79,15 @@ impl Lowerer<'_> {
             }
             StatementKind::Store { packet, slot } => {
                 let Some(to) = self.slot(slot) else { return };
-                if let Some(from) = self.packet_expression(packet, to, scope, steps)
-                    && from != to
-                {
+                let mut built = Vec::new();
+                let mut from = self.packet_expression(packet, to, scope, &mut built);
+                // Built in its slot, a template would lose what its own fields still read there.
+                if built.iter().any(|step| reads_packet(step, to)) {
+                    built.clear();
+                    from = self.packet_expression(packet, PacketRef::Work, scope, &mut built);
+                }
+                steps.append(&mut built);
+                if let Some(from) = from.filter(|from| *from != to) {
                     push(steps, Operation::Copy { from, to }, Vec::new());
                 }
             }
@@ -178,8 +185,13 @@ impl Lowerer<'_> {
             match self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone()) {
                 Some(Symbol::Register(register)) => {
                     let kind = self.register_types[usize::from(register)];
-                    self.check_literal(register, &new, value.span);
-                    let ir = self.coerce(new, kind, value.span);
+                    let register_type = self.image.registers[usize::from(register)].kind;
+                    self.check_literal(register_type, &new, value.span);
+                    let mut ir = self.coerce(new, kind, value.span);
+                    // The write to the register cuts, but not to the 32 bits of a sequence number if it holds more.
+                    if register_type.cut(-1) == -1 && matches!(ir, Ir::Compute { modular: true, .. }) {
+                        ir = fold(Operator::And, ir, Ir::constant(0xffff_ffff));
+                    }
                     steps.push(Step::Assign { register, value: ir });
                 }
                 Some(other) => {
@@ -196,18 +208,44 @@ impl Lowerer<'_> {
         }
     }
 
-    /// A number that the register can't hold is a mistake, not a wish for its low bits.
-    fn check_literal(&mut self, register: u16, value: &Value, span: Span) {
+    /// A number that the type can't hold is a mistake, not a wish for its low bits.
+    fn check_literal(&mut self, kind: RegisterType, value: &Value, span: Span) {
         let Some(constant) = value.ir.as_constant() else { return };
-        let kind = self.image.registers[usize::from(register)].kind;
         if value.literal && !self.untyped && kind.cut(constant) != constant {
             let message = format!("{constant} does not fit the register's type");
             self.report(Diagnostic::error(span, message));
         }
     }
 
+    /// A value as a local, a parameter or a timer of a declared type carries it: cut like a register of that type.
+    fn held(&mut self, value: Value, (kind, holder): (Type, RegisterType), span: Span) -> Ir {
+        self.check_literal(holder, &value, span);
+        let bits = holder.cut(-1);
+        let from = value.kind;
+        let fits = match value.ir {
+            Ir::Operand(Operand::Register(register)) => {
+                self.image.registers.get(usize::from(register)).is_some_and(|known| known.kind.cut(-1) & !bits == 0)
+            }
+            _ => from == Type::Sequence && bits == 0xffff_ffff,
+        };
+        let ir = self.coerce(value, kind, span);
+        if self.untyped || fits || bits == -1 || !(from.is_number() || from == Type::Sequence) {
+            return ir;
+        }
+        fold(Operator::And, ir, Ir::constant(bits))
+    }
+
     fn set_field(&mut self, target: FieldTarget, value: Value, span: Span, value_span: Span, steps: &mut Vec<Step>) {
         let FieldTarget { packet, field, kind, optional } = target;
+        if !self.writable(field, span) {
+            return;
+        }
+        let value = self.coerce(value, kind, value_span);
+        push(steps, Operation::SetField { packet, field, value: NO_VALUE, optional }, vec![value]);
+    }
+
+    /// Whether a field may be written; reports if not.
+    pub(crate) fn writable(&mut self, field: u16, span: Span) -> bool {
         let name = &self.image.fields[usize::from(field)];
         let forbidden = matches!(
             (name.format.as_str(), name.field.as_str()),
@@ -216,10 +254,8 @@ impl Lowerer<'_> {
         if forbidden {
             let message = format!("`{}.{}` can't be set: the packet's layout hangs on it", name.format, name.field);
             self.report(Diagnostic::error(span, message));
-            return;
         }
-        let value = self.coerce(value, kind, value_span);
-        push(steps, Operation::SetField { packet, field, value: NO_VALUE, optional }, vec![value]);
+        !forbidden
     }
 
     fn let_local(
@@ -234,7 +270,7 @@ impl Lowerer<'_> {
         let mut value = self.expression(value, scope);
         if let Some(kind) = kind {
             match types::named(&kind.text) {
-                Some((wanted, _)) => value = Value::new(self.coerce(value, wanted, value_span), wanted),
+                Some(wanted) => value = Value::new(self.held(value, wanted, value_span), wanted.0),
                 None => self.unknown_type(kind),
             }
         }
@@ -261,6 +297,7 @@ impl Lowerer<'_> {
     fn if_statement(&mut self, branches: &[Branch], otherwise: &[Statement], scope: &mut Scope, steps: &mut Vec<Step>) {
         let mut made = Vec::new();
         for branch in branches {
+            self.values_made = 0;
             let condition = self.condition(&branch.condition, scope);
             let line = self.line(branch.condition.span);
             let mut body = Vec::new();
@@ -358,7 +395,8 @@ impl Lowerer<'_> {
         let target = if self.untyped { Type::Integer } else { Type::Time };
         let mut values = vec![self.typed(delay, target, scope)];
         for (argument, (_, kind)) in arguments.iter().zip(&payload) {
-            values.push(self.typed(argument, *kind, scope));
+            let value = self.expression(argument, scope);
+            values.push(self.held(value, *kind, argument.span));
         }
         if reset {
             push(steps, Operation::CancelTimer { timer, tests: Vec::new() }, Vec::new());
@@ -426,8 +464,13 @@ impl Lowerer<'_> {
         if !operator.is_comparison() {
             return wrong(self, tests.span);
         }
-        let kind = self.timers[usize::from(timer)][value].1;
-        let right = self.typed(other, kind, scope);
+        let (kind, _) = self.timers[usize::from(timer)][value].1;
+        let right = self.expression(other, scope);
+        let from = right.kind;
+        let mut right = self.coerce(right, kind, other.span);
+        if kind == Type::Sequence {
+            right = modular(Value::new(right, from));
+        }
         let shape = compare(operator, kind, Ir::Operand(Operand::Event(0)), right.clone());
         let comparison = match shape {
             Ir::Compare { comparison, .. } => comparison,
@@ -468,7 +511,7 @@ impl Lowerer<'_> {
             let mut value = self.expression(argument, scope);
             if let Some(kind) = kind {
                 match types::named(&kind.text) {
-                    Some((wanted, _)) => value = Value::new(self.coerce(value, wanted, argument.span), wanted),
+                    Some(wanted) => value = Value::new(self.held(value, wanted, argument.span), wanted.0),
                     None => self.unknown_type(kind),
                 }
             }
@@ -527,6 +570,20 @@ impl Lowerer<'_> {
 
 fn push(steps: &mut Vec<Step>, operation: Operation, values: Vec<Ir>) {
     steps.push(Step::Do { operation, values });
+}
+
+/// Whether a value that the step computes is read from this packet.
+fn reads_packet(step: &Step, wanted: PacketRef) -> bool {
+    let Step::Do { values, .. } = step else { return false };
+    let mut found = false;
+    for value in values {
+        value.operands(&mut |operand| {
+            if let Operand::Field { packet, .. } | Operand::Present { packet, .. } = operand {
+                found |= packet == wanted;
+            }
+        });
+    }
+    found
 }
 
 /// The operator with its sides changed.

@@ -7,18 +7,25 @@ use crate::source::Span;
 
 /// Blocks and parentheses may nest this deep, so that no program overflows the stack.
 pub(crate) const MAX_DEPTH: usize = 100;
+/// An expression has at most so many operators: `a + b + c ...` makes a tree as deep as it is long.
+pub(crate) const MAX_OPERATORS: usize = 250;
 
 /// A place in a list of tokens.
 pub(crate) struct Cursor<'a> {
     tokens: &'a [Token],
     at: usize,
     pub(crate) depth: usize,
+    /// Expressions being parsed, one in the other.
+    pub(crate) expressions: usize,
+    /// Operators between values in the outermost of them so far.
+    pub(crate) operators: usize,
+
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(tokens: &'a [Token]) -> Cursor<'a> {
-        Cursor { tokens, at: 0, depth: 0, diagnostics: Vec::new() }
+        Cursor { tokens, at: 0, depth: 0, expressions: 0, operators: 0, diagnostics: Vec::new() }
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -230,17 +237,35 @@ impl<'a> Cursor<'a> {
 
     /// Runs `inner` one level deeper, or reports that the program nests too deep.
     pub(crate) fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        if self.depth >= MAX_DEPTH {
-            self.error_here(&format!("this nests deeper than {MAX_DEPTH} levels"), None);
-            while !self.at_end() {
-                self.advance();
-            }
+        if !self.enter() {
             return None;
         }
-        self.depth += 1;
         let result = inner(self);
-        self.depth -= 1;
+        self.leave();
         Some(result)
+    }
+
+    /// Goes one level deeper, or reports that the program nests too deep and goes to its end.
+    pub(crate) fn enter(&mut self) -> bool {
+        if self.depth >= MAX_DEPTH {
+            self.give_up(&format!("this nests deeper than {MAX_DEPTH} levels"));
+            return false;
+        }
+        self.depth += 1;
+        true
+    }
+
+    /// Back from [`Cursor::enter`].
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Reports and goes to the program's end.
+    pub(crate) fn give_up(&mut self, message: &str) {
+        self.error_here(message, None);
+        while !self.at_end() {
+            self.advance();
+        }
     }
 }
 

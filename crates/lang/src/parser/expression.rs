@@ -1,7 +1,7 @@
 //! Expressions, by precedence climbing. From loose to tight: `or`; `and`; `not`; comparisons (which do not chain);
 //! `|`; `^`; `&`; `<< >>`; `+ -`; `* / %`; unary `- ~`.
 
-use super::cursor::{Cursor, describe};
+use super::cursor::{Cursor, MAX_OPERATORS, describe};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, UnaryOperator};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Kind;
@@ -11,7 +11,13 @@ impl Cursor<'_> {
     /// An expression. What does not parse is reported and becomes [`ExpressionKind::Error`].
     pub(crate) fn expression(&mut self) -> Expression {
         let span = self.span();
-        self.nested(|cursor| cursor.binary(0)).unwrap_or(Expression { kind: ExpressionKind::Error, span })
+        if self.expressions == 0 {
+            self.operators = 0;
+        }
+        self.expressions += 1;
+        let parsed = self.nested(|cursor| cursor.binary(0)).unwrap_or(Expression { kind: ExpressionKind::Error, span });
+        self.expressions -= 1;
+        parsed
     }
 
     fn binary_operator(&self) -> Option<(BinaryOperator, u8)> {
@@ -58,6 +64,11 @@ impl Cursor<'_> {
                     );
                 }
                 compared = true;
+            }
+            self.operators += 1;
+            if self.operators > MAX_OPERATORS {
+                self.give_up(&format!("this expression has more than {MAX_OPERATORS} operators"));
+                break;
             }
             self.advance();
             let right = match self.nested(|cursor| cursor.binary(strength + 1)) {

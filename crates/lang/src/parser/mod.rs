@@ -5,7 +5,7 @@ mod declaration;
 mod expression;
 mod statement;
 
-pub(crate) use cursor::Cursor;
+pub(crate) use cursor::{Cursor, MAX_OPERATORS};
 
 use crate::ast::Program;
 use crate::diagnostic::Diagnostic;

@@ -38,7 +38,7 @@ impl Cursor<'_> {
         let kind = match word.as_str() {
             "if" => self.if_statement(debug)?,
             _ if debug => {
-                self.error_here("`#debug` stands before a state, an `on` or an `if`", None);
+                self.misplaced_debug();
                 return None;
             }
             "let" => self.let_statement()?,
@@ -85,6 +85,10 @@ impl Cursor<'_> {
         Some(Statement { kind, span: start.to(self.previous_span()) })
     }
 
+    pub(crate) fn misplaced_debug(&mut self) {
+        self.error_here("`#debug` stands before a state, an `on` or an `if`", None);
+    }
+
     pub(crate) fn take_debug(&mut self) -> bool {
         let found = *self.peek() == Kind::Debug;
         if found {
@@ -102,6 +106,9 @@ impl Cursor<'_> {
             if self.take_word("if") {
                 branches.push(self.branch(debug));
             } else {
+                if debug {
+                    self.misplaced_debug();
+                }
                 otherwise = self.block("to open the `else` block");
                 break;
             }

@@ -1,0 +1,331 @@
+//! Whatever the text, compiling comes to an end without panic, and gives an image that verifies or says what is wrong.
+#![allow(clippy::disallowed_methods, reason = "the test reads programs to spoil")]
+
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use std::fs;
+use std::path::Path;
+use weftwire_lang::{Dialect, Loader, Severity, compile};
+
+/// A text, with the folders' other files to include.
+struct Texts<'a>(&'a str);
+
+impl Loader for Texts<'_> {
+    fn load(&self, name: &str, from: Option<&str>) -> Result<String, String> {
+        if from.is_none() {
+            return Ok(self.0.to_string());
+        }
+        programs().into_iter().find(|(known, _)| known == name).map(|(_, text)| text).ok_or("there is none".to_string())
+    }
+}
+
+/// All good programs of the repository, and what they include.
+fn programs() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for folder in ["tests/valid", "tests/dialect", "../../examples"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        for entry in fs::read_dir(folder).expect("it is part of the repository") {
+            let path = entry.expect("readable").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if [".xl", ".xtra", ".p4"].iter().any(|ending| name.ends_with(ending)) {
+                found.push((name, fs::read_to_string(path).expect("programs are text")));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What must hold for every text.
+fn survives(text: &str, dialect: Dialect) {
+    let compilation = compile("program", dialect, &Texts(text));
+    let failed = compilation.diagnostics.iter().any(|found| found.severity == Severity::Error);
+    assert_eq!(compilation.image.is_none(), failed, "an image or an error, not both: {:?}", compilation.diagnostics);
+    for diagnostic in &compilation.diagnostics {
+        assert!(!diagnostic.message.is_empty());
+        let file = compilation.sources.file(diagnostic.span);
+        assert!(file.is_none_or(|file| diagnostic.span.end as usize <= file.text.len()), "{diagnostic:?}");
+        diagnostic.to_text(&compilation.sources);
+    }
+    if let Some(image) = compilation.image
+        && let Err(error) = image.verify()
+    {
+        panic!("the compiler made an image that does not verify: {error}\n{text}");
+    }
+}
+
+/// Words, numbers, texts and punctuation, cut roughly.
+fn tokens(text: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut start = 0;
+    let class =
+        |letter: char| if letter.is_alphanumeric() || letter == '_' { 0 } else { 1 + letter.is_whitespace() as u8 };
+    let mut last = None;
+    for (place, letter) in text.char_indices() {
+        let now = class(letter);
+        if last.is_some_and(|last| last != now || now == 1) {
+            tokens.push(&text[start..place]);
+            start = place;
+        }
+        last = Some(now);
+    }
+    tokens.push(&text[start..]);
+    tokens
+}
+
+#[derive(Clone, Debug)]
+enum Spoil {
+    Delete(Index),
+    Duplicate(Index),
+    Swap(Index, Index),
+    Replace(Index, &'static str),
+    Truncate(Index),
+}
+
+const WORDS: &[&str] = &[
+    "machine",
+    "state",
+    "initial",
+    "on",
+    "packet",
+    "enter",
+    "exit",
+    "if",
+    "else",
+    "let",
+    "goto",
+    "register",
+    "u8",
+    "i64",
+    "seq32",
+    "timer",
+    "slot",
+    "template",
+    "tcp",
+    "udp",
+    "table",
+    "condition",
+    "action",
+    "const",
+    "import",
+    "include",
+    "flow",
+    "key",
+    "other",
+    "set",
+    "reset",
+    "cancel",
+    "where",
+    "send",
+    "store",
+    "in",
+    "to",
+    "from",
+    "when",
+    "notify",
+    "delete",
+    "instance",
+    "#debug",
+    "every",
+    "deliver",
+    "release",
+    "resize",
+    "keep",
+    "options",
+    "mss",
+    "reverse",
+    "and",
+    "or",
+    "not",
+    "true",
+    "now",
+    "random",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    ";",
+    ",",
+    ".",
+    ":",
+    "=",
+    "==",
+    "+=",
+    "<",
+    "<<",
+    "<->",
+    "..",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "&",
+    "|",
+    "^",
+    "~",
+    "0",
+    "1",
+    "9",
+    "64",
+    "1e9",
+    "18446744073709551616",
+    "0x",
+    "0xffffffffffffffff",
+    "1.5s",
+    "10ms",
+    "10.0.0.1",
+    "02:00:00:00:00:01",
+    "99999999999999999999Gbps",
+    "\"",
+    "\"a\"",
+    "//",
+    "/*",
+    "*/",
+    "\u{0}",
+    "\u{feff}",
+    "\u{202e}",
+    "\u{1f980}",
+    "\u{e9}",
+    "a\u{301}",
+    "\r",
+    "\n",
+    "_",
+    "@",
+    "'",
+    "a",
+    "b",
+    "State",
+    "Event",
+    "packet.port",
+    "tcp.syn",
+    "tcp.sequence",
+    "application.available",
+    "flow.hash",
+];
+
+fn spoil() -> impl Strategy<Value = Spoil> {
+    let index = any::<Index>;
+    prop_oneof![
+        3 => index().prop_map(Spoil::Delete),
+        3 => index().prop_map(Spoil::Duplicate),
+        3 => (index(), index()).prop_map(|(one, other)| Spoil::Swap(one, other)),
+        4 => (index(), select(WORDS)).prop_map(|(place, word)| Spoil::Replace(place, word)),
+        1 => index().prop_map(Spoil::Truncate),
+    ]
+}
+
+fn spoiled(text: &str, spoils: &[Spoil]) -> String {
+    let mut tokens = tokens(text);
+    for spoil in spoils {
+        if tokens.is_empty() {
+            break;
+        }
+        let count = tokens.len();
+        match spoil {
+            Spoil::Delete(place) => drop(tokens.remove(place.index(count))),
+            Spoil::Duplicate(place) => tokens.insert(place.index(count), tokens[place.index(count)]),
+            Spoil::Swap(one, other) => tokens.swap(one.index(count), other.index(count)),
+            Spoil::Replace(place, word) => tokens[place.index(count)] = word,
+            Spoil::Truncate(place) => tokens.truncate(place.index(count)),
+        }
+    }
+    tokens.concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn token_soup_is_survived(words in prop::collection::vec(select(WORDS), 0..200), xtra in any::<bool>()) {
+        survives(&words.join(" "), if xtra { Dialect::Xtra } else { Dialect::Xl });
+    }
+
+    #[test]
+    fn any_text_is_survived(text in "\\PC{0,200}", xtra in any::<bool>()) {
+        survives(&text, if xtra { Dialect::Xtra } else { Dialect::Xl });
+    }
+
+    #[test]
+    fn spoiled_programs_are_survived(program in any::<Index>(), spoils in prop::collection::vec(spoil(), 1..6)) {
+        let programs = programs();
+        let (name, text) = &programs[program.index(programs.len())];
+        let dialect = if name.ends_with("xtra") { Dialect::Xtra } else { Dialect::Xl };
+        survives(&spoiled(text, &spoils), dialect);
+    }
+}
+
+#[test]
+fn depth_is_survived() {
+    let deep = 10_000;
+    for (open, close) in [("(", ")"), ("not ", ""), ("-", ""), ("~", ""), ("min(1, ", ")"), ("table[", "]")] {
+        let value = format!("{}1{}", open.repeat(deep), close.repeat(deep));
+        survives(&format!("register a: i64; initial state s {{ on packet {{ a = {value}; }} }}"), Dialect::Xl);
+        survives(&format!("const a = {value};"), Dialect::Xl);
+        survives(&format!("table t(n in 0..1) = {value};"), Dialect::Xl);
+        survives(&value, Dialect::Xtra);
+    }
+    for open in ["if true {", "{", "on packet {", "if (a == 1) {", "else {", "State a {"] {
+        for text in [open.repeat(deep), format!("initial state s {{ on packet {{ {}", open.repeat(deep))] {
+            survives(&text, Dialect::Xl);
+            survives(&text, Dialect::Xtra);
+        }
+    }
+}
+
+#[test]
+fn length_is_survived() {
+    let many = 1_000;
+    let body = |statements: &str| {
+        format!("register a: i64; register b: seq32; slot s1; initial state s {{ on packet {{ {statements} }} }}")
+    };
+    for statement in [
+        "a = a + 1; ",
+        "if a == 1 { a = 2; } ",
+        "let x = a; ",
+        "if a == 1 { goto s; } else { notify n; } ",
+        "tcp.sequence += b if present; ",
+        "notify n(a); ",
+    ] {
+        survives(&body(&statement.repeat(many)), Dialect::Xl);
+    }
+    survives(&body(&format!("a = a{};", " + a".repeat(many))), Dialect::Xl);
+    survives(&body(&format!("a = a{};", " + 1".repeat(many))), Dialect::Xl);
+    survives(&body(&format!("if a == 1{} {{ a = 1; }}", " or a == 2".repeat(many))), Dialect::Xl);
+    survives(&body(&format!("if a == 0 {{ }} {}", "else if a == 1 { a = 2; } ".repeat(many))), Dialect::Xl);
+    survives(&(0..many * 5).map(|n| format!("register r{n}: u8; ")).collect::<String>(), Dialect::Xl);
+    survives(
+        &(0..many).map(|n| format!("state s{n} {{ on packet {{ goto s{n}; }} }} ")).collect::<String>(),
+        Dialect::Xl,
+    );
+    survives(&format!("const {} = 1;", "a".repeat(1 << 20)), Dialect::Xl);
+    survives(&format!("const a = {};", "9".repeat(1 << 20)), Dialect::Xl);
+    survives(&format!("const a = 0.{};", "3".repeat(1 << 20)), Dialect::Xl);
+    survives(&format!("// {}", "x".repeat(1 << 20)), Dialect::Xl);
+    survives(&"a = 1\n".repeat(many), Dialect::Xtra);
+}
+
+#[test]
+fn doubling_is_survived() {
+    let actions: String = (1..40).map(|n| format!("action a{n}() {{ a{}(); a{}(); }} ", n - 1, n - 1)).collect();
+    survives(
+        &format!("action a0() {{ notify n; }} {actions} initial state s {{ on packet {{ a39(); }} }}"),
+        Dialect::Xl,
+    );
+    let conditions: String = (1..40).map(|n| format!("condition c{n} = c{} and c{}; ", n - 1, n - 1)).collect();
+    let text = format!("condition c0 = tcp.syn; {conditions} initial state s {{ on packet when c39 {{ notify n; }} }}");
+    survives(&text, Dialect::Xl);
+    let constants: String = (1..40).map(|n| format!("const k{n} = k{} * k{}; ", n - 1, n - 1)).collect();
+    survives(&format!("const k0 = 3; {constants} initial state s {{ }}"), Dialect::Xl);
+    let locals: String = (1..40).map(|n| format!("let x{n} = x{} + x{}; ", n - 1, n - 1)).collect();
+    let text = format!(
+        "register a: i64; initial state s {{ on packet {{ let x0 = a; {locals} if x39 == 1 {{ notify n; }} }} }}"
+    );
+    survives(&text, Dialect::Xl);
+    let branches = "if a == 1 { a = 2; ".repeat(60) + &"} else { a = 3; if a == 2 { a = 1; } }".repeat(60);
+    survives(&format!("register a: i64; initial state s {{ on packet {{ {branches} }} }}"), Dialect::Xl);
+    let parts: String = (0..200).map(|n| format!("if tcp.window == {n} {{ notify a{n}; }} ")).collect();
+    survives(&format!("initial state s {{ on packet {{ {parts} }} }}"), Dialect::Xl);
+}
