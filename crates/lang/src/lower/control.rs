@@ -232,10 +232,9 @@ impl<'a> Rules<'a> {
             independent &= match operand {
                 Operand::Register(register) => !writes.registers.contains(&register),
                 Operand::Field { packet, field } | Operand::Present { packet, field } => {
-                    let replaced = writes.packets.contains(&packet);
-                    let refreshed = writes.sent.contains(&packet) && (self.refreshed)(field);
-                    let written = writes.fields.iter().any(|(p, f)| *p == packet && (self.overlaps)(*f, field));
-                    !(replaced || refreshed || written)
+                    !writes.packets.contains(&packet)
+                        && !(writes.sent.contains(&packet) && (self.refreshed)(field))
+                        && !writes.fields.iter().any(|(p, f)| *p == packet && (self.overlaps)(*f, field))
                 }
                 Operand::Environment(_) => !writes.application,
                 Operand::Constant(_) | Operand::Event(_) => true,
