@@ -4,7 +4,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
-SYSTEM_TESTS := --package weftwire-cli --test 'system_*'
+SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_*' --test many_flows
+
+# Property tests draw from this seed, so that a failure comes again: make test PROPTEST_RNG_SEED=N.
+export PROPTEST_RNG_SEED ?= 1
 
 .PHONY: help test demo bench docs fmt generate setup check unit generated dependencies system clean
 
@@ -29,6 +32,7 @@ check:
 
 # Unit, property and documentation tests, with debug assertions on; also the corpora of all fuzz targets.
 unit:
+	@echo "PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"
 	cargo test --workspace
 
 generated:

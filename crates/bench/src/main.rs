@@ -7,6 +7,8 @@
     reason = "a benchmark reads the clock, files and processes"
 )]
 
+mod allocations;
+mod engine;
 mod synproxy;
 mod table;
 
@@ -16,7 +18,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(about = "Compares Weftwire with its peers on this machine. Needs root.")]
+#[command(about = "Compares Weftwire with its peers on this machine")]
 struct Arguments {
     #[command(subcommand)]
     comparison: Comparison,
@@ -24,7 +26,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Comparison {
-    /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx
+    /// The reference engine on frames in memory, beside what any packet processor pays
+    Engine {
+        /// Rounds; each measures every case once
+        #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        repeats: u32,
+        /// Only run this case this many times, for a tool that counts instructions
+        #[arg(long, num_args = 2, value_names = ["CASE", "N"], conflicts_with_all = ["repeats", "json"])]
+        once: Option<Vec<String>>,
+        /// Also write every single measurement to this file
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx. Needs root
     Synproxy {
         /// Rounds; each measures every system once
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -43,6 +57,8 @@ enum Comparison {
 
 fn main() -> Result<()> {
     match Arguments::parse().comparison {
+        Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
+        Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),
     }
 }

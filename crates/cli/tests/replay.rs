@@ -8,8 +8,10 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 use weftwire_core::capture::{CaptureReader, CaptureRecord, CaptureWriter};
 use weftwire_core::{LinkType, Time};
+use weftwire_testbed::{Running, wait_for};
 
 const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/syn-proxy.xl");
 const START: i64 = 1_700_000_000_000_000_000;
@@ -138,4 +140,35 @@ fn what_can_not_be_replayed_is_said() {
     let port = format!("1={input}");
     let twice = weft(&["replay", IMAGE, "--port", &port, "--port", "1=none"]);
     assert!(String::from_utf8_lossy(&twice.stderr).contains("given twice"));
+}
+
+/// A replay that would take days, interrupted when it has begun to write.
+#[test]
+fn an_interrupted_replay_leaves_no_file() {
+    let folder = folder("replay-interrupted");
+    let source = folder.join("endless.xl");
+    let text = "machine endless;\n\
+        flow key five_tuple;\n\
+        timer tick;\n\
+        initial state counting {\n\
+            on packet { set tick in 1us; }\n\
+            on tick { set tick in 1us; }\n\
+        }\n";
+    fs::write(&source, text).expect("the folder is there");
+    let (input, out) = (capture(&folder), folder.join("out.pcapng"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+    command.arg("replay").arg(&source).args(["--port", &format!("1={input}"), "--until", "100h", "--out"]).arg(&out);
+    let mut replay = Running::start(command).expect("the command starts");
+    let partial = folder.join(format!("out.pcapng.{}.partial", replay.pid()));
+    let begun =
+        wait_for("the output's beginning", Duration::from_secs(20), || partial.exists() || !replay.is_running());
+    begun.expect("the replay begins to write");
+    let ended = replay.interrupt().expect("the replay ends");
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("interrupted at") && ended.stderr.contains("nothing was written"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!out.exists() && !partial.exists());
 }

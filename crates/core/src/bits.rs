@@ -17,6 +17,15 @@ pub(crate) fn read(bytes: &[u8], offset: usize, width: usize) -> Option<u128> {
 /// Writes the low `width` bits of `value` over the field. `false`, and nothing is changed, if the field reaches
 /// beyond the end of `bytes`.
 pub(crate) fn write(bytes: &mut [u8], offset: usize, width: usize, value: u128) -> bool {
+    // As in `read`: nearly always within 8 bytes, which are changed at once.
+    if offset % 8 + width <= 64
+        && let Some(word) = bytes.get_mut(offset / 8..).and_then(<[u8]>::first_chunk_mut)
+    {
+        let shift = 64 - width - offset % 8;
+        let mask = (u64::MAX >> (64 - width)) << shift;
+        *word = (u64::from_be_bytes(*word) & !mask | (value as u64) << shift & mask).to_be_bytes();
+        return true;
+    }
     let end = offset + width;
     let Some(covering) = bytes.get_mut(offset / 8..end.div_ceil(8)) else { return false };
     let shift = covering.len() * 8 - offset % 8 - width;

@@ -5,8 +5,8 @@ use std::fmt;
 
 /// An instant, in nanoseconds since the platform's epoch.
 ///
-/// Replay and simulation start at 0 or at the first capture's time stamp; Linux uses the monotonic clock's start
-/// of the run. 64 bits last for 292 years, so that arithmetic on instants saturates and never wraps in practice.
+/// A function's time is 0 at its first input, in a replay as on Linux; captures count from 1970. 64 bits last for 292
+/// years, so that arithmetic on instants saturates and never wraps in practice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(i64);

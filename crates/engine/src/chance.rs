@@ -2,7 +2,8 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
-use siphasher::sip::SipHasher24;
+use siphasher::sip::{SipHasher13, SipHasher24};
+use std::hash::BuildHasher;
 
 /// Keeps the generator of the secret key apart from the generator of `random`.
 const KEY_SEED: u64 = 0x7365_6372_6574_6b79;
@@ -40,9 +41,26 @@ impl Chance {
         self.hasher.hash(key) as i64
     }
 
+    /// For tables, under the same secret key. SipHash-1-3 is what such tables need and no more.
+    pub fn key_hasher(&self) -> KeyHasher {
+        KeyHasher(SipHasher13::new_with_key(&self.hasher.key()))
+    }
+
     /// The next random number.
     pub fn random(&mut self) -> i64 {
         self.generator.next_u64() as i64
+    }
+}
+
+/// Makes keyed hashers for tables.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyHasher(SipHasher13);
+
+impl BuildHasher for KeyHasher {
+    type Hasher = SipHasher13;
+
+    fn build_hasher(&self) -> SipHasher13 {
+        self.0
     }
 }
 

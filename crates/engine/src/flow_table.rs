@@ -1,17 +1,25 @@
 //! The flow table: which key belongs to which instance, who has been idle for longest, and who has to go
 //! (semantics, section 3).
 
+use crate::chance::KeyHasher;
 use crate::instance::Instance;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use weftwire_core::{FlowId, Time};
 use weftwire_image::{Flow, WhenFull};
+
+/// A map that every packet looks into. Nothing depends on its order.
+#[allow(
+    clippy::disallowed_types,
+    reason = "the hash key comes with the function, and whoever lists entries sorts them"
+)]
+type Map<K, V> = std::collections::HashMap<K, V, KeyHasher>;
 
 /// The instances by flow id and by key.
 #[derive(Debug)]
 pub struct FlowTable {
     rules: Flow,
-    instances: BTreeMap<FlowId, Box<Instance>>,
-    keys: BTreeMap<Box<[u8]>, FlowId>,
+    instances: Map<FlowId, Box<Instance>>,
+    keys: Map<Box<[u8]>, FlowId>,
     /// All flows, idle longest first, ties by the smaller flow id. Kept only if something looks at it.
     idle: BTreeSet<(Time, FlowId)>,
     /// Those of them in the states of `evict_oldest_in`.
@@ -19,12 +27,12 @@ pub struct FlowTable {
 }
 
 impl FlowTable {
-    /// An empty table under these rules.
-    pub fn new(rules: &Flow) -> FlowTable {
+    /// An empty table under these rules. The hasher's key keeps strangers from choosing keys that collide.
+    pub fn new(rules: &Flow, hasher: KeyHasher) -> FlowTable {
         FlowTable {
             rules: rules.clone(),
-            instances: BTreeMap::new(),
-            keys: BTreeMap::new(),
+            instances: Map::with_hasher(hasher),
+            keys: Map::with_hasher(hasher),
             idle: BTreeSet::new(),
             evictable: BTreeSet::new(),
         }
@@ -52,7 +60,9 @@ impl FlowTable {
 
     /// All instances by flow id.
     pub fn iter(&self) -> impl Iterator<Item = &Instance> {
-        self.instances.values().map(Box::as_ref)
+        let mut all: Vec<&Instance> = self.instances.values().map(Box::as_ref).collect();
+        all.sort_unstable_by_key(|instance| instance.flow);
+        all.into_iter()
     }
 
     /// Whether one more instance has a place: there is room, or somebody to evict.
@@ -77,8 +87,7 @@ impl FlowTable {
     pub fn remove(&mut self, flow: FlowId) -> Option<Box<Instance>> {
         let instance = self.instances.remove(&flow)?;
         self.keys.remove(&instance.key);
-        self.idle.remove(&(instance.last_active, flow));
-        self.evictable.remove(&(instance.last_active, flow));
+        self.forget(instance.last_active, instance.state, flow);
         Some(instance)
     }
 
@@ -87,8 +96,7 @@ impl FlowTable {
         let Some(instance) = self.instances.get(&flow) else { return };
         let (now_active, now_state) = (instance.last_active, instance.state);
         if (now_active, now_state) != (last_active, state) {
-            self.idle.remove(&(last_active, flow));
-            self.evictable.remove(&(last_active, flow));
+            self.forget(last_active, state, flow);
             self.order(now_active, now_state, flow);
         }
     }
@@ -118,10 +126,20 @@ impl FlowTable {
         if self.rules.expire > 0 || self.rules.when_full == WhenFull::EvictOldest {
             self.idle.insert((last_active, flow));
         }
-        if let WhenFull::EvictOldestIn(states) = &self.rules.when_full
-            && states.contains(&state)
-        {
+        if self.is_evictable(state) {
             self.evictable.insert((last_active, flow));
         }
+    }
+
+    /// Undoes `order`.
+    fn forget(&mut self, last_active: Time, state: u16, flow: FlowId) {
+        self.idle.remove(&(last_active, flow));
+        if self.is_evictable(state) {
+            self.evictable.remove(&(last_active, flow));
+        }
+    }
+
+    fn is_evictable(&self, state: u16) -> bool {
+        matches!(&self.rules.when_full, WhenFull::EvictOldestIn(states) if states.contains(&state))
     }
 }

@@ -1,6 +1,6 @@
 //! One flow's instance of the machine.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use weftwire_calendar::TimerHandle;
 use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, Endpoints, FlowId, Time};
@@ -22,7 +22,7 @@ pub struct Instance {
     /// The packet slots.
     pub slots: Box<[Option<Packet>]>,
     /// Pending settings of timers, earliest first.
-    pub timers: BTreeSet<TimerHandle>,
+    pub timers: VecDeque<TimerHandle>,
     /// Both ends as this end sees them (section 3.6); `None` if the packet that made it has no transport header.
     pub endpoints: Option<Endpoints>,
     /// The application's bytes that are not released yet.
@@ -44,6 +44,19 @@ impl Instance {
     pub fn touch(&mut self, now: Time) {
         self.last_active = now;
         self.zero_time = ZeroTime::default();
+    }
+
+    /// One more pending setting of a timer.
+    pub fn add_timer(&mut self, handle: TimerHandle) {
+        let place = self.timers.partition_point(|pending| *pending < handle);
+        self.timers.insert(place, handle);
+    }
+
+    /// A setting that is not pending any more.
+    pub fn forget_timer(&mut self, handle: TimerHandle) {
+        if let Ok(place) = self.timers.binary_search(&handle) {
+            self.timers.remove(place);
+        }
     }
 }
 

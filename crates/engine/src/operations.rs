@@ -137,7 +137,7 @@ impl Run<'_> {
         }
         let setting = Setting { flow: self.instance.flow, timer, payload: values };
         let handle = self.shared.calendar.insert(due, setting);
-        self.instance.timers.insert(handle);
+        self.instance.add_timer(handle);
     }
 
     /// Section 4.10.

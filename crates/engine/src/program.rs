@@ -25,7 +25,6 @@ pub struct Program {
     ip_version: FieldPlace,
     /// What happens at an event, by state.
     cells: Vec<BTreeMap<Event, Cell>>,
-    no_operations: Vec<Operation>,
 }
 
 /// A template with its names resolved.
@@ -66,22 +65,17 @@ impl Program {
             initial: image.registers.iter().map(|register| register.initial).collect(),
             cells,
             ip_version: formats.field("network", "version").expect("a built-in field"),
-            no_operations: Vec::new(),
             places,
             formats,
             image,
         }
     }
 
-    /// What runs before the conditions of (state, event).
-    pub fn preparation(&self, state: u16, event: Event) -> &[Operation] {
-        let number = self.cells[usize::from(state)].get(&event).and_then(|cell| cell.preparation);
-        number.map_or(&self.no_operations, |number| &self.image.preparations[number].operations)
-    }
-
-    /// The rows of (state, event) by number, in order.
-    pub fn rows(&self, state: u16, event: Event) -> &[usize] {
-        self.cells[usize::from(state)].get(&event).map_or(&[], |cell| &cell.rows)
+    /// What runs before the conditions of (state, event), and its rows by number, in order.
+    pub fn cell(&self, state: u16, event: Event) -> (&[Operation], &[usize]) {
+        let Some(cell) = self.cells[usize::from(state)].get(&event) else { return (&[], &[]) };
+        let preparation = cell.preparation.map(|number| self.image.preparations[number].operations.as_slice());
+        (preparation.unwrap_or_default(), &cell.rows)
     }
 
     /// Whether a packet can leave by a port of this link type (section 2.8).

@@ -9,8 +9,8 @@ use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
 use crate::{EngineError, EngineOptions};
-use std::collections::{BTreeSet, VecDeque};
-use weftwire_calendar::{Calendar, TimerHandle};
+use std::collections::VecDeque;
+use weftwire_calendar::Calendar;
 use weftwire_core::build::TemplateTransport;
 use weftwire_core::function::Ports;
 use weftwire_core::packet::Packet;
@@ -51,12 +51,13 @@ impl ReferenceEngine {
     /// None today: a verified image can be run. Engines with limits of their own refuse here.
     pub fn new(image: VerifiedImage, ports: Ports, options: EngineOptions) -> Result<ReferenceEngine, EngineError> {
         let program = Program::new(image);
+        let chance = Chance::new(options.seed, options.hash_key);
         Ok(ReferenceEngine {
-            table: FlowTable::new(&program.image.flow),
+            table: FlowTable::new(&program.image.flow, chance.key_hasher()),
             samples: Samples::new(&program.image.debug.samples),
             shared: Shared {
                 ports,
-                chance: Chance::new(options.seed, options.hash_key),
+                chance,
                 calendar: Calendar::new(),
                 counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
                 frame: Vec::new(),
@@ -102,7 +103,7 @@ impl ReferenceEngine {
     fn run_timer(&mut self, out: &mut Outbox) {
         let Some((at, handle, setting)) = self.shared.calendar.pop_due(Time::MAX) else { return };
         let Some(instance) = self.table.get_mut(setting.flow) else { return };
-        instance.timers.remove(&handle);
+        instance.forget_timer(handle);
         let endless = instance.zero_time.count(at) >= ZERO_TIME_EVENTS;
         let Setting { flow, timer, payload: [first, second] } = setting;
         self.event(flow, at, Event::Timer(timer), Occasion { current: None, values: [first, second, 0] }, out);
@@ -183,7 +184,7 @@ impl ReferenceEngine {
             state: 0,
             registers: self.program.initial.clone(),
             slots: self.program.image.slots.iter().map(|_| None).collect(),
-            timers: BTreeSet::<TimerHandle>::new(),
+            timers: VecDeque::new(),
             endpoints,
             send_buffer: VecDeque::new(),
             closed: false,

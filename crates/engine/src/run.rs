@@ -141,11 +141,11 @@ impl<'a> Run<'a> {
         let program = self.program;
         let state = self.instance.state;
         let before = self.out.wants_trace().then(|| self.instance.registers.clone());
-        for operation in program.preparation(state, event) {
+        let (preparation, rows) = program.cell(state, event);
+        for operation in preparation {
             self.operation(operation);
         }
-        let numbers = program.rows(state, event).iter();
-        let found = numbers.map(|&number| (number, &program.image.rows[number])).find(|(_, row)| self.matches(row));
+        let found = rows.iter().map(|&number| (number, &program.image.rows[number])).find(|(_, row)| self.matches(row));
         let raised = match found {
             None => {
                 if event == Event::Packet {

@@ -1,4 +1,4 @@
-//! A flood of new flows through a full table. In release it takes a few seconds; by default it is a small flood.
+//! A flood of new flows through a full table. The large ones run in the release profile: `make system`.
 
 mod support;
 
@@ -19,13 +19,13 @@ fn a_flood_meets_a_full_table() {
 }
 
 #[test]
-#[ignore = "a million flows; run it in release"]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
 fn a_million_flows_meet_a_full_table() {
     flood(1_000_000, 65_536);
 }
 
 #[test]
-#[ignore = "a million packets; run it in release"]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
 fn a_million_packets_of_known_flows() {
     let mut image = machine();
     image.flow.max = 65_536;

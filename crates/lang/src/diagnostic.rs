@@ -80,19 +80,23 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
+/// How many letters must be changed, added, removed, or swapped with their neighbour (optimal string alignment).
 fn edit_distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let substituted = diagonal + usize::from(l != *r);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    let mut rows = vec![(0..=right.len()).collect::<Vec<usize>>()];
+    for i in 1..=left.len() {
+        let mut row = vec![i];
+        for j in 1..=right.len() {
+            let substituted = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
+            let mut least = substituted.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[right.len()]
+    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]
@@ -103,5 +107,6 @@ mod tests {
     fn finds_the_nearest_name() {
         assert_eq!(nearest("retransmt", ["retransmit", "give_up"]), Some("retransmit"));
         assert_eq!(nearest("zzz", ["retransmit", "give_up"]), None);
+        assert_eq!(nearest("upd", ["ipv4", "udp", "tcp"]), Some("udp"));
     }
 }

@@ -185,6 +185,9 @@ impl Parser<'_> {
         while !self.cursor.at_end() && !self.cursor.at_punctuation("}") {
             let before = self.cursor.position();
             let debug = self.cursor.take_debug();
+            if debug && !self.cursor.at_word("on") {
+                self.cursor.misplaced_debug();
+            }
             if self.cursor.take_word("on") {
                 state.handlers.extend(self.handler(debug));
             } else if self.cursor.at_word("if") {
@@ -239,6 +242,9 @@ impl Parser<'_> {
         while !self.cursor.at_end() && !self.cursor.at_punctuation("}") {
             let before = self.cursor.position();
             let debug = self.cursor.take_debug();
+            if debug && !self.cursor.at_word("if") {
+                self.cursor.misplaced_debug();
+            }
             if self.cursor.take_word("if") {
                 if branches.is_empty() {
                     span = self.cursor.previous_span();

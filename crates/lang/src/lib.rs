@@ -59,6 +59,9 @@ pub fn compile(name: &str, dialect: Dialect, loader: &dyn Loader) -> Compilation
         Dialect::Xl => parser::parse_program(name, loader, &mut sources, &mut diagnostics),
         Dialect::Xtra => dialect::parse_program(name, loader, &mut sources, &mut diagnostics),
     };
+    if sources.files().is_empty() {
+        return Compilation { image: None, diagnostics, sources };
+    }
     let image = lower::lower(&program, dialect, loader, &sources, &mut diagnostics);
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start, diagnostic.severity));

@@ -55,6 +55,11 @@ impl Application {
         self.sink = Some(BufWriter::with_capacity(CHUNK, sink));
     }
 
+    /// Whether there are connections to open.
+    pub(crate) fn connects(&self) -> bool {
+        !self.connects.is_empty()
+    }
+
     /// Opens the connections.
     pub(crate) fn start(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> Result<(), LinuxError> {
         for endpoints in std::mem::take(&mut self.connects) {

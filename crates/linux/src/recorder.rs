@@ -1,11 +1,13 @@
 //! What a run leaves behind: trace records as JSON lines, and a capture of every port.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 use weftwire_core::capture::{CaptureInterface, CaptureWriter};
+use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{Frame, LinkType, Port, Time};
+use weftwire_core::{Frame, LinkType, Offload, Port, Time, segments};
 
 /// Writes the run's files. An error of writing ends that file, not the run; [`Recorder::finish`] reports it.
 #[derive(Default)]
@@ -18,8 +20,8 @@ pub struct Recorder {
 struct Capture {
     writer: CaptureWriter<BufWriter<File>>,
     /// The file's interfaces, in its order.
-    ports: Vec<Port>,
-    /// Nanoseconds since 1970 at the start of the run.
+    ports: Vec<(Port, LinkType)>,
+    /// Nanoseconds since 1970 at the function's time 0.
     start: i64,
 }
 
@@ -34,7 +36,9 @@ impl Recorder {
         self.trace = Some(BufWriter::new(file));
     }
 
-    /// Captures the frames of these ports in pcapng form. Frames that are sent have the comment `sent`.
+    /// Captures the frames of these ports in pcapng form. Frames that are sent have the comment `sent`. What is left to
+    /// hardware is done in the captured copy, so that the capture can be replayed: checksums are complete, and a
+    /// super-frame is one long packet.
     ///
     /// # Errors
     /// The file can't be written.
@@ -42,11 +46,11 @@ impl Recorder {
         let interface = |&(_, name, link): &(Port, &str, LinkType)| CaptureInterface { name: name.to_owned(), link };
         let interfaces: Vec<CaptureInterface> = ports.iter().map(interface).collect();
         let writer = CaptureWriter::pcapng(BufWriter::new(file), &interfaces).map_err(io::Error::other)?;
-        self.capture = Some(Capture { writer, ports: ports.iter().map(|port| port.0).collect(), start: 0 });
+        self.capture = Some(Capture { writer, ports: ports.iter().map(|port| (port.0, port.2)).collect(), start: 0 });
         Ok(())
     }
 
-    /// The run starts now: captures show the time of day.
+    /// The function's time 0 is now: captures show the time of day.
     pub(crate) fn start(&mut self) {
         if let Some(capture) = &mut self.capture {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -69,8 +73,9 @@ impl Recorder {
 
     fn frame(&mut self, at: Time, port: Port, frame: &Frame<'_>, comment: Option<&str>) {
         let Some(capture) = &mut self.capture else { return };
-        let Some(interface) = capture.ports.iter().position(|known| *known == port) else { return };
-        let written = capture.writer.write(at.after(capture.start), interface, frame.bytes, comment);
+        let Some(interface) = capture.ports.iter().position(|(known, _)| *known == port) else { return };
+        let bytes = completed(capture.ports[interface].1, frame);
+        let written = capture.writer.write(at.after(capture.start), interface, &bytes, comment);
         if let Err(error) = written {
             self.capture = None;
             self.failure = Some(io::Error::other(error));
@@ -98,5 +103,70 @@ impl Recorder {
             capture.writer.into_inner().flush()?;
         }
         self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+/// The frame as one packet with nothing left undone. One that can't be parsed stays as it is.
+fn completed<'a>(link: LinkType, frame: &Frame<'a>) -> Cow<'a, [u8]> {
+    if frame.offload.segmentation.is_none() && frame.offload.checksum != Checksum::Partial {
+        return Cow::Borrowed(frame.bytes);
+    }
+    let uncut = Frame { offload: Offload { segmentation: None, ..frame.offload }, ..*frame };
+    let packet = segments(link, uncut).ok().and_then(|mut packets| packets.next());
+    packet.map_or(Cow::Borrowed(frame.bytes), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Seek;
+    use weftwire_core::capture::CaptureReader;
+    use weftwire_core::port::SegmentationKind;
+    use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};
+    use weftwire_core::{Formats, Packet, Segmentation};
+
+    #[test]
+    fn captured_frames_have_their_checksums_and_are_whole() {
+        let (mac, tcp) = (([2; 6], [4; 6]), TcpFields { sequence: 7, ..TcpFields::default() });
+        let build = |front: FrameBuilder, bytes: usize| front.tcp(&tcp, &[]).payload(&vec![9; bytes]).finish().unwrap();
+        let ethernet = || FrameBuilder::ethernet(mac.0, mac.1);
+        let right = [
+            build(ethernet().ipv4(&Ipv4Fields::default()), 100),
+            build(ethernet().ipv6(&Ipv6Fields::default()), 40_001),
+            build(ethernet().ipv4(&Ipv4Fields::default()), 5),
+        ];
+        let kind = SegmentationKind::TcpIpv6 { ecn: false };
+        let offloads = [
+            Offload { segmentation: None, checksum: Checksum::Partial },
+            Offload { segmentation: Some(Segmentation { size: 1440, kind }), checksum: Checksum::Partial },
+            Offload::default(),
+        ];
+        let path = std::env::temp_dir().join(format!("weft-recorder-{}", std::process::id()));
+        let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut recorder = Recorder::new();
+        recorder.set_capture(file.try_clone().unwrap(), &[(Port(3), "eth0", LinkType::Ethernet)]).unwrap();
+        for ((at, bytes), offload) in (0..).zip(&right).zip(offloads) {
+            let mut undone = bytes.clone();
+            if offload.checksum == Checksum::Partial {
+                let checksum = if offload.segmentation.is_some() { 14 + 40 + 16 } else { 14 + 20 + 16 };
+                undone[checksum] ^= 0x55;
+            }
+            recorder.received(Time::from_nanoseconds(at), Port(3), &Frame { bytes: &undone, offload });
+        }
+        // What is no packet is kept all the same.
+        let offload = Offload { segmentation: None, checksum: Checksum::Partial };
+        recorder.sent(Time::from_nanoseconds(9), Port(3), &Frame { bytes: &[1, 2, 3], offload });
+        recorder.finish().unwrap();
+
+        file.rewind().unwrap();
+        let mut reader = CaptureReader::new(file).unwrap();
+        for bytes in &right {
+            let record = reader.next_record().unwrap().unwrap();
+            assert!(record.bytes == *bytes);
+            Packet::parse(LinkType::Ethernet, Frame::new(&record.bytes), &Formats::default()).unwrap();
+        }
+        assert_eq!(reader.next_record().unwrap().unwrap().bytes, [1, 2, 3]);
+        assert!(reader.next_record().unwrap().is_none());
     }
 }

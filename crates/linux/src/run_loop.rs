@@ -3,6 +3,9 @@
 //! Each turn takes one batch of every port with one reading of the clock, runs what is due, feeds the application's
 //! bytes, and sends what the function put into its outbox. When a turn finds nothing to do, the loop waits by `ppoll`
 //! until the next deadline; with [`RunOptions::spin`] it never waits.
+//!
+//! The function's time is 0 at its first input, a connection or a frame, as in a replay: so a capture of the run, replayed,
+//! gives the same values of `now`.
 
 use crate::application::Application;
 use crate::control::ControlServer;
@@ -64,11 +67,10 @@ impl Run {
     /// # Errors
     /// A connection is refused at the start, or a port fails for good.
     pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
-        let Run { ports, application, mut recorder, control, stop, messages, options } = self;
-        recorder.start();
+        let Run { ports, application, recorder, control, stop, messages, options } = self;
         let effects = Effects { application, recorder, control, messages, no_port: 0 };
         let (clock, outbox, descriptors) = (Clock::start(), Outbox::new(), Vec::new());
-        let mut turns = Turns { function, ports, effects, clock, outbox, descriptors };
+        let mut turns = Turns { function, ports, effects, clock, function_clock: None, outbox, descriptors };
         let ran = turns.run(&stop, &options);
         let report = turns.finish();
         ran.and(report)
@@ -80,7 +82,10 @@ struct Turns<'a> {
     function: &'a mut dyn Function,
     ports: Vec<OpenPort>,
     effects: Effects,
+    /// Time since the start of the run.
     clock: Clock,
+    /// The function's time; stands at 0 before the first input.
+    function_clock: Option<Clock>,
     outbox: Outbox,
     /// What [`Turns::wait`] waits for; kept for its memory.
     descriptors: Vec<libc::pollfd>,
@@ -93,17 +98,20 @@ impl Turns<'_> {
             .map_or(Time::MAX, |duration| Time::ZERO.after(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)));
         let mut service_due = Time::ZERO;
         self.effects.choose_tracing(&mut self.outbox);
-        self.effects.application.start(self.function, self.clock.now(), &mut self.outbox)?;
-        self.dispatch();
+        if self.effects.application.connects() {
+            let now = self.input_time();
+            self.effects.application.start(self.function, now, &mut self.outbox)?;
+            self.dispatch();
+        }
         loop {
             let mut busy = self.receive()?;
             let now = self.clock.now();
-            busy |= self.fire(now);
+            busy |= self.fire(self.function_time());
             if now >= service_due {
                 service_due = now.after(SERVICE_INTERVAL);
                 self.serve();
             }
-            busy |= self.feed(now);
+            busy |= self.feed(self.function_time());
             if stop.requested() || now >= end || options.exit_when_ended && self.effects.application.all_ended() {
                 return Ok(());
             }
@@ -112,6 +120,21 @@ impl Turns<'_> {
                 service_due = Time::ZERO;
             }
         }
+    }
+
+    /// The function's time.
+    fn function_time(&self) -> Time {
+        self.function_clock.map_or(Time::ZERO, |clock| clock.now())
+    }
+
+    /// The function's time of an input. The first one starts its clock.
+    fn input_time(&mut self) -> Time {
+        if self.function_clock.is_none() {
+            self.function_clock = Some(Clock::start());
+            self.effects.recorder.start();
+            return Time::ZERO;
+        }
+        self.function_time()
     }
 
     /// Takes one batch of every port. Returns whether there was anything.
@@ -126,7 +149,8 @@ impl Turns<'_> {
                 continue;
             }
             busy = true;
-            let now = self.clock.now();
+            let now = self.input_time();
+            let OpenPort { port, device, .. } = &mut self.ports[at];
             let mut batch = [(*port, Frame::new(&[])); BATCH];
             for (index, entry) in batch[..count].iter_mut().enumerate() {
                 entry.1 = device.frame(index);
@@ -176,9 +200,10 @@ impl Turns<'_> {
         if let Some(control) = &self.effects.control {
             control.add_descriptors(descriptors);
         }
-        let next = self.function.next_deadline().map_or(Time::MAX, |deadline| deadline.at).min(end);
-        let timeout = (next != Time::MAX).then(|| next.since(self.clock.now()));
-        poll(descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))
+        let deadline = self.function.next_deadline().map(|deadline| deadline.at.since(self.function_time()));
+        let end = (end != Time::MAX).then(|| end.since(self.clock.now()));
+        let timeout = deadline.into_iter().chain(end).min();
+        poll(&mut self.descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))
     }
 
     /// Does what the function asked for.

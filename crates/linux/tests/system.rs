@@ -1,6 +1,6 @@
 //! The platform on a real kernel: a bridge process between two network namespaces.
 //!
-//! Needs root and `ip`, `ethtool`, `sysctl`. Every process and socket here has a time limit.
+//! Needs root, `ip` and `ethtool`. Every process and socket here has a time limit.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests: real processes and sockets")]
 
 mod support;
@@ -10,13 +10,13 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-use support::can_run;
-use support::namespaces::{Line, Namespace};
+use support::line::Line;
 use support::process::{BridgeProcess, bridge_main};
 use weftwire_core::{FlowId, Frame};
 use weftwire_linux::control::{MAX_REQUEST, Request, Response};
 use weftwire_linux::control_client::ControlClient;
 use weftwire_linux::port::Device;
+use weftwire_testbed::{Namespace, skip_unless_root};
 
 /// Not a test: the bridge itself, when the process was started as one.
 #[test]
@@ -40,7 +40,7 @@ fn fill(block: &mut [u8], start: usize) {
 /// Sends [`TRANSFER`] bytes by kernel TCP from left to right and compares every one.
 fn transfer(line: &Line) {
     let (ready, listening) = std::sync::mpsc::channel();
-    let server = line.right.spawn(move || {
+    let server = line.right.start_thread(move || {
         let listener = TcpListener::bind("10.9.0.2:5000").unwrap();
         ready.send(()).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
@@ -56,7 +56,7 @@ fn transfer(line: &Line) {
         stream.write_all(b"whole").unwrap();
     });
     listening.recv().unwrap();
-    let client = line.left.spawn(|| {
+    let client = line.left.start_thread(|| {
         let address = "10.9.0.2:5000".parse().unwrap();
         let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(10)).unwrap();
         stream.set_read_timeout(PATIENCE).unwrap();
@@ -78,7 +78,7 @@ fn transfer(line: &Line) {
 
 /// Sends one echo request from `host` and waits for the answer.
 fn ping(host: &Namespace, address: &'static str) -> bool {
-    let thread = host.spawn(move || {
+    let thread = host.start_thread(move || {
         std::fs::write("/proc/sys/net/ipv4/ping_group_range", "0 0").unwrap();
         // SAFETY: only numbers; the new descriptor belongs to nobody else. A datagram socket of ICMP works like a UDP
         // socket, except that the kernel sets checksum and identifier.
@@ -98,11 +98,9 @@ fn ping(host: &Namespace, address: &'static str) -> bool {
 }
 
 fn bridge_carries_tcp(mode: &str, offloads: bool) {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = skip_unless_root(&["ethtool"]) else { return };
     let line = Line::new();
-    let line = if offloads { line } else { line.without_offloads() };
+    line.set_offloads(offloads);
     let bridge = BridgeProcess::start(&line.middle, mode);
     assert!(ping(&line.left, "10.9.0.2"));
     assert!(ping(&line.right, "10.9.0.1"));
@@ -144,9 +142,7 @@ fn ring_carries_tcp_without_offloads() {
 /// The kernel sends 50 datagrams as one super-frame (`UDP_SEGMENT`); the other end gets 50 datagrams.
 #[test]
 fn udp_super_frames_cross_the_bridge() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = skip_unless_root(&[]) else { return };
     const SEGMENT: i32 = 1000;
     // linux/udp.h; also the level is the protocol number.
     const UDP_SEGMENT: i32 = 103;
@@ -154,7 +150,7 @@ fn udp_super_frames_cross_the_bridge() {
     let bridge = BridgeProcess::start(&line.middle, "socket");
     assert!(ping(&line.left, "10.9.0.2"));
     let (ready, listening) = std::sync::mpsc::channel();
-    let receiver = line.right.spawn(move || {
+    let receiver = line.right.start_thread(move || {
         let socket = UdpSocket::bind("10.9.0.2:6000").unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         ready.send(()).unwrap();
@@ -165,7 +161,7 @@ fn udp_super_frames_cross_the_bridge() {
         }
     });
     listening.recv().unwrap();
-    let sender = line.left.spawn(|| {
+    let sender = line.left.start_thread(|| {
         let socket = UdpSocket::bind("10.9.0.1:6000").unwrap();
         // SAFETY: the kernel reads one int.
         let result = unsafe {
@@ -200,9 +196,7 @@ fn receive(device: &Device, wanted: impl Fn(&[u8]) -> bool, ready: &std::sync::m
 
 #[test]
 fn vlan_tags_cross_the_bridge() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = skip_unless_root(&[]) else { return };
     let line = Line::new();
     for mode in ["socket", "ring"] {
         let bridge = BridgeProcess::start(&line.middle, mode);
@@ -215,11 +209,11 @@ fn vlan_tags_cross_the_bridge() {
             let (ready, is_ready) = std::sync::mpsc::channel();
             let source = [2, 0, 0, 0, 0, 9];
             let device = if mode == "ring" { Device::Ring("b0".into()) } else { Device::Socket("b0".into()) };
-            let receiver = line.right.spawn(move || receive(&device, |bytes| bytes[6..12] == source, &ready));
+            let receiver = line.right.start_thread(move || receive(&device, |bytes| bytes[6..12] == source, &ready));
             is_ready.recv().unwrap();
             let sent = frame.clone();
             let sender =
-                line.left.spawn(move || Device::Socket("a0".into()).open().unwrap().send(&[Frame::new(&sent)]));
+                line.left.start_thread(move || Device::Socket("a0".into()).open().unwrap().send(&[Frame::new(&sent)]));
             sender.join().unwrap();
             assert_eq!(receiver.join().unwrap(), Some(frame), "{mode} {tag_protocol:#x}");
         }
@@ -229,9 +223,7 @@ fn vlan_tags_cross_the_bridge() {
 
 #[test]
 fn privileges_are_gone() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = skip_unless_root(&[]) else { return };
     let line = Line::new();
     let bridge = BridgeProcess::start(&line.middle, "socket");
     let status = bridge.status();
@@ -262,11 +254,9 @@ fn privileges_are_gone() {
 
 #[test]
 fn the_control_socket_shows_and_changes_flows() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = skip_unless_root(&[]) else { return };
     let line = Line::new();
-    let trace = std::env::temp_dir().join(format!("{}.jsonl", line.middle.name));
+    let trace = std::env::temp_dir().join(format!("{}.jsonl", line.middle.name()));
     let bridge = BridgeProcess::start_with_trace(&line.middle, "socket", Some(&trace));
     let mut client = ControlClient::connect(Some(&bridge.control)).unwrap();
     let Response::Flows(flows) = client.ask(&Request::Flows).unwrap() else { panic!("no list of flows") };
@@ -316,20 +306,18 @@ fn the_control_socket_shows_and_changes_flows() {
 
 /// A TUN or TAP device in each host's namespace, joined by this process: kernel TCP with all its offloads crosses.
 fn devices_carry_tcp(kind: fn(String) -> Device) {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = skip_unless_root(&[]) else { return };
     let hosts = Line::new();
     // The veth addresses are not needed here, the devices get them.
-    hosts.left.run("ip address flush dev a0");
-    hosts.right.run("ip address flush dev b0");
+    hosts.left.exec("ip address flush dev a0").unwrap();
+    hosts.right.exec("ip address flush dev b0").unwrap();
     let (ready, opened) = std::sync::mpsc::channel();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
-    let right = std::fs::File::open(format!("/run/netns/{}", hosts.right.name)).unwrap();
-    let bridge = hosts.left.spawn(move || {
+    let right = hosts.right.door().unwrap();
+    let bridge = hosts.left.start_thread(move || {
         let mut ports = [kind("w0".into()).open().unwrap(), {
-            // SAFETY: only numbers; moves this thread alone. The device opened above stays in its namespace.
-            assert_eq!(unsafe { libc::setns(right.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
+            // The device opened above stays in its namespace.
+            right.enter().unwrap();
             kind("w0".into()).open().unwrap()
         }];
         ready.send(()).unwrap();
@@ -349,8 +337,8 @@ fn devices_carry_tcp(kind: fn(String) -> Device) {
         (whole, ports.map(|mut port| port.counters()))
     });
     opened.recv().unwrap();
-    hosts.left.run("ip address add 10.9.0.1/24 dev w0");
-    hosts.right.run("ip address add 10.9.0.2/24 dev w0");
+    hosts.left.exec("ip address add 10.9.0.1/24 dev w0").unwrap();
+    hosts.right.exec("ip address add 10.9.0.2/24 dev w0").unwrap();
     assert!(ping(&hosts.left, "10.9.0.2"));
     transfer(&hosts);
     drop(stop);

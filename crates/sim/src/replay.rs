@@ -119,7 +119,7 @@ pub enum Stop {
     Finished,
     /// The time given was reached with things left to do.
     Until,
-    /// [`GRACE`] after the last input timers were still pending.
+    /// [`GRACE`] after the last input something (a timer, a flow's expiry, a sample) was still to come.
     Grace,
     /// The progress callback asked to stop.
     Interrupted,

@@ -1,4 +1,4 @@
-//! The small texts that say what to replay: durations, connects, and sources of packets.
+//! The small texts that say what to replay or run: durations, connections, and sources of packets.
 
 use crate::packet::Packet;
 use std::fmt;
@@ -10,11 +10,11 @@ use weftwire_core::Endpoints;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpecError {
     /// Not a duration.
-    #[error("`{0}` is not a duration; write a number and a unit, such as 10s, 1.5s, 200ms, 50us or 7ns")]
+    #[error("`{0}` is not a duration; write a number and a unit, such as 10s, 1.5s, 5min, 1h, 200ms, 50us or 7ns")]
     Duration(String),
     /// Not `SRC:PORT-DST:PORT`.
     #[error("`{0}` is not a connection; write SRC:PORT-DST:PORT, such as 10.0.0.1:4000-10.0.0.2:80, {IPV6_HELP}")]
-    Connect(String),
+    Connection(String),
     /// Not an address with a port number.
     #[error("`{0}` is not an address with a port number; write 10.0.0.1:80 or [2001:db8::1]:80")]
     Endpoint(String),
@@ -29,9 +29,9 @@ pub enum SpecError {
     Source(String),
 }
 
-const IPV6_HELP: &str = "with IPv6 addresses in brackets, and /udp or @TIME behind";
+const IPV6_HELP: &str = "with IPv6 addresses in brackets, and /udp behind for UDP";
 
-/// Nanoseconds of a duration: a decimal number and a unit (`ns`, `us`, `ms`, `s`, `min`); without a unit, seconds.
+/// Nanoseconds of a duration: a decimal number and a unit (`ns`, `us`, `ms`, `s`, `min`, `h`); without a unit, seconds.
 ///
 /// # Errors
 /// [`SpecError::Duration`], also when the value is negative, finer than a nanosecond, or beyond 64 bits.
@@ -45,6 +45,7 @@ pub fn parse_duration(text: &str) -> Result<i64, SpecError> {
         "us" => 1_000,
         "ms" => 1_000_000,
         "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
         _ => return Err(wrong()),
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -67,7 +68,7 @@ pub fn parse_duration(text: &str) -> Result<i64, SpecError> {
 /// A connection to open, as `SRC:PORT-DST:PORT[/udp][@TIME]`: `SRC` is this end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Connect {
-    /// Both ends; the Ethernet addresses are zero.
+    /// Both ends, as [`parse_connection`] gives them.
     pub endpoints: Endpoints,
     /// Nanoseconds after the replay's start.
     pub at: i64,
@@ -81,29 +82,37 @@ impl FromStr for Connect {
             Some((rest, time)) => (rest, parse_duration(time)?),
             None => (text, 0),
         };
-        let (ends, protocol) = match rest.rsplit_once('/') {
-            None | Some((_, "tcp")) => (rest.trim_end_matches("/tcp"), 6),
-            Some((ends, "udp")) => (ends, 17),
-            Some((_, other)) => return Err(SpecError::Protocol(other.to_owned())),
-        };
-        let (local, remote) = ends.split_once('-').ok_or_else(|| SpecError::Connect(text.to_owned()))?;
-        let endpoint = |text: &str| text.parse::<SocketAddr>().map_err(|_| SpecError::Endpoint(text.to_owned()));
-        let (local, remote) = (endpoint(local)?, endpoint(remote)?);
-        if local.is_ipv4() != remote.is_ipv4() {
-            return Err(SpecError::Families(local.ip(), remote.ip()));
-        }
-        let endpoints = Endpoints {
-            protocol,
-            local_address: local.ip(),
-            local_port: local.port(),
-            remote_address: remote.ip(),
-            remote_port: remote.port(),
-            local_mac: [0; 6],
-            remote_mac: [0; 6],
-            vlan: None,
-        };
-        Ok(Connect { endpoints, at })
+        Ok(Connect { endpoints: parse_connection(rest)?, at })
     }
+}
+
+/// The ends of a connection, written `SRC:PORT-DST:PORT[/udp]`: `SRC` is this end. The Ethernet addresses are zero.
+///
+/// # Errors
+/// [`SpecError::Connection`], [`SpecError::Endpoint`], [`SpecError::Families`] or [`SpecError::Protocol`].
+pub fn parse_connection(text: &str) -> Result<Endpoints, SpecError> {
+    let (ends, protocol) = match text.rsplit_once('/') {
+        None => (text, 6),
+        Some((ends, "tcp")) => (ends, 6),
+        Some((ends, "udp")) => (ends, 17),
+        Some((_, other)) => return Err(SpecError::Protocol(other.to_owned())),
+    };
+    let (local, remote) = ends.split_once('-').ok_or_else(|| SpecError::Connection(text.to_owned()))?;
+    let endpoint = |text: &str| text.parse::<SocketAddr>().map_err(|_| SpecError::Endpoint(text.to_owned()));
+    let (local, remote) = (endpoint(local)?, endpoint(remote)?);
+    if local.is_ipv4() != remote.is_ipv4() {
+        return Err(SpecError::Families(local.ip(), remote.ip()));
+    }
+    Ok(Endpoints {
+        protocol,
+        local_address: local.ip(),
+        local_port: local.port(),
+        remote_address: remote.ip(),
+        remote_port: remote.port(),
+        local_mac: [0; 6],
+        remote_mac: [0; 6],
+        vlan: None,
+    })
 }
 
 /// Which packets of a capture came from outside: those with this source address.
@@ -171,10 +180,11 @@ mod tests {
             ("1.5us", 1_500),
             ("7ns", 7),
             ("2min", 120_000_000_000),
+            ("1.5h", 5_400_000_000_000),
         ] {
             assert_eq!(parse_duration(text), Ok(nanoseconds), "{text}");
         }
-        for text in ["", "s", ".5s", "1.s", "1.2.3s", "-1s", "1h", "0.5ns", "99999999999999s", "1 0s"] {
+        for text in ["", "s", ".5s", "1.s", "1.2.3s", "-1s", "1d", "0.5ns", "99999999999999s", "1 0s"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }

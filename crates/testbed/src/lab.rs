@@ -146,6 +146,10 @@ impl Lab {
              -j SYNPROXY --sack-perm --timestamp --wscale 7 --mss 1460",
         )?;
         middle.exec("iptables -A FORWARD -m conntrack --ctstate INVALID -j DROP")?;
+        // A client that uses a port again must not meet the connection tracking of the time before.
+        for state in ["time_wait", "close", "last_ack", "fin_wait", "close_wait"] {
+            middle.sysctl(&format!("net.netfilter.nf_conntrack_tcp_timeout_{state}"), "1")?;
+        }
         middle.sysctl("net.netfilter.nf_conntrack_tcp_loose", "0")
     }
 

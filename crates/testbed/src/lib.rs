@@ -20,7 +20,7 @@ mod turn;
 
 pub use flood::{Flood, FloodReport};
 pub use lab::{CLIENT, Lab, Middle, Offloads, SERVER, SPOOFED_SOURCES};
-pub use namespace::{Counters, Namespace};
+pub use namespace::{Counters, Door, Namespace};
 pub use nginx::Nginx;
 pub use payload::{Download, Payload, download, fetch, sha256_of_file};
 pub use process::{Output, Running, peak_resident_bytes, resident_bytes, run, wait_for};

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::process::Command;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -159,21 +160,37 @@ impl Namespace {
     ///
     /// If the namespace cannot be entered.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
-        let path = format!("/run/netns/{}", self.name);
-        let file = fs::File::open(&path).with_context(|| path.clone())?;
+        let door = self.door()?;
         std::thread::scope(|scope| {
-            let thread = scope.spawn(move || {
-                // SAFETY: setns takes an open descriptor and a number; it changes this thread only, which ends below.
-                if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-                    return Err(std::io::Error::last_os_error());
-                }
-                Ok(work())
-            });
+            let thread = scope.spawn(move || door.enter().map(|()| work()));
             match thread.join() {
-                Ok(result) => result.with_context(|| format!("cannot enter {path}")),
+                Ok(result) => result.with_context(|| format!("cannot enter {}", self.name)),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
+    }
+
+    /// Starts `work` on a thread of its own that is in this namespace and runs beside the caller.
+    ///
+    /// # Panics
+    ///
+    /// The thread, if it cannot enter the namespace.
+    pub fn start_thread<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let door = self.door();
+        std::thread::spawn(move || {
+            door.and_then(|door| Ok(door.enter()?)).expect("whoever made a namespace may enter it");
+            work()
+        })
+    }
+
+    /// A way into this namespace for threads that can't borrow it.
+    ///
+    /// # Errors
+    ///
+    /// If the namespace is not there.
+    pub fn door(&self) -> Result<Door> {
+        let path = format!("/run/netns/{}", self.name);
+        Ok(Door(fs::File::open(&path).with_context(|| path)?))
     }
 
     /// Opens a TCP connection from this namespace, with `limit` for the handshake and for every read and write.
@@ -204,6 +221,24 @@ impl Namespace {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name]).args(words);
         command
+    }
+}
+
+/// A way into a [`Namespace`].
+pub struct Door(fs::File);
+
+impl Door {
+    /// Moves the calling thread, and no other, into the namespace for good.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it.
+    pub fn enter(&self) -> std::io::Result<()> {
+        // SAFETY: setns takes an open descriptor and a number; it changes this thread only.
+        match unsafe { libc::setns(self.0.as_raw_fd(), libc::CLONE_NEWNET) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
     }
 }
 

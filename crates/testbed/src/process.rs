@@ -86,6 +86,28 @@ impl Running {
         self.wait(Duration::from_secs(10))
     }
 
+    /// Interrupts the process as Ctrl-C does (SIGINT) and waits for it, at most 10 seconds.
+    ///
+    /// # Errors
+    ///
+    /// If it does not end.
+    pub fn interrupt(mut self) -> Result<Output> {
+        self.signal(libc::SIGINT);
+        self.wait(Duration::from_secs(10))
+    }
+
+    /// Makes two requests to end (SIGINT, SIGTERM) reach the process at once: it does nothing between them.
+    ///
+    /// # Errors
+    ///
+    /// If it does not end within 10 seconds.
+    pub fn interrupt_twice(mut self) -> Result<Output> {
+        for signal in [libc::SIGSTOP, libc::SIGINT, libc::SIGTERM, libc::SIGCONT] {
+            self.signal(signal);
+        }
+        self.wait(Duration::from_secs(10))
+    }
+
     /// Kills the process and its group without any chance to say goodbye (SIGKILL).
     pub fn kill(self) {}
 

@@ -151,7 +151,7 @@ fn describe(summary: &Summary, plan: &Plan, delivered: u64) -> String {
     let end = match summary.stop {
         Stop::Finished | Stop::Interrupted => "nothing was left to do",
         Stop::Until => "the time given was over",
-        Stop::Grace => "10 s after the last input timers were still pending; --until goes on longer",
+        Stop::Grace => "it ends 10 s after the last input, though timers or expiries are still to come; --until goes on longer",
     };
     let mut text = format!("replayed {} s of virtual time; {end}\n", summary.end);
     if summary.left_out > 0 {

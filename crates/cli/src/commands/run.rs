@@ -1,6 +1,6 @@
 //! `weft run`: a function on real ports.
 
-use crate::arguments::{Connection, connection, duration, mac};
+use crate::arguments::mac;
 use crate::load;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -20,6 +20,7 @@ use weftwire_linux::random_words;
 use weftwire_linux::recorder::Recorder;
 use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
 use weftwire_linux::signals::StopSignal;
+use weftwire_sim::spec::{parse_connection, parse_duration};
 
 /// This end's Ethernet address on a TAP device, whose own address belongs to the kernel's end. Locally administered.
 const TAP_LOCAL_MAC: [u8; 6] = [0x02, 0x77, 0x65, 0x66, 0x74, 0x01];
@@ -33,8 +34,8 @@ pub struct Arguments {
     #[arg(long = "port", value_name = "NUMBER=DEVICE", required = true)]
     ports: Vec<PortSpec>,
     /// Open a connection at the start
-    #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp]", value_parser = connection)]
-    connects: Vec<Connection>,
+    #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp]", value_parser = parse_connection)]
+    connects: Vec<Endpoints>,
     /// Send this file's bytes on the first connection, then close it for sending; - is standard input
     #[arg(long, value_name = "FILE", requires = "connects")]
     send: Option<PathBuf>,
@@ -45,8 +46,8 @@ pub struct Arguments {
     #[arg(long, requires = "connects")]
     exit_when_ended: bool,
     /// End after this time, e.g. 10s
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
-    duration: Option<Duration>,
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    duration: Option<i64>,
     /// Ethernet address of this end of connections [default: the interface's]
     #[arg(long, value_name = "MAC", value_parser = mac)]
     local_mac: Option<[u8; 6]>,
@@ -117,7 +118,8 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 
     let options = RunOptions {
         spin: arguments.spin || arguments.ports.iter().any(|spec| matches!(spec.device, Device::Ring(_))),
-        duration: arguments.duration,
+        // Never negative.
+        duration: arguments.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
         exit_when_ended: arguments.exit_when_ended,
     };
     eprintln!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
@@ -143,8 +145,8 @@ fn open_ports(specs: &[PortSpec]) -> Result<Vec<OpenPort>> {
 
 /// The streams and connections that the arguments ask for.
 fn application(arguments: &Arguments) -> Result<Application> {
-    let endpoints = arguments.connects.iter().map(|connection| endpoints(arguments, connection));
-    let mut application = Application::new(endpoints.collect::<Result<_>>()?);
+    let connects = arguments.connects.iter().map(|ends| on_link(arguments, *ends));
+    let mut application = Application::new(connects.collect::<Result<_>>()?);
     if let Some(path) = &arguments.send {
         application.set_source(match path.to_str() {
             Some("-") => File::from(stdin().as_fd().try_clone_to_owned()?),
@@ -164,16 +166,16 @@ fn application(arguments: &Arguments) -> Result<Application> {
     Ok(application)
 }
 
-/// A connection's ends with their Ethernet addresses on the first Ethernet port; zero if there is none.
-fn endpoints(arguments: &Arguments, connection: &Connection) -> Result<Endpoints> {
-    let mut macs = ([0; 6], [0; 6]);
+/// Adds what the link asks for: the VLAN, and the Ethernet addresses on the first Ethernet port if there is one.
+fn on_link(arguments: &Arguments, mut ends: Endpoints) -> Result<Endpoints> {
+    ends.vlan = arguments.vlan;
+    let remote = ends.remote_address;
     for spec in &arguments.ports {
         let name = spec.device.interface();
         let interface = Interface::find(name)?;
         if interface.link == LinkType::Ip {
             continue;
         }
-        let remote = connection.remote.ip();
         let (own, next) = match spec.device {
             Device::Tap(_) => (TAP_LOCAL_MAC, Some(interface.mac)),
             _ => (interface.mac, next_hop(name, remote)),
@@ -183,19 +185,11 @@ fn endpoints(arguments: &Arguments, connection: &Connection) -> Result<Endpoints
                 "the Ethernet address of the next hop from `{name}` to {remote} is not known; give it with --gateway-mac"
             );
         };
-        macs = (arguments.local_mac.unwrap_or(own), next);
+        ends.local_mac = arguments.local_mac.unwrap_or(own);
+        ends.remote_mac = next;
         break;
     }
-    Ok(Endpoints {
-        protocol: connection.protocol,
-        local_address: connection.local.ip(),
-        local_port: connection.local.port(),
-        remote_address: connection.remote.ip(),
-        remote_port: connection.remote.port(),
-        local_mac: macs.0,
-        remote_mac: macs.1,
-        vlan: arguments.vlan,
-    })
+    Ok(ends)
 }
 
 /// The files that the arguments ask for.

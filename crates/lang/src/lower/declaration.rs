@@ -13,7 +13,7 @@ use weftwire_core::format::{Format as CoreFormat, builtin_formats};
 use weftwire_core::p4;
 use weftwire_image::{
     Creation, Debug, FieldName, Flow, Format, FormatField, IMAGE_VERSION, Image, OtherPackets, Place, Register,
-    RegisterType, Sample, Table, Template, TemplateTransport, Timer, WhenFull,
+    RegisterType, Sample, Table, Template, TemplateTransport, Timer, WhenFull, limits,
 };
 
 /// Idle time after which a flow expires, if the program does not say.
@@ -373,6 +373,13 @@ impl Lowerer<'_> {
                 (port(self, one), port(self, other))
             })
             .collect();
+        let mut all: Vec<u16> = ports.iter().flat_map(|(one, other)| [*one, *other]).collect();
+        all.sort_unstable();
+        if all.windows(2).any(|two| two[0] == two[1]) {
+            self.report(
+                Diagnostic::error(span, "a port stands here twice").help("a port passes packets to one other port"),
+            );
+        }
         if !ports.is_empty() {
             self.image.other_packets = OtherPackets::Pass(ports);
         }
@@ -399,10 +406,11 @@ impl Lowerer<'_> {
             self.image.flow.expire = self.bounded(expire, Type::Time, 0, i64::MAX);
         }
         if let Some(max) = &declaration.max {
-            self.image.flow.max = self.bounded(max, Type::Integer, 1, i64::from(u32::MAX)) as u32;
+            self.image.flow.max = self.bounded(max, Type::Integer, 1, i64::from(limits::MAX_FLOWS)) as u32;
         }
         if let Some(max) = &declaration.max_timers {
-            self.image.flow.max_timers = self.bounded(max, Type::Integer, 1, i64::from(u32::MAX)) as u32;
+            let most = i64::from(limits::MAX_PENDING_TIMERS);
+            self.image.flow.max_timers = self.bounded(max, Type::Integer, 1, most) as u32;
         }
         self.image.flow.when_full = match &declaration.when_full {
             FullPolicy::Reject => WhenFull::Reject,
@@ -471,6 +479,10 @@ impl Lowerer<'_> {
         if transport == TemplateTransport::Udp && !declaration.options.is_empty() {
             self.report(Diagnostic::error(declaration.options[0].span, "UDP has no options"));
         }
+        if let Some(sack) = declaration.options.iter().find(|option| option.text == "sack") {
+            let error = Diagnostic::error(sack.span, "a template can't have the option `sack`: its length varies");
+            self.report(error.help("options of templates are mss, window_scale, sack_permitted and timestamps"));
+        }
         let tcp_options = declaration.options.iter().filter_map(|option| self.option_kind(option)).collect();
         let payload =
             declaration.payload.as_ref().map_or(0, |length| self.bounded(length, Type::Integer, 0, 65_000) as u16);
@@ -480,7 +492,18 @@ impl Lowerer<'_> {
                 self.report(Diagnostic::error(value.span, "a template's fields are written `header.field`"));
                 continue;
             };
-            if let Some((index, kind)) = self.field(header, field) {
+            let foreign = |name: &str| match name {
+                "ethernet" | "vlan" | "ipv4" | "ipv6" | "network" | "transport" => false,
+                _ => name != transport_name.text && !headers.iter().any(|known| known == name),
+            };
+            let target =
+                self.field(header, field).filter(|(index, _)| self.writable(*index, header.span.to(field.span)));
+            if target.is_some() && foreign(&header.text) {
+                let message = format!("this template has no header `{}`", header.text);
+                self.report(Diagnostic::error(header.span, message).help("name it behind the template's `:`"));
+                continue;
+            }
+            if let Some((index, kind)) = target {
                 presets.push((index, self.constant_of(value, kind)));
             }
         }

@@ -285,8 +285,13 @@ impl Lowerer<'_> {
             _ => return self.mismatch(operator, &left, &right, span),
         };
         if matches!(operator, Divide | Remainder) && right.ir.as_constant() == Some(0) {
-            self.report(Diagnostic::error(span, "this divides by zero"));
-            return Value::error();
+            // The dialect gives it a meaning: 0, and counted.
+            if self.untyped {
+                self.report(Diagnostic::warning(span, "this divides by zero, which gives 0"));
+            } else {
+                self.report(Diagnostic::error(span, "this divides by zero"));
+                return Value::error();
+            }
         }
         // What `x + 0` leaves of the two sides: a sequence number, or a number that is still to be cut to one.
         let left_over = if left.ir.as_constant().is_some() { right.kind } else { left.kind };
@@ -583,6 +588,11 @@ impl Lowerer<'_> {
             && let Some(first) = self.first_field(&last.text)
         {
             path.push(Name { text: first, span: argument.span });
+        }
+        if let [header] = &path[..] {
+            // There is no such header; saying so also names the nearest.
+            self.field(header, header);
+            return Value::error();
         }
         match self.field_path(&path, PacketRef::Current, scope) {
             Some((packet, field, _)) => Value::new(Ir::Operand(Operand::Present { packet, field }), Type::Bool),

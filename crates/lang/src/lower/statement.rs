@@ -237,6 +237,15 @@ impl Lowerer<'_> {
 
     fn set_field(&mut self, target: FieldTarget, value: Value, span: Span, value_span: Span, steps: &mut Vec<Step>) {
         let FieldTarget { packet, field, kind, optional } = target;
+        if !self.writable(field, span) {
+            return;
+        }
+        let value = self.coerce(value, kind, value_span);
+        push(steps, Operation::SetField { packet, field, value: NO_VALUE, optional }, vec![value]);
+    }
+
+    /// Whether a field may be written; reports if not.
+    pub(crate) fn writable(&mut self, field: u16, span: Span) -> bool {
         let name = &self.image.fields[usize::from(field)];
         let forbidden = matches!(
             (name.format.as_str(), name.field.as_str()),
@@ -245,10 +254,8 @@ impl Lowerer<'_> {
         if forbidden {
             let message = format!("`{}.{}` can't be set: the packet's layout hangs on it", name.format, name.field);
             self.report(Diagnostic::error(span, message));
-            return;
         }
-        let value = self.coerce(value, kind, value_span);
-        push(steps, Operation::SetField { packet, field, value: NO_VALUE, optional }, vec![value]);
+        !forbidden
     }
 
     fn let_local(

@@ -344,6 +344,9 @@ impl Cursor<'_> {
         while !self.at_end() && !self.at_punctuation("}") {
             let before = self.position();
             let debug = self.take_debug();
+            if debug && !self.at_word("on") {
+                self.misplaced_debug();
+            }
             if self.at_word("on") {
                 self.advance();
                 if let Some(handler) = self.handler(debug) {

@@ -38,7 +38,7 @@ impl Cursor<'_> {
         let kind = match word.as_str() {
             "if" => self.if_statement(debug)?,
             _ if debug => {
-                self.error_here("`#debug` stands before a state, an `on` or an `if`", None);
+                self.misplaced_debug();
                 return None;
             }
             "let" => self.let_statement()?,
@@ -85,6 +85,10 @@ impl Cursor<'_> {
         Some(Statement { kind, span: start.to(self.previous_span()) })
     }
 
+    pub(crate) fn misplaced_debug(&mut self) {
+        self.error_here("`#debug` stands before a state, an `on` or an `if`", None);
+    }
+
     pub(crate) fn take_debug(&mut self) -> bool {
         let found = *self.peek() == Kind::Debug;
         if found {
@@ -102,6 +106,9 @@ impl Cursor<'_> {
             if self.take_word("if") {
                 branches.push(self.branch(debug));
             } else {
+                if debug {
+                    self.misplaced_debug();
+                }
                 otherwise = self.block("to open the `else` block");
                 break;
             }
@@ -187,7 +194,7 @@ impl Cursor<'_> {
     fn keep_statement(&mut self) -> Option<StatementKind> {
         self.advance();
         self.expect_word("options", "behind `keep`");
-        let kinds = self.names("a TCP option");
+        let kinds = if self.take_word("none") { Vec::new() } else { self.names("a TCP option, or `none`") };
         self.expect_word("in", "and a packet behind the options");
         Some(StatementKind::KeepOptions { kinds, packet: self.name("a packet")? })
     }

@@ -1,7 +1,6 @@
 //! The process under test: this test program started again, as a bridge that runs like `weft run` does.
 
 use super::bridge::Bridge;
-use super::namespaces::Namespace;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use weftwire_linux::privileges::{User, drop_privileges};
 use weftwire_linux::recorder::Recorder;
 use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
 use weftwire_linux::signals::StopSignal;
+use weftwire_testbed::Namespace;
 
 /// No process of these tests lives longer, whatever happens.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -32,10 +32,10 @@ impl BridgeProcess {
     }
 
     pub fn start_with_trace(middle: &Namespace, mode: &str, trace: Option<&Path>) -> BridgeProcess {
-        let control = std::env::temp_dir().join(format!("{}.d", middle.name)).join("control.sock");
+        let control = std::env::temp_dir().join(format!("{}.d", middle.name())).join("control.sock");
         let mut command = Command::new("ip");
         command
-            .args(["netns", "exec", &middle.name])
+            .args(["netns", "exec", middle.name()])
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", "bridge_process", "--nocapture", "--test-threads=1"])
             .env("WEFT_BRIDGE", format!("1=m1,{mode} 2=m2,{mode}"))

@@ -14,10 +14,8 @@ const ROW_HEIGHT: f64 = 25.0;
 const HEAD_HEIGHT: f64 = 66.0;
 /// Longest name of the function, in characters.
 const LONGEST_NAME: usize = 24;
-/// A packet leaving within this time (nanoseconds) of one that arrived may be the same packet.
-const SAME_PACKET: i64 = 1_000_000;
-/// Rows looked back for the arrival of a packet that leaves.
-const LOOK_BACK: usize = 16;
+/// Rows looked back for the arrival of a packet that leaves: a function answers a whole batch at one instant.
+const LOOK_BACK: usize = 512;
 /// Runs of ordinary packets longer than this are folded.
 const LONGEST_RUN: usize = 8;
 /// Of a folded run the first packets stay.
@@ -168,7 +166,8 @@ fn goes_on_as(arrived: &Exchange, left: &Exchange) -> bool {
         && same_flags
         && arrived.transport.payload == left.transport.payload
         && arrived.sequence == left.sequence
-        && (0..=SAME_PACKET).contains(&left.at.since(arrived.at))
+        // What a function sends carries the time of the event that made it; a packet that it kept leaves later.
+        && left.at == arrived.at
 }
 
 fn fold((rows, both): (Vec<Row<'_>>, bool)) -> Vec<Line<'_>> {

@@ -1,0 +1,146 @@
+//! `weft run` with the SYN proxy between two kernels: both directions over IPv6, a capture that replays, two interrupts.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests: real processes and sockets")]
+
+use anyhow::{Context as _, Result, ensure};
+use std::fs::{self, File};
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use weftwire_core::capture::CaptureReader;
+use weftwire_testbed::{Namespace, Running, run, skip_unless_root, wait_for};
+
+const WEFT: &str = env!("CARGO_BIN_EXE_weft");
+const FUNCTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/syn-proxy.xl");
+const LIMIT: Duration = Duration::from_secs(20);
+const CLIENT: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+const SERVER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
+
+/// `client` eth0 (fd00::1) - port1 `middle` port2 - eth0 (fd00::2) `server`, all offloads on, and the proxy in the middle.
+struct Site {
+    weft: Running,
+    client: Namespace,
+    server: Namespace,
+    _middle: Namespace,
+}
+
+impl Site {
+    fn build(folder: &Path) -> Result<Site> {
+        let (client, middle, server) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
+        client.join(("eth0", "02:00:00:00:00:01"), &middle, ("port1", "02:00:00:00:00:02"))?;
+        server.join(("eth0", "02:00:00:00:00:04"), &middle, ("port2", "02:00:00:00:00:03"))?;
+        for (host, address) in [(&client, CLIENT), (&server, SERVER)] {
+            host.exec(&format!("ip address add {address}/64 dev eth0 nodad"))?;
+        }
+        let (control, capture) = (folder.join("control.sock"), folder.join("run.pcapng"));
+        let mut words = vec![WEFT, "run", FUNCTION, "--seed", "5", "--port", "1=port1", "--port", "2=port2"];
+        // The folder belongs to root, so the socket could not be removed by another user.
+        words.extend(["--keep-privileges", "--control", text(&control), "--out", text(&capture)]);
+        let weft = middle.spawn(&words)?;
+        wait_for("the control socket", LIMIT, || control.exists())?;
+        Ok(Site { weft, client, server, _middle: middle })
+    }
+}
+
+fn folder(name: &str) -> Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // It may be there from the last run.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the build's folder has a plain name")
+}
+
+/// Sends a request from `from` and compares the answer that a server in `to` gives.
+fn transfer(from: &Namespace, to: &Namespace, address: SocketAddr) -> Result<()> {
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+    let answer = bytes.clone();
+    let listener = to.enter(|| TcpListener::bind(address))??;
+    let server = to.start_thread(move || -> std::io::Result<()> {
+        let (mut stream, _) = listener.accept()?;
+        limit(&stream)?;
+        let mut request = [0; REQUEST.len()];
+        stream.read_exact(&mut request)?;
+        assert_eq!(request, *REQUEST);
+        stream.write_all(&answer)?;
+        stream.shutdown(Shutdown::Write)?;
+        // Until the client has closed too: the proxy sees both ends go.
+        stream.read_to_end(&mut Vec::new()).map(drop)
+    });
+    let mut stream = from.connect(address, LIMIT)??;
+    stream.write_all(REQUEST)?;
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got)?;
+    drop(stream);
+    server.join().expect("the server reports what failed")?;
+    ensure!(got == bytes, "{} bytes arrived, not those that were sent", got.len());
+    Ok(())
+}
+
+fn limit(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))
+}
+
+/// The frames that a function sent, in order.
+fn sent(capture: &Path) -> Result<Vec<(usize, Vec<u8>)>> {
+    let mut reader = CaptureReader::new(BufReader::new(File::open(capture)?))?;
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next_record()? {
+        if record.comment.as_deref() == Some("sent") {
+            frames.push((record.interface, record.bytes));
+        }
+    }
+    Ok(frames)
+}
+
+/// Neighbour discovery passes untouched, the client's connection is proxied, the server's passes. The capture of it all,
+/// offloaded frames too, gives the same frames in a replay.
+#[test]
+fn ipv6_both_ways_and_again_in_a_replay() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let folder = folder("system-run-ipv6")?;
+    let site = Site::build(&folder)?;
+    transfer(&site.client, &site.server, (SERVER, 80).into())?;
+    transfer(&site.server, &site.client, (CLIENT, 8080).into())?;
+    let ended = site.weft.interrupt()?;
+    ensure!(ended.status.success() && ended.stderr.contains("frames passed untouched"), "{}", ended.stderr);
+
+    let (capture, again) = (folder.join("run.pcapng"), folder.join("replay.pcapng"));
+    let mut command = Command::new(WEFT);
+    command.args(["replay", FUNCTION, "--seed", "5", "--out", text(&again)]);
+    for port in 1..=2 {
+        command.args(["--port", &format!("{port}={},interface=port{port}", text(&capture))]);
+    }
+    run(command, LIMIT)?;
+    let (live, replayed) = (sent(&capture)?, sent(&again)?);
+    ensure!(live.iter().any(|(_, frame)| frame.len() > 1514), "no super-frame was sent");
+    let differs = live.iter().zip(&replayed).position(|(live, replayed)| live != replayed);
+    ensure!(
+        differs.is_none() && live.len() == replayed.len(),
+        "{} frames live, {} replayed, the first that differs: {differs:?}\n{}",
+        live.len(),
+        replayed.len(),
+        ended.stderr
+    );
+    Ok(())
+}
+
+/// The second request to end does not wait for the first one's orderly end.
+#[test]
+fn a_second_interrupt_ends_the_process_at_once() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let site = Site::build(&folder("system-run-interrupt")?)?;
+    let ended = site.weft.interrupt_twice()?;
+    let code = ended.status.code().context("a signal ended it, not its own exit")?;
+    // 128 and the signal that came second; the kernel chooses the order.
+    ensure!([130, 143].contains(&code), "exit status {code}\n{}", ended.stderr);
+    ensure!(!ended.stderr.contains("ran for"), "it ended in order: {}", ended.stderr);
+    Ok(())
+}
