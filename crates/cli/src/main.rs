@@ -6,6 +6,7 @@
 )]
 
 mod arguments;
+mod capture;
 mod commands;
 mod load;
 mod output;

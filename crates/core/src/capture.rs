@@ -17,6 +17,9 @@ use std::borrow::Cow;
 use std::io::{self, Cursor, Read, Write};
 use std::time::Duration;
 
+/// The comment on frames that a function sent, in captures of runs and replays.
+pub const SENT: &str = "sent";
+
 /// Snap length of written files, in bytes: more than any frame, super-frames of segmentation offload included.
 pub const SNAP_LENGTH: u32 = 262_144;
 
@@ -40,7 +43,7 @@ pub struct CaptureRecord {
     pub bytes: Vec<u8>,
     /// How many bytes the frame had; more than were kept if it was cut.
     pub original_length: u32,
-    /// The comment on it (pcapng only).
+    /// The comment on it (pcapng only); [`SENT`] if a function sent it.
     pub comment: Option<String>,
 }
 

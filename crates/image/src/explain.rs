@@ -2,6 +2,7 @@
 
 mod chain;
 mod document;
+mod expression;
 mod phrase;
 
 pub use document::escape_markup;
@@ -11,7 +12,7 @@ pub(crate) use phrase::Phrases;
 
 use crate::types::*;
 use document::{Document, Table};
-use phrase::duration;
+use expression::duration;
 use std::collections::BTreeSet;
 
 /// Written form of [`explain`].

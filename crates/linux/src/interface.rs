@@ -8,6 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use weftwire_core::LinkType;
+use weftwire_core::wire::ethernet::parse_address;
 
 /// `ARPHRD_ETHER`, `ARPHRD_LOOPBACK`: frames with an Ethernet header.
 const ETHERNET_TYPES: [u16; 2] = [1, 772];
@@ -82,24 +83,15 @@ pub fn next_hop(interface: &str, remote: IpAddr) -> Option<[u8; 6]> {
     })
 }
 
-/// Reads an Ethernet address, six hexadecimal bytes with colons between.
-pub fn parse_mac(text: &str) -> Option<[u8; 6]> {
-    let mut mac = [0; 6];
-    let mut parts = text.split(':');
-    for byte in &mut mac {
-        let part = parts.next().filter(|part| (1..=2).contains(&part.len()))?;
-        *byte = u8::from_str_radix(part, 16).ok()?;
-    }
-    parts.next().is_none().then_some(mac)
-}
-
 /// `/proc/net/arp`: address, hardware type, flags (0x2: complete), Ethernet address, mask, interface.
 fn neighbour(table: &str, interface: &str, address: Ipv4Addr) -> Option<[u8; 6]> {
     let address = address.to_string();
     table.lines().skip(1).find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         match fields[..] {
-            [ip, _, flags, mac, _, device] if ip == address && device == interface && flags != "0x0" => parse_mac(mac),
+            [ip, _, flags, mac, _, device] if ip == address && device == interface && flags != "0x0" => {
+                parse_address(mac)
+            }
             _ => None,
         }
     })
@@ -158,14 +150,6 @@ mod tests {
             format!("Iface Destination Gateway Flags\neth0 0000000A 00000000 0001\neth0 00000000 {gateway:08X} 0003\n");
         assert_eq!(default_gateway(&routes, "eth0"), Some(Ipv4Addr::new(10, 0, 0, 1)));
         assert_eq!(default_gateway(&routes, "eth1"), None);
-    }
-
-    #[test]
-    fn reads_ethernet_addresses() {
-        assert_eq!(parse_mac("02:00:5e:0:fF:1"), Some([2, 0, 0x5e, 0, 255, 1]));
-        for bad in ["", "02:00:5e:00:ff", "02:00:5e:00:ff:01:02", "02:00:5e:00:ff:001", "x2:00:5e:00:ff:01"] {
-            assert_eq!(parse_mac(bad), None, "{bad}");
-        }
     }
 
     #[test]

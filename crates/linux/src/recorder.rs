@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
-use weftwire_core::capture::{CaptureInterface, CaptureWriter};
+use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Frame, LinkType, Offload, Port, Time, segments};
@@ -36,7 +36,7 @@ impl Recorder {
         self.trace = Some(BufWriter::new(file));
     }
 
-    /// Captures the frames of these ports in pcapng form. Frames that are sent have the comment `sent`. What is left to
+    /// Captures the frames of these ports in pcapng form. Frames that are sent have the comment [`SENT`]. What is left to
     /// hardware is done in the captured copy, so that the capture can be replayed: checksums are complete, and a
     /// super-frame is one long packet.
     ///
@@ -68,7 +68,7 @@ impl Recorder {
     }
 
     pub(crate) fn sent(&mut self, at: Time, port: Port, frame: &Frame<'_>) {
-        self.frame(at, port, frame, Some("sent"));
+        self.frame(at, port, frame, Some(SENT));
     }
 
     fn frame(&mut self, at: Time, port: Port, frame: &Frame<'_>, comment: Option<&str>) {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use weftwire_core::Endpoints;
+use weftwire_core::wire::ethernet::parse_address;
 
 /// Why a text was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -141,19 +142,7 @@ impl FromStr for Source {
         if let Ok(address) = text.parse() {
             return Ok(Source::Ip(address));
         }
-        let mut address = [0; 6];
-        let mut parts = text.split(':');
-        for byte in &mut address {
-            let part =
-                parts.next().filter(|part| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit()));
-            *byte = part
-                .and_then(|part| u8::from_str_radix(part, 16).ok())
-                .ok_or_else(|| SpecError::Source(text.to_owned()))?;
-        }
-        match parts.next() {
-            None => Ok(Source::Ethernet(address)),
-            Some(_) => Err(SpecError::Source(text.to_owned())),
-        }
+        parse_address(text).map(Source::Ethernet).ok_or_else(|| SpecError::Source(text.to_owned()))
     }
 }
 

@@ -39,7 +39,7 @@ impl Client {
         finished(FrameBuilder::ethernet(SERVER_MAC, CLIENT_MAC).ipv4(&ip).tcp(&fields, options))
     }
 
-    fn from_server(self, fields: &TcpFields, options: &[TcpOption<'_>], payload: usize) -> Vec<u8> {
+    fn to_client(self, fields: &TcpFields, options: &[TcpOption<'_>], payload: usize) -> Vec<u8> {
         let ip = Ipv4Fields { source: SERVER, destination: self.address(), ..Ipv4Fields::default() };
         let fields = TcpFields { source_port: SERVER_PORT, destination_port: self.port(), ..*fields };
         let frame = FrameBuilder::ethernet(CLIENT_MAC, SERVER_MAC).ipv4(&ip).tcp(&fields, options);
@@ -74,7 +74,7 @@ impl Client {
         };
         let options =
             [TcpOption::MaximumSegmentSize(1_460), TcpOption::SackPermitted, TIMESTAMPS, TcpOption::WindowScale(7)];
-        self.from_server(&fields, &options, 0)
+        self.to_client(&fields, &options, 0)
     }
 
     /// Data of the server.
@@ -85,7 +85,7 @@ impl Client {
             flags: TcpFlags::ACK,
             ..TcpFields::default()
         };
-        self.from_server(&fields, &[TIMESTAMPS], payload)
+        self.to_client(&fields, &[TIMESTAMPS], payload)
     }
 
     /// Makes another client's frame this client's. Only the IPv4 checksum is made right.

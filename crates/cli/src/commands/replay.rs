@@ -1,15 +1,15 @@
 //! `weft replay`: a function in virtual time, fed from captures.
 
-use crate::load;
 use crate::output::PendingFile;
+use crate::{capture, load};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use weftwire_core::capture::{CaptureInterface, CaptureReader, CaptureWriter};
+use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
 use weftwire_core::function::Ports;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{FlowId, LinkType, Offload, Port, Time};
@@ -18,9 +18,6 @@ use weftwire_linux::signals::StopSignal;
 use weftwire_sim::packet::Packet;
 use weftwire_sim::replay::{Captured, Input, Plan, Progress, Sink, Stop, Summary, replay};
 use weftwire_sim::spec::{Connect, Source, parse_duration};
-
-/// The comment on frames that a function sent, in captures of `weft run` and `weft replay`.
-const SENT: &str = "sent";
 
 /// Run a function in virtual time from captures: the same inputs give the same outputs, byte for byte.
 #[derive(Args)]
@@ -151,7 +148,9 @@ fn describe(summary: &Summary, plan: &Plan, delivered: u64) -> String {
     let end = match summary.stop {
         Stop::Finished | Stop::Interrupted => "nothing was left to do",
         Stop::Until => "the time given was over",
-        Stop::Grace => "it ends 10 s after the last input, though timers or expiries are still to come; --until goes on longer",
+        Stop::Grace => {
+            "it ends 10 s after the last input, though timers or expiries are still to come; --until goes on longer"
+        }
     };
     let mut text = format!("replayed {} s of virtual time; {end}\n", summary.end);
     if summary.left_out > 0 {
@@ -169,15 +168,9 @@ fn describe(summary: &Summary, plan: &Plan, delivered: u64) -> String {
 /// Reads a port's capture.
 fn read_input(spec: &PortSpec) -> Result<Input> {
     let Some(path) = &spec.file else { return Ok(Input { port: spec.port, link: spec.link, frames: Vec::new() }) };
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let in_file = || format!("cannot read {}", path.display());
-    let mut reader = CaptureReader::new(BufReader::new(file)).with_context(in_file)?;
-    let mut records = Vec::new();
-    while let Some(record) = reader.next_record().with_context(in_file)? {
-        records.push(record);
-    }
-    let chosen = choose_interface(reader.interfaces(), spec).with_context(in_file)?;
-    let link = reader.interfaces()[chosen].link;
+    let (interfaces, records) = capture::read(path)?;
+    let chosen = choose_interface(&interfaces, spec).with_context(|| format!("cannot read {}", path.display()))?;
+    let link = interfaces[chosen].link;
     let wanted = |bytes: &[u8]| match &spec.source {
         Some(source) => Packet::parse(link, bytes).is_some_and(|packet| source.matches(&packet)),
         None => true,
@@ -192,7 +185,7 @@ fn read_input(spec: &PortSpec) -> Result<Input> {
     }
     let frames: Vec<Captured> = records
         .into_iter()
-        .filter(|record| record.interface == chosen && record.comment.as_deref() != Some(SENT))
+        .filter(|record| record.interface == chosen && !capture::is_sent(record))
         .filter(|record| wanted(&record.bytes))
         .map(|record| Captured { time: record.time, bytes: record.bytes })
         .collect();

@@ -1,13 +1,11 @@
 //! `weft report`: a capture of a run as a page for people.
 
-use crate::{load, output};
-use anyhow::{Context, Result, bail};
+use crate::{capture, load, output};
+use anyhow::{Result, bail};
 use clap::Args;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use weftwire_core::capture::{CaptureReader, CaptureRecord};
+use weftwire_core::capture::CaptureRecord;
 use weftwire_core::{LinkType, Port};
 use weftwire_sim::report::{Connection, Observed, Page, connections, page};
 
@@ -81,14 +79,8 @@ struct Capture {
 }
 
 fn read(path: &Path) -> Result<Capture> {
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let in_file = || format!("cannot read {}", path.display());
-    let mut reader = CaptureReader::new(BufReader::new(file)).with_context(in_file)?;
-    let mut records = Vec::new();
-    while let Some(record) = reader.next_record().with_context(in_file)? {
-        records.push(record);
-    }
-    let interfaces = reader.interfaces().iter().enumerate().map(|(index, interface)| {
+    let (interfaces, records) = capture::read(path)?;
+    let interfaces = interfaces.iter().enumerate().map(|(index, interface)| {
         // `weft replay` names interfaces after their ports; others count in order.
         let named = interface.name.strip_prefix("port ").and_then(|number| number.parse().ok());
         (Port(named.unwrap_or(u16::try_from(index + 1).unwrap_or(u16::MAX))), interface.link)
@@ -98,10 +90,10 @@ fn read(path: &Path) -> Result<Capture> {
 
 fn observed(capture: &Capture) -> Vec<Observed<'_>> {
     // Functions' captures mark what was sent; a capture without any mark says nothing of directions.
-    let says = capture.records.iter().any(|record| record.comment.as_deref() == Some("sent"));
+    let says = capture.records.iter().any(capture::is_sent);
     let known = capture.records.iter().filter_map(|record| {
         let (port, link) = *capture.interfaces.get(record.interface)?;
-        let inbound = says.then(|| record.comment.as_deref() != Some("sent"));
+        let inbound = says.then(|| !capture::is_sent(record));
         Some(Observed { at: record.time, port, link, inbound, bytes: &record.bytes })
     });
     known.collect()

@@ -391,8 +391,8 @@ impl<'a> Choices<'a> {
         }
         let locals = place.locals.iter().filter(|(_, known)| *known == type_);
         // Twice as likely as others: what locals are kept in is most easily mixed up.
-        for (name, type_) in locals.clone().chain(locals) {
-            found.push(Expression::Local(name.clone(), *type_));
+        for (name, _) in locals.clone().chain(locals) {
+            found.push(Expression::Local(name.clone()));
         }
         if place.carried && matches!(type_, Type::Sequence | Type::Integer) {
             found.push(Expression::Carried(usize::from(type_ == Type::Integer)));

@@ -361,7 +361,7 @@ impl Run<'_, '_> {
         match expression {
             Expression::Plain(value) | Expression::Constant(_, value) => *value,
             Expression::Register(register) => self.flow.registers[*register],
-            Expression::Local(name, _) => {
+            Expression::Local(name) => {
                 self.locals.iter().find(|(known, _)| known == name).expect("the tree is well-formed").1
             }
             // 2.4

@@ -134,7 +134,7 @@ pub enum Expression {
     Constant(Type, i64),
     Register(usize),
     /// A local or a parameter.
-    Local(String, Type),
+    Local(String),
     Field(PacketName, usize),
     Present(PacketName, usize),
     /// `packet.port`
@@ -413,7 +413,7 @@ fn expression(value: &Expression) -> String {
         Expression::Constant(Type::Time, value) => format!("{value}ns"),
         Expression::Constant(Type::Bool, value) => (*value != 0).to_string(),
         Expression::Register(register) => REGISTERS[*register].0.into(),
-        Expression::Local(name, _) => name.clone(),
+        Expression::Local(name) => name.clone(),
         Expression::Field(packet, field) => field_name(*packet, *field),
         Expression::Present(packet, field) => format!("present({})", field_name(*packet, *field)),
         Expression::Port => "packet.port".into(),

@@ -104,3 +104,29 @@ impl VlanTag {
         self.0 & 0x0fff
     }
 }
+
+/// Reads an Ethernet address: six bytes of one or two hexadecimal digits, with colons between.
+pub fn parse_address(text: &str) -> Option<[u8; 6]> {
+    let is_byte = |part: &&str| part.len() <= 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let mut address = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut address {
+        *byte = u8::from_str_radix(parts.next().filter(is_byte)?, 16).ok()?;
+    }
+    parts.next().is_none().then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_addresses() {
+        assert_eq!(parse_address("02:00:5e:0:fF:1"), Some([2, 0, 0x5e, 0, 255, 1]));
+        let bad =
+            ["", "02:00:5e:00:ff", "02:00:5e:00:ff:01:02", "02:00:5e:00:ff:001", "x2:00:5e:00:ff:01", "+2::0:0:0:0"];
+        for text in bad {
+            assert_eq!(parse_address(text), None, "{text}");
+        }
+    }
+}

@@ -232,8 +232,9 @@ impl<'a> Rules<'a> {
             independent &= match operand {
                 Operand::Register(register) => !writes.registers.contains(&register),
                 Operand::Field { packet, field } | Operand::Present { packet, field } => {
-                    !writes.packets.contains(&packet)
-                        && !(writes.sent.contains(&packet) && (self.refreshed)(field))
+                    let refreshed = writes.sent.contains(&packet) && (self.refreshed)(field);
+                    !refreshed
+                        && !writes.packets.contains(&packet)
                         && !writes.fields.iter().any(|(p, f)| *p == packet && (self.overlaps)(*f, field))
                 }
                 Operand::Environment(_) => !writes.application,

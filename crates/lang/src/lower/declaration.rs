@@ -4,16 +4,14 @@ use super::expression::Value;
 use super::types::{self, Type};
 use super::{EventKind, Lowerer, Symbol};
 use crate::ast::{
-    Expression, FlowDeclaration, FullPolicy, ImportedHeader, Item, Name, Program, StateDeclaration, TableContents,
-    TableFormula, TemplateDeclaration,
+    Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration, TableContents, TableFormula,
+    TemplateDeclaration,
 };
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::source::Span;
-use weftwire_core::format::{Format as CoreFormat, builtin_formats};
-use weftwire_core::p4;
 use weftwire_image::{
-    Creation, Debug, FieldName, Flow, Format, FormatField, IMAGE_VERSION, Image, OtherPackets, Place, Register,
-    RegisterType, Sample, Table, Template, TemplateTransport, Timer, WhenFull, limits,
+    Creation, Debug, Flow, IMAGE_VERSION, Image, OtherPackets, Place, Register, RegisterType, Sample, Table, Template,
+    TemplateTransport, Timer, WhenFull, limits,
 };
 
 /// Idle time after which a flow expires, if the program does not say.
@@ -60,22 +58,6 @@ pub(crate) fn empty_image(name: &str) -> Image {
         rows: Vec::new(),
         debug: Debug::default(),
     }
-}
-
-/// Where a field is: format, offset, width and TCP option.
-pub(crate) type FieldPosition = (String, u32, u16, Option<u8>);
-
-/// Whether writing one field can change the other.
-pub(crate) fn overlap(one: &FieldPosition, other: &FieldPosition) -> bool {
-    let pseudo = |position: &FieldPosition| matches!(position.0.as_str(), "network" | "transport");
-    if pseudo(one) || pseudo(other) {
-        return true;
-    }
-    // Setting UDP's length resizes the payload, so that fields behind it come and go.
-    let resizes = |position: &FieldPosition| position.0 == "udp";
-    one.0 == other.0 && one.3 == other.3 && one.1 < other.1 + u32::from(other.2) && other.1 < one.1 + u32::from(one.2)
-        || resizes(one)
-        || resizes(other)
 }
 
 impl Lowerer<'_> {
@@ -195,7 +177,7 @@ impl Lowerer<'_> {
         Value::error()
     }
 
-    fn constant_of(&mut self, expression: &Expression, kind: Type) -> i64 {
+    pub(super) fn constant_of(&mut self, expression: &Expression, kind: Type) -> i64 {
         let value = self.constant(expression);
         self.coerce(value, kind, expression.span).as_constant().unwrap_or(0)
     }
@@ -512,153 +494,6 @@ impl Lowerer<'_> {
         self.image.templates.push(Template { name, transport, tcp_options, headers, payload, presets });
     }
 
-    fn import(&mut self, file: &Name, headers: &[ImportedHeader]) {
-        let from = self.sources.file(file.span).map(|file| file.name.clone());
-        let text = match self.loader.load(&file.text, from.as_deref()) {
-            Ok(text) => text,
-            Err(why) => {
-                self.report(Diagnostic::error(file.span, format!("can't read `{}`: {why}", file.text)));
-                return;
-            }
-        };
-        let types = match p4::parse_headers(&text) {
-            Ok(types) => types,
-            Err(errors) => {
-                for error in errors {
-                    let message = format!("{}:{}:{}: {}", file.text, error.line, error.column, error.message);
-                    self.report(Diagnostic::error(file.span, message).help(error.help));
-                }
-                return;
-            }
-        };
-        for header in headers {
-            self.import_header(file, header, &types);
-        }
-    }
-
-    fn import_header(&mut self, file: &Name, header: &ImportedHeader, types: &[p4::HeaderType]) {
-        let Some(found) = types.iter().find(|known| known.name == header.header.text) else {
-            let names: Vec<&str> = types.iter().map(|known| known.name.as_str()).collect();
-            let message = format!("`{}` declares no header `{}`", file.text, header.header.text);
-            self.report(
-                Diagnostic::error(header.header.span, message).help(format!("it declares {}", names.join(", "))),
-            );
-            return;
-        };
-        let known = |name: &str| builtin_formats().iter().any(|format| format.name == name);
-        if known(&header.alias.text) || self.image.formats.iter().any(|format| format.name == header.alias.text) {
-            let message = format!("there is a header `{}` already", header.alias.text);
-            self.report(
-                Diagnostic::error(header.alias.span, message).help("name it otherwise: `HEADER as NAME after ...`"),
-            );
-            return;
-        }
-        let imported = self.image.formats.iter().any(|f| f.name == header.after.text && f.place != Place::Builtin);
-        if !known(&header.after.text) && !imported {
-            let message = format!("there is no header `{}` for this one to follow", header.after.text);
-            self.report(
-                Diagnostic::error(header.after.span, message).help("name a built-in header, or one imported above"),
-            );
-            return;
-        }
-        let when = match &header.when {
-            None => None,
-            Some((path, expression)) => {
-                let [format, field] = &path[..] else {
-                    self.report(Diagnostic::error(expression.span, "the test is written `header.field == value`"));
-                    return;
-                };
-                let Some((index, kind)) = self.field(format, field) else { return };
-                let equals = self.constant_of(expression, kind);
-                Some(weftwire_image::When { field: self.image.fields[usize::from(index)].clone(), equals })
-            }
-        };
-        let fields = found.fields.iter().filter(|field| field.width <= 64).map(|field| FormatField {
-            name: field.name.clone(),
-            offset: field.offset,
-            width: field.width,
-            option: None,
-        });
-        self.image.formats.push(Format {
-            name: header.alias.text.clone(),
-            length: found.length(),
-            fields: fields.collect(),
-            place: Place::After { header: header.after.text.clone(), when },
-        });
-    }
-
-    /// Index and type of a header field that fits a register.
-    pub(crate) fn field(&mut self, header: &Name, field: &Name) -> Option<(u16, Type)> {
-        let (index, kind, width) = self.field_any_width(header, field)?;
-        if width > 64 {
-            let message = format!("`{}.{}` is {width} bits wide; values have 64", header.text, field.text);
-            self.report(
-                Diagnostic::error(header.span.to(field.span), message)
-                    .help("such fields can stand only in the flow key"),
-            );
-            return None;
-        }
-        Some((index, kind))
-    }
-
-    fn field_any_width(&mut self, header: &Name, field: &Name) -> Option<(u16, Type, u16)> {
-        if !self.image.formats.iter().any(|format| format.name == header.text) {
-            match builtin_formats().iter().find(|format| format.name == header.text) {
-                Some(format) => self.image.formats.push(builtin(format)),
-                None => {
-                    let mut error = Diagnostic::error(header.span, format!("`{}` is no header", header.text));
-                    let builtin = builtin_formats().iter().map(|format| format.name.as_str());
-                    let imported = self.image.formats.iter().filter(|format| format.place != Place::Builtin);
-                    let names: Vec<&str> = builtin.chain(imported.map(|format| format.name.as_str())).collect();
-                    error = match nearest(&header.text, names.iter().copied()) {
-                        Some(near) => error.help(format!("did you mean `{near}`?")),
-                        None => error.help(format!("headers are {}", names.join(", "))),
-                    };
-                    self.report(error);
-                    return None;
-                }
-            }
-        }
-        let format = self.image.formats.iter().find(|format| format.name == header.text)?;
-        let Some(found) = format.fields.iter().find(|known| known.name == field.text) else {
-            let names: Vec<&str> = format.fields.iter().map(|known| known.name.as_str()).collect();
-            let mut error = Diagnostic::error(field.span, format!("`{}` has no field `{}`", header.text, field.text));
-            error = match nearest(&field.text, names.iter().copied()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.help(format!("its fields are {}", names.join(", "))),
-            };
-            self.report(error);
-            return None;
-        };
-        let width = found.width;
-        let kind = if self.untyped { Type::Integer } else { types::of_field(&header.text, &field.text, width) };
-        let name = FieldName { format: header.text.clone(), field: field.text.clone() };
-        let fields = &mut self.image.fields;
-        let index = fields.iter().position(|known| *known == name).unwrap_or_else(|| {
-            fields.push(name);
-            fields.len() - 1
-        });
-        Some((index as u16, kind, width))
-    }
-
-    /// The first field of a header, if there is such a header.
-    pub(crate) fn first_field(&self, header: &str) -> Option<String> {
-        let imported = self.image.formats.iter().find(|format| format.name == header);
-        let field = imported.and_then(|format| format.fields.first()).map(|field| field.name.clone());
-        field.or_else(|| {
-            let format = builtin_formats().iter().find(|format| format.name == header)?;
-            format.fields.iter().find(|field| field.width <= 64).map(|field| field.name.clone())
-        })
-    }
-
-    /// Where a field of the image is.
-    pub(crate) fn place(&self, name: &FieldName) -> FieldPosition {
-        let format = self.image.formats.iter().find(|format| format.name == name.format);
-        let field = format.and_then(|format| format.fields.iter().find(|field| field.name == name.field));
-        let (offset, width, option) = field.map_or((0, 0, None), |field| (field.offset, field.width, field.option));
-        (name.format.clone(), offset, width, option)
-    }
-
     /// The dialect's numbered slots, as many as the program names, and the packets that `connect` presets.
     fn dialect_slots(&mut self, program: &Program) {
         let mut highest = None;
@@ -721,15 +556,4 @@ fn for_each_slot(program: &Program, visit: &mut dyn FnMut(u8)) {
             _ => {}
         }
     }
-}
-
-/// A built-in format as the image writes it.
-fn builtin(format: &CoreFormat) -> Format {
-    let fields = format.fields.iter().map(|field| FormatField {
-        name: field.name.clone(),
-        offset: field.offset,
-        width: field.width,
-        option: field.option,
-    });
-    Format { name: format.name.clone(), length: format.length, fields: fields.collect(), place: Place::Builtin }
 }

@@ -1,10 +1,12 @@
-//! From the syntax tree to the image: names and types (`expression`, `statement`), declarations (`declaration`), and
+//! From the syntax tree to the image: names and types (`expression`, `function`, `statement`), declarations (`declaration`, `fields`), and
 //! the flat rule table (`control`, `emit`).
 
 mod control;
 mod declaration;
 mod emit;
 mod expression;
+mod fields;
+mod function;
 mod ir;
 mod statement;
 mod types;
@@ -373,8 +375,7 @@ impl Lowerer<'_> {
 
     fn rules(&mut self, handlers: Vec<(u16, Event, Vec<Step>, u32)>) {
         let fields: Vec<_> = self.image.fields.iter().map(|name| self.place(name)).collect();
-        let overlaps =
-            |one: u16, other: u16| declaration::overlap(&fields[usize::from(one)], &fields[usize::from(other)]);
+        let overlaps = |one: u16, other: u16| fields::overlap(&fields[usize::from(one)], &fields[usize::from(other)]);
         let names = self.image.fields.clone();
         let refreshed = |field: u16| {
             let name = names[usize::from(field)].field.as_str();
