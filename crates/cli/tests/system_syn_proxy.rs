@@ -156,7 +156,7 @@ fn a_flood_of_a_million(middle: &Middle) -> Result<()> {
     const RATE: u64 = 50_000;
     /// 4 KiB for each of the 65,536 flows that the proxy keeps.
     const MOST_MEMORY: u64 = 65_536 * 4096;
-    const MOST_GROWTH: u64 = 8 << 20;
+    const MOST_GROWTH: u64 = 32 << 20;
     let Some(mut site) = Site::build(middle, Offloads::On, 1000)? else { return Ok(()) };
 
     site.serve_during(Flood { rate: Some(RATE), ..site.lab.flood(FIRST_PACKETS) }, middle)?;

@@ -118,6 +118,9 @@ impl<'a> Run<'a> {
             self.pending = Some(next);
             self.steps(Event::Exit);
             self.pending = None;
+            if self.deleted {
+                return;
+            }
             self.instance.state = next;
             self.steps(Event::Enter);
         }

@@ -315,7 +315,10 @@ impl Lowerer<'_> {
         }
         let environment = match texts[..] {
             ["packet", name @ ("port" | "length" | "payload")] => {
-                self.need_packet(span, scope);
+                if !self.untyped && scope.event != EventKind::Packet {
+                    let error = Diagnostic::error(span, format!("`packet.{name}` is known only in `on packet`"));
+                    self.report(error.help("keep it in a register"));
+                }
                 let index = ["port", "length", "payload"].iter().position(|known| *known == name).unwrap_or(0);
                 return Value::new(Ir::Operand(Operand::Event(index as u8)), Type::Integer);
             }
