@@ -152,6 +152,8 @@ pub enum DropReason {
     ZeroTimeLoop,
     /// A packet grew beyond 65,535 bytes of IP length and was not changed.
     TooLong,
+    /// One event put out more frames and bytes than an event may; the rest was not put out.
+    TooMuchOutput,
 }
 
 impl DropReason {
@@ -172,6 +174,7 @@ impl DropReason {
             DropReason::TooManyTimers => "too_many_timers",
             DropReason::ZeroTimeLoop => "zero_time_loop",
             DropReason::TooLong => "too_long",
+            DropReason::TooMuchOutput => "too_much_output",
         }
     }
 }

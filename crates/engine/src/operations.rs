@@ -118,11 +118,24 @@ impl Run<'_> {
         if let Some(packet) = self.packet_place(packet) {
             packet.finish();
             let offload = packet.emit(link, &mut frame);
-            self.out.send(self.at, port, &frame, offload);
-            self.shared.counts.frames_out += 1;
-            self.instance.counts.packets_out += 1;
+            if self.may_put_out(frame.len()) {
+                self.out.send(self.at, port, &frame, offload);
+                self.shared.counts.frames_out += 1;
+                self.instance.counts.packets_out += 1;
+            }
         }
         self.shared.frame = frame;
+    }
+
+    /// Section 4.11.
+    fn may_put_out(&mut self, bytes: usize) -> bool {
+        let allowed = self.put_out + bytes <= MOST_OUTPUT;
+        if allowed {
+            self.put_out += bytes;
+        } else {
+            self.count(DropReason::TooMuchOutput);
+        }
+        allowed
     }
 
     /// Sections 4.1 and 4.8.
@@ -162,18 +175,24 @@ impl Run<'_> {
 
     /// Section 5.3.
     fn deliver(&mut self, packet: PacketRef, offset: usize, length: usize) {
+        let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
+        let count = part(found.payload(), offset, length).len();
+        if count == 0 || !self.may_put_out(count) {
+            return;
+        }
         let packet = match packet {
             PacketRef::Current => self.occasion.current.as_ref(),
             PacketRef::Work => self.work.as_ref(),
             PacketRef::Slot(slot) => self.instance.slots[usize::from(slot)].as_ref(),
         };
-        let Some(packet) = packet else { return self.count(DropReason::NoPacket) };
-        let bytes = part(packet.payload(), offset, length);
-        if !bytes.is_empty() {
-            self.out.deliver(self.instance.flow, bytes);
+        if let Some(packet) = packet {
+            self.out.deliver(self.instance.flow, part(packet.payload(), offset, length));
         }
     }
 }
+
+/// Most bytes that one event may send and deliver together (section 4.11).
+const MOST_OUTPUT: usize = 16 << 20;
 
 /// At most `length` bytes from `offset` on; fewer if there are fewer.
 fn part(bytes: &[u8], offset: usize, length: usize) -> &[u8] {

@@ -64,6 +64,8 @@ pub struct Run<'a> {
     pub work: Option<Packet>,
     /// Whether `delete_instance` has run.
     pub deleted: bool,
+    /// Bytes sent and delivered so far (section 4.11).
+    pub put_out: usize,
     pending: Option<u16>,
     /// The actions of the row so far, as text; only while tracing.
     pub(crate) actions: Vec<String>,
@@ -88,6 +90,7 @@ impl<'a> Run<'a> {
             occasion,
             work: None,
             deleted: false,
+            put_out: 0,
             pending: None,
             actions: Vec::new(),
         }

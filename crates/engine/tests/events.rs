@@ -486,3 +486,18 @@ fn time_never_goes_back() {
     bench.packet(3, 1);
     assert_eq!(bench.notices(), [10, 10]);
 }
+
+#[test]
+fn one_event_puts_out_16_mebibytes_at_most() {
+    let mut image = machine();
+    let mut operations = vec![Operation::Resize { packet: CURRENT, length: constant(60_000) }];
+    operations.extend(vec![Operation::Send { packet: CURRENT, port: constant(1) }; 300]);
+    image.rows.push(row(0, Event::Packet, operations));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    let frame = bench.sent()[0].1.len();
+    let fitting = (16 << 20) / frame;
+    assert_eq!((bench.sent().len(), bench.drops("too_much_output")), (fitting, 300 - fitting as u64));
+    bench.packet(1, 1);
+    assert_eq!(bench.sent().len(), 2 * fitting, "the next event may again");
+}
