@@ -5,6 +5,8 @@
     reason = "these tests run the command and look at the files it writes"
 )]
 
+mod support;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -171,4 +173,17 @@ fn an_interrupted_replay_leaves_no_file() {
         ended.stderr
     );
     assert!(!out.exists() && !partial.exists());
+}
+
+/// The capture among the examples was made by `weft run` between two kernels.
+#[test]
+fn the_capture_of_a_real_run_replays_to_the_same_frames() {
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/captures/syn-proxy.pcapng");
+    let out = folder("replay-example").join("out.pcapng");
+    let port = |number: u8| format!("{number}={},interface=port{number}", capture.display());
+    let output = out.to_string_lossy();
+    let replayed = weft(&["replay", IMAGE, "--seed", "1", "--port", &port(1), "--port", &port(2), "--out", &output]);
+    assert!(replayed.status.success(), "{}", String::from_utf8_lossy(&replayed.stderr));
+    let (live, again) = (support::sent(&capture).expect("a capture"), support::sent(&out).expect("a capture"));
+    assert!(live.len() > 30 && live == again, "{} frames live, {} replayed", live.len(), again.len());
 }

@@ -2,14 +2,16 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests: real processes and sockets")]
 
+mod support;
+
 use anyhow::{Context as _, Result, ensure};
-use std::fs::{self, File};
-use std::io::{BufReader, Read as _, Write as _};
+use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use weftwire_core::capture::CaptureReader;
+use support::sent;
 use weftwire_testbed::{Namespace, Running, run, skip_unless_root, wait_for};
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
@@ -86,18 +88,6 @@ fn transfer(from: &Namespace, to: &Namespace, address: SocketAddr) -> Result<()>
 fn limit(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_read_timeout(Some(LIMIT))?;
     stream.set_write_timeout(Some(LIMIT))
-}
-
-/// The frames that a function sent, in order.
-fn sent(capture: &Path) -> Result<Vec<(usize, Vec<u8>)>> {
-    let mut reader = CaptureReader::new(BufReader::new(File::open(capture)?))?;
-    let mut frames = Vec::new();
-    while let Some(record) = reader.next_record()? {
-        if record.comment.as_deref() == Some("sent") {
-            frames.push((record.interface, record.bytes));
-        }
-    }
-    Ok(frames)
 }
 
 /// Neighbour discovery passes untouched, the client's connection is proxied, the server's passes. The capture of it all,
