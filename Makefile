@@ -52,7 +52,7 @@ dependencies:
 
 docs:
 	mdbook build docs
-	cargo doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items
 
 # Whole-system tests push gigabytes through the data path, so they run optimised.
 system:

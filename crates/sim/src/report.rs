@@ -1,7 +1,7 @@
 //! Captures as pictures: who sent what when, and how a connection went.
 //!
-//! [`connections`] sorts captured packets into connections, [`ladder`] and [`plot`] draw one of them as SVG, and
-//! [`page`] makes one HTML page of everything. All of it is a pure function of its inputs.
+//! [`connections`] sorts captured packets into connections, [`ladder()`] and [`plot()`] draw one of them as SVG, and
+//! [`page()`] makes one HTML page of everything. All of it is a pure function of its inputs.
 
 mod connection;
 mod ladder;

@@ -24,8 +24,8 @@ use weftwire_sim::spec::{Connect, Source, parse_duration};
 pub struct Arguments {
     /// The function: an image (.json) or a source (.xl, .xtra)
     image: PathBuf,
-    /// A port and what arrives there: NUMBER=FILE[,source=ADDRESS][,interface=NAME], or NUMBER=none[,ip] for a port where
-    /// nothing arrives
+    /// A port and what arrives there: `NUMBER=FILE[,source=ADDRESS][,interface=NAME]`, or `NUMBER=none[,ip]` for a port
+    /// where nothing arrives
     ///
     /// With `source`, an IP or Ethernet address, only packets with that source are fed in: so a capture made beside a
     /// function can be replayed without what the function itself sent. Packets that a capture of `weft` marks as sent

@@ -86,7 +86,7 @@ pub(crate) enum Step {
     Assign { register: u16, value: Ir },
     /// `local := value`; a local is written once.
     Local { local: usize, value: Ir },
-    /// An operation, with operands to be filled in from values, in the order of [`Step::operands`].
+    /// An operation, with operands to be filled in from values, in the order of [`super::emit::operands_mut`].
     Do { operation: Operation, values: Vec<Ir> },
     /// The first branch whose condition holds; else `otherwise`.
     If { branches: Vec<(Ir, Vec<Step>, u32)>, otherwise: Vec<Step>, hoisted: bool },
