@@ -14,7 +14,7 @@ mod output;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Network functions written once, run in replay, simulation, Linux and hardware.
+/// Network functions written once: one image, run on captures and on Linux.
 #[derive(Parser)]
 #[command(name = "weft", version, arg_required_else_help = true)]
 struct Arguments {

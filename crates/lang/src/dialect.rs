@@ -456,16 +456,15 @@ impl Parser<'_> {
 
     fn call(&mut self, name: Name) -> Option<StatementKind> {
         if name.text == "setField" {
-            return self.set_field(&name);
+            return self.set_field();
         }
         let arguments = self.arguments()?;
-        let count = |range| (range, &name);
-        let (range, _) = match name.text.as_str() {
-            "sendPacket" => count(2..=2),
-            "storePacket" | "deletePacket" | "setNextState" => count(1..=1),
-            "setTimer" => count(3..=3),
-            "removeTimer" => count(0..=2),
-            _ => count(0..=0),
+        let range = match name.text.as_str() {
+            "sendPacket" => 2..=2,
+            "storePacket" | "deletePacket" | "setNextState" => 1..=1,
+            "setTimer" => 3..=3,
+            "removeTimer" => 0..=2,
+            _ => 0..=0,
         };
         self.check_count(&name, &arguments, range)?;
         let mut arguments = arguments.into_iter();
@@ -476,21 +475,10 @@ impl Parser<'_> {
                 StatementKind::Send { packet: plain(packet), port: next()? }
             }
             "storePacket" => {
-                let argument = next()?;
-                let mut slot = self.packet(&argument)?;
-                if slot.text == "packet" {
-                    slot.text = "0".into();
-                }
+                let slot = self.slot(&next()?)?;
                 StatementKind::Store { packet: plain(Name { text: "packet".into(), span: name.span }), slot }
             }
-            "deletePacket" => {
-                let argument = next()?;
-                let mut slot = self.packet(&argument)?;
-                if slot.text == "packet" {
-                    slot.text = "0".into();
-                }
-                StatementKind::Discard { slot }
-            }
+            "deletePacket" => StatementKind::Discard { slot: self.slot(&next()?)? },
             "setNextState" => match next()? {
                 Expression { kind: ExpressionKind::Path(path), .. } if path.len() == 1 => {
                     StatementKind::Goto { state: path.into_iter().next()? }
@@ -533,7 +521,7 @@ impl Parser<'_> {
     }
 
     /// `setField(header.field, packet, value)`: its first argument is a place, not a value.
-    fn set_field(&mut self, name: &Name) -> Option<StatementKind> {
+    fn set_field(&mut self) -> Option<StatementKind> {
         self.cursor.expect("(", "behind `setField`");
         let header = self.cursor.name("a header")?;
         self.cursor.expect(".", "and a field behind the header");
@@ -545,7 +533,6 @@ impl Parser<'_> {
         self.cursor.take(",");
         let value = self.term()?;
         self.cursor.expect(")", "to close the arguments of `setField`");
-        let _ = name;
         let target = std::iter::once(packet).chain(field).collect();
         Some(StatementKind::Assign { target, operator: None, value, optional: false })
     }
@@ -567,6 +554,15 @@ impl Parser<'_> {
         let error = Diagnostic::error(name.span, format!("`{}` takes {wanted}, found {}", name.text, arguments.len()));
         self.cursor.report(error);
         None
+    }
+
+    /// The slot that a packet reference stands for; the paper's `storePacket(CURR_PKT)` means slot 0.
+    fn slot(&mut self, argument: &Expression) -> Option<Name> {
+        let mut slot = self.packet(argument)?;
+        if slot.text == "packet" {
+            slot.text = "0".into();
+        }
+        Some(slot)
     }
 
     /// A packet reference: a constant 0 to 31, or 255 or `CURR_PKT`.

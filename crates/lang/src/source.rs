@@ -9,8 +9,7 @@ pub trait Loader {
     fn load(&self, name: &str, from: Option<&str>) -> Result<String, String>;
 
     /// The name under which diagnostics and nested includes know `name` when it is named in `from`.
-    fn resolve(&self, name: &str, from: Option<&str>) -> String {
-        let _ = from;
+    fn resolve(&self, name: &str, _from: Option<&str>) -> String {
         name.to_string()
     }
 }
