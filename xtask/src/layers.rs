@@ -13,7 +13,7 @@ const ROWS: [&[&str]; 8] = [
     &["image", "calendar"],
     &["lang"],
     &["engine", "subscribe"],
-    &["stack", "chain"],
+    &["stack", "chain", "network"],
     &["sim", "linux", "rtl"],
     &["control"],
     &["cli"],

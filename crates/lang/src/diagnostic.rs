@@ -71,7 +71,7 @@ impl Diagnostic {
 }
 
 /// The candidate most like `name`, for "did you mean".
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
         .map(|candidate| (edit_distance(name, candidate), candidate))

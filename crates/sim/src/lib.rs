@@ -1,8 +1,10 @@
-//! Platforms in virtual time: [`replay`] drives a function from captures, [`report`] turns captures into pictures.
+//! Platforms in virtual time: [`replay`] drives a function from captures, [`network`] runs whole networks, [`report`]
+//! turns captures and results into pictures.
 //!
 //! Nothing here opens a file: packets come in and go out through types and the [`replay::Sink`] trait.
 #![forbid(unsafe_code)]
 
+pub mod network;
 pub mod packet;
 pub mod replay;
 pub mod report;

@@ -1,0 +1,22 @@
+//! Networks described in one file, and the emulation of their links.
+//!
+//! - [`model`]: a network with everything resolved (nodes, ports, links, traffic, faults): what platforms run;
+//! - [`read`] makes it from a `network.toml`, [`description`] is that file's form;
+//! - [`routing`] finds the next hops;
+//! - [`link`] is one direction of a link as a state machine without clock: the simulator and the relay on Linux use
+//!   the same one;
+//! - [`traffic`] draws flow sizes and arrival times, the same on all platforms;
+//! - [`results`]: what a run of a network gives, on whichever platform.
+#![forbid(unsafe_code)]
+
+pub mod description;
+pub mod link;
+pub mod model;
+pub mod quantity;
+pub mod read;
+pub mod results;
+pub mod routing;
+pub mod traffic;
+
+pub use model::Network;
+pub use read::{Reading, read};
