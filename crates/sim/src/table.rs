@@ -9,6 +9,7 @@ mod parquet;
 mod results;
 
 pub use parquet::ParquetError;
+pub(crate) use results::counter_rows;
 pub use results::{RunKey, flows, functions, links, node_drops, runs, samples};
 
 use std::sync::Arc;

@@ -13,6 +13,8 @@ const LEFT: f64 = 92.0;
 const RIGHT: f64 = 20.0;
 /// Above the plate: the title, and a line of the legend.
 const HEAD: f64 = 36.0;
+/// Above the plate if there is neither.
+const BARE_HEAD: f64 = 12.0;
 /// Height of a further line of the legend.
 const LEGEND_LINE: f64 = 19.0;
 /// Under the plate: numbers and the axis' name.
@@ -96,11 +98,15 @@ impl Chart {
 
     /// The legend: place in x and line of each named series, from the right; and how many lines there are.
     fn legend(&self) -> (Vec<(usize, f64, usize, String)>, usize) {
+        if self.series.len() < 2 {
+            // The title and the axes say what one series is.
+            return (Vec::new(), 1);
+        }
         let room = LEFT + self.title.chars().count() as f64 * 8.0 + 30.0;
         let (mut entries, mut right, mut line) = (Vec::new(), WIDTH - RIGHT, 0);
         for (index, series) in self.series.iter().enumerate().rev().filter(|(_, series)| !series.name.is_empty()) {
             let name = clip(&series.name, LONGEST_NAME);
-            let width = name.chars().count() as f64 * 7.0 + 40.0;
+            let width = name.chars().count() as f64 * 7.5 + 40.0;
             let left_end = if line == 0 { room } else { LEFT };
             if right - width < left_end {
                 line += 1;
@@ -113,7 +119,10 @@ impl Chart {
     }
 
     fn top(&self) -> f64 {
-        HEAD + (self.legend().1 - 1) as f64 * LEGEND_LINE
+        match (self.title.is_empty(), self.legend()) {
+            (true, (entries, _)) if entries.is_empty() => BARE_HEAD,
+            (_, (_, lines)) => HEAD + (lines - 1) as f64 * LEGEND_LINE,
+        }
     }
 
     fn full_height(&self) -> f64 {
@@ -151,7 +160,7 @@ impl Chart {
         for (index, right, line, name) in self.legend().0 {
             let y = 20.0 + line as f64 * LEGEND_LINE;
             let kind = self.series[index].shape.kind();
-            let left = right - name.chars().count() as f64 * 7.0 - 20.0;
+            let left = right - name.chars().count() as f64 * 7.5 - 20.0;
             let _ = writeln!(
                 out,
                 "<text class=\"legend\" x=\"{right:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>\
@@ -363,6 +372,7 @@ mod tests {
     fn chart(shape: Shape) -> Chart {
         let mut chart = Chart::new("a <title>", Axis::new("time", Unit::Seconds), Axis::new("queue", Unit::Bytes));
         chart.add("one & two", shape);
+        chart.add("three", Shape::Line(Vec::new()));
         chart
     }
 
