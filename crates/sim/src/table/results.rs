@@ -1,18 +1,19 @@
 //! Results as tables.
 
 use super::{Cells, Table};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use weftwire_network::link::Counts;
 use weftwire_network::results::{FlowResult, LinkResult, Metrics, Results};
 
 /// Which of many runs something is of.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct RunKey {
-    /// Number of the run, from 0: its directory is `runs/NNNN`.
+    /// Number of the run, from 1: its directory is `runs/NNNN`.
     pub run: u64,
     /// Values of the swept parameters, as text: the dotted path into the file and the value, in the order of the sweep.
     pub parameters: Vec<(String, String)>,
-    /// Number of the repetition at this point, from 0.
+    /// Number of the repetition at this point, from 1.
     pub repetition: u64,
     /// The seed.
     pub seed: u64,
