@@ -124,7 +124,7 @@ fn header(body: &mut String, network: &Network, results: &Results) {
     if run.interrupted {
         notice(body, "calm", ["This run was interrupted. What is here is what happened up to then."]);
     }
-    notice(body, "calm", run.warnings.iter().map(String::as_str));
+    notice(body, "calm", run.warnings.iter().take(MOST_ROWS).map(String::as_str));
 }
 
 /// Of a network too large to draw: how many of what.
@@ -223,7 +223,7 @@ fn course(link: &LinkResult, samples: &[&LinkSample]) -> Vec<Chart> {
     let seconds = |sample: &LinkSample| sample.at as f64 / 1e9;
     let mut start = 0;
     let rates = samples.iter().map(|sample| {
-        let interval = sample.at - std::mem::replace(&mut start, sample.at);
+        let interval = sample.at.saturating_sub(std::mem::replace(&mut start, sample.at));
         (seconds(sample), if interval > 0 { sample.delivered_bytes as f64 * 8e9 / interval as f64 } else { 0.0 })
     });
     let rates: Vec<(f64, f64)> = rates.collect();

@@ -56,7 +56,7 @@ pub(super) fn picture(network: &Network, utilisation: &dyn Fn(LinkIndex, usize) 
             wire(&mut out, ends, aside, names, utilisation(index, direction));
         }
         if step >= LABEL_STEP {
-            let beside = if before == 0 { -9.0 } else { 6.0 + before as f64 * 14.0 };
+            let beside = if before == 0 { -9.0 } else { 16.0 + before as f64 * 14.0 };
             let (x, y) = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + beside);
             let _ = writeln!(
                 labels,
