@@ -29,9 +29,15 @@ fn a_page_of_a_run_is_well_formed_and_says_what_happened() {
     let html = report::page(&network, &results);
     check(&html);
     assert_eq!(html, report::page(&network, &results), "the same each time");
-    for part in
-        ["Links over time", "Distributions", "Bytes over time", "ttl_expired", "no_flow_key", "... and 200 more."]
-    {
+    for part in [
+        "Links over time",
+        "Distributions",
+        "Bytes over time",
+        "Around its first repeated segment",
+        "ttl_expired",
+        "no_flow_key",
+        "... and 200 more.",
+    ] {
         assert!(html.contains(part), "{part}");
     }
     assert!(html.contains("web &lt;b&gt;"), "names are escaped");
