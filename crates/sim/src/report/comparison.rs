@@ -117,7 +117,7 @@ fn verdicts(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
             |side: usize| agreement.sequences.iter().map(|sequence| sequence.events[side].len()).sum::<usize>();
         let matched: usize = agreement.sequences.iter().map(SequenceAgreement::matched).sum();
         let detail = format!(
-            "{} flows the same, {} in another order, {} different; {} events matched, {} only {left}, {} only {right}",
+            "flows: {} the same, {} in another order, {} different; events: {} matched, {} only {left}, {} only {right}",
             count(Verdict::Same),
             count(Verdict::OtherOrder),
             count(Verdict::Differs),
