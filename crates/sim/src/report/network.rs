@@ -32,7 +32,8 @@ pub fn page(network: &Network, results: &Results) -> String {
     header(&mut body, network, results);
     body.push_str("</header>\n");
     let by_direction = |link: weftwire_network::model::LinkIndex, direction: usize| {
-        let row = results.links.get(link.0 as usize * 2 + direction)?;
+        let row =
+            results.links.get(link.0 as usize * 2 + direction).filter(|row| row.link == network.link(link).name)?;
         row.utilisation(results.run.lasted)
     };
     if network.nodes.len() <= topology::MOST_NODES {
