@@ -251,25 +251,17 @@ fn flow((traffic, number): (String, u64), sides: Sides<Option<&FlowResult>>, unt
 type FlowPairs<'a> = [((String, u64), Sides<Option<&'a FlowResult>>)];
 
 fn progress(left: &Run, right: &Run, flows: &FlowPairs<'_>) -> Vec<(usize, Sides<Option<FlowProgress>>)> {
-    let mut found = Vec::new();
-    for (index, (key, _)) in flows.iter().enumerate() {
-        let of = |run: &Run| {
-            let is_of_flow = |progress: &&FlowProgress| {
-                let flow = run.results.flows.get(progress.flow);
-                flow.is_some_and(|flow| flow.traffic == key.0 && flow.number == key.1)
-            };
-            run.results.progress.iter().find(is_of_flow).cloned()
-        };
-        // Only the first flows have a course: looking for it among all flows would take long for nothing.
-        if found.len() >= left.results.progress.len().max(right.results.progress.len()) {
-            break;
-        }
-        let sides = [of(left), of(right)];
-        if sides.iter().any(Option::is_some) {
-            found.push((index, sides));
-        }
-    }
-    found
+    let keyed = |run: &Run| -> Vec<((String, u64), FlowProgress)> {
+        let keyed = run.results.progress.iter().filter_map(|progress| {
+            let flow = run.results.flows.get(progress.flow)?;
+            Some(((flow.traffic.clone(), flow.number), progress.clone()))
+        });
+        keyed.collect()
+    };
+    let (left, right) = (keyed(left), keyed(right));
+    let both = pairs(left.iter(), right.iter(), |(key, _)| key.clone()).into_iter();
+    let place = |key: &(String, u64)| flows.iter().position(|(known, _)| known == key);
+    both.filter_map(|(key, sides)| Some((place(&key)?, sides.map(|side| side.map(|side| side.1.clone()))))).collect()
 }
 
 fn counters(left: &Run, right: &Run) -> Vec<CounterAgreement> {
