@@ -109,7 +109,7 @@ fn verdicts(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
     let mut rows = vec![vec![
         Cell::text("both runs"),
         good(agreement.agrees(), "agree", "do not agree"),
-        Cell::text("the same events in each flow, goodputs within the tolerance, no run late"),
+        Cell::text("each flow goes the same way through its states, goodputs within the tolerance, no run late"),
     ]];
     if !agreement.sequences.is_empty() {
         let count = |verdict| agreement.sequences.iter().filter(|sequence| sequence.verdict == verdict).count();
@@ -117,8 +117,10 @@ fn verdicts(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
             |side: usize| agreement.sequences.iter().map(|sequence| sequence.events[side].len()).sum::<usize>();
         let matched: usize = agreement.sequences.iter().map(SequenceAgreement::matched).sum();
         let detail = format!(
-            "flows: {} the same, {} in another order, {} different; events: {} matched, {} only {left}, {} only {right}",
+            "flows: {} the same, {} through the same states, {} in another order, {} different; events: {} matched, \
+             {} only {left}, {} only {right}",
             count(Verdict::Same),
+            count(Verdict::SameStates),
             count(Verdict::OtherOrder),
             count(Verdict::Differs),
             grouped(matched as i64),
@@ -146,6 +148,7 @@ fn verdicts(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
 fn verdict(verdict: Verdict) -> Cell {
     match verdict {
         Verdict::Same => Cell::Verdict("good", "same".to_owned()),
+        Verdict::SameStates => Cell::Verdict("good", "same states".to_owned()),
         Verdict::OtherOrder => Cell::Verdict("fair", "other order".to_owned()),
         Verdict::Differs => Cell::Verdict("bad", "different".to_owned()),
     }
