@@ -287,7 +287,10 @@ macro_rules! words {
         }
 
         impl $crate::read::fields::FromValue for $name {
-            const EXAMPLE: &'static str = concat!("one of", $(" \"", $word, "\""),*);
+            const EXAMPLE: &'static str = {
+                let all = concat!($("\"", $word, "\" | "),*);
+                all.split_at(all.len() - 3).0
+            };
 
             fn from_value(
                 value: &$crate::read::tree::Value,

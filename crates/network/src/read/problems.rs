@@ -15,10 +15,10 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds an error or a warning.
+    /// Adds an error or a warning, once: what concerns both directions of a link is found twice.
     pub fn add(&mut self, diagnostic: Diagnostic) {
         self.failed |= diagnostic.severity == Severity::Error;
-        if self.list.len() < MOST {
+        if self.list.len() < MOST && !self.list.contains(&diagnostic) {
             self.list.push(diagnostic);
         }
     }
