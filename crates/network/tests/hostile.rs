@@ -29,8 +29,6 @@ fn network_read() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-
     /// Bytes cut out, put in, or exchanged for parts of other files.
     #[test]
     fn mutated_files(file in 0usize..1000, other in 0usize..1000, at in any::<usize>(), length in 0usize..40,
