@@ -10,6 +10,7 @@ mod capture;
 mod commands;
 mod load;
 mod output;
+mod parameters;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
