@@ -63,6 +63,11 @@ impl Key {
         Key(kind << 96 | u128::from(here.0) << 64 | u128::from(there.0) << 32 | ports)
     }
 
+    /// Whether it is seen from this node.
+    pub fn is_at(self, node: u32) -> bool {
+        (self.0 >> 64) as u32 == node
+    }
+
     /// The same seen from the other end.
     pub fn reversed(self) -> Key {
         let Key(key) = self;
@@ -130,6 +135,8 @@ pub struct Flow {
     pub progress: Option<usize>,
     /// Datagrams received.
     pub seen: Option<Box<Seen>>,
+    /// The last notice of the function that carries the opener's end.
+    pub notice: Option<Box<str>>,
 }
 
 /// Round-trip times.
@@ -310,6 +317,7 @@ impl Flows {
             rtt: RoundTrips::default(),
             progress: None,
             seen: datagrams.then(Seen::new),
+            notice: None,
         };
         let id = self.all.len() as u32;
         if self.by_key.contains_key(&key) {

@@ -3,6 +3,7 @@
 use super::frames::Slot;
 use weftwire_core::Port;
 use weftwire_network::Network;
+use weftwire_network::link::field::FieldCorruptor;
 use weftwire_network::link::{Direction, LinkSettings};
 use weftwire_network::model::{LinkIndex, NodeIndex, PortPlace};
 
@@ -27,8 +28,8 @@ pub struct Lane {
     pub duplicates: bool,
     /// The queue marks.
     pub ecn: bool,
-    /// The link, and which of its directions.
-    pub link: (LinkIndex, usize),
+    /// Corrupts a field of headers.
+    pub corruptor: Option<Box<FieldCorruptor>>,
 }
 
 impl Lane {
@@ -85,7 +86,7 @@ impl Lanes {
                 capture_to: network.captures.contains(&to),
                 duplicates: false,
                 ecn: false,
-                link: (LinkIndex(index as u32), direction),
+                corruptor: None,
             };
             lane.note(settings);
             all.lanes.push(lane);
