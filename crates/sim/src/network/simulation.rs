@@ -167,8 +167,7 @@ impl<'a> Simulation<'a> {
             self.events += 1;
             self.handle(event)?;
             if self.events.is_multiple_of(PROGRESS_STEP) {
-                let progress =
-                    Progress { now: self.time(), end: Time::from_nanoseconds(end), events: self.events };
+                let progress = Progress { now: self.time(), end: Time::from_nanoseconds(end), events: self.events };
                 if let ControlFlow::Break(()) = self.surroundings.progress(&progress) {
                     interrupted = true;
                     break;
@@ -525,7 +524,6 @@ impl<'a> Simulation<'a> {
         let opened = |key| self.flows.find(key);
         opened(key.reversed()).map(|flow| (flow, 1)).or_else(|| opened(key).map(|flow| (flow, 0)))
     }
-
 }
 
 fn drops(counts: &Counts) -> u64 {
