@@ -25,6 +25,7 @@ pub mod report;
 mod ring;
 pub mod run_loop;
 pub mod signals;
+mod socket_address;
 mod system;
 mod transmit;
 mod tuntap;

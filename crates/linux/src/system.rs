@@ -112,6 +112,21 @@ fn clock_ns(clock: libc::clockid_t) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
+/// Processor time that this process and its children that have ended took, in seconds.
+pub(crate) fn processor_seconds() -> f64 {
+    let seconds = |who| {
+        // SAFETY: rusage is plain data, which the kernel fills; with these numbers the call can't fail.
+        let usage: libc::rusage = unsafe {
+            let mut usage = std::mem::zeroed();
+            libc::getrusage(who, &mut usage);
+            usage
+        };
+        let time = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        time(usage.ru_utime) + time(usage.ru_stime)
+    };
+    seconds(libc::RUSAGE_SELF) + seconds(libc::RUSAGE_CHILDREN)
+}
+
 /// Words from the kernel's random source, for seeds and secret keys.
 ///
 /// # Errors

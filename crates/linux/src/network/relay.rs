@@ -45,6 +45,14 @@ pub struct RelayOptions {
     pub run: bool,
 }
 
+/// When the relay begins.
+pub(super) struct RelayStart {
+    /// Time 0 is when `CLOCK_MONOTONIC` shows this.
+    pub(super) origin: i64,
+    /// Where frames at captured ports go.
+    pub(super) captured: Option<SyncSender<Captured>>,
+}
+
 /// What the relay shows while it runs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -148,7 +156,6 @@ impl<'a> Relay<'a> {
     pub(super) fn open(
         network: &'a Network,
         options: RelayOptions,
-        captured: Option<SyncSender<Captured>>,
     ) -> Result<Relay<'a>, LinuxError> {
         let (mut lanes, mut by_interface) = (Vec::new(), Vec::new());
         for (index, link) in network.links() {
@@ -168,7 +175,7 @@ impl<'a> Relay<'a> {
                     last: Time::ZERO,
                     scheduled: None,
                     corruptor: None,
-                    captures: captures.map(|capture| capture.filter(|_| captured.is_some())),
+                    captures,
                     sampled: Counts::default(),
                 });
             }
@@ -188,7 +195,7 @@ impl<'a> Relay<'a> {
             samples: Vec::new(),
             next_sample: options.run.then(|| Time::ZERO.after(network.sample_interval.max(1_000_000))),
             next_change: 0,
-            captured,
+            captured: None,
             capture_losses: 0,
             kernel_drops: 0,
             send_errors: BTreeMap::new(),
@@ -197,9 +204,10 @@ impl<'a> Relay<'a> {
         })
     }
 
-    /// Relays until it is told to stop. Time 0 is when `CLOCK_MONOTONIC` shows `origin`; nothing passes before.
-    pub(super) fn run(mut self, origin: i64, shared: &Shared) -> RelayReport {
-        self.origin = origin;
+    /// Relays until it is told to stop. Nothing passes before time 0.
+    pub(super) fn run(mut self, start: RelayStart, shared: &Shared) -> RelayReport {
+        self.origin = start.origin;
+        self.captured = start.captured;
         let mut publish = Time::ZERO;
         while !shared.stop.load(Ordering::Relaxed) {
             let received = self.receive();

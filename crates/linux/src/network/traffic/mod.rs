@@ -7,17 +7,19 @@ mod replay;
 mod tcp;
 mod udp;
 
+pub(super) use machine::Machine;
+
 use super::build::{in_namespace, namespace_name};
 use crate::error::LinuxError;
 use crate::system::monotonic_ns;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 use weftwire_network::Network;
-use weftwire_network::model::{NodeIndex, NodeKind, Traffic, TrafficKind, Transport};
+use weftwire_network::model::{Node, NodeIndex, NodeKind, Traffic, TrafficKind, Transport};
 use weftwire_network::results::{FlowProgress, FlowResult};
 
 /// Flows at once; each costs two threads.
@@ -35,7 +37,7 @@ const NO_SLEEP: i64 = 60_000;
 pub(super) struct Stage {
     pub(super) network: Arc<Network>,
     /// `CLOCK_MONOTONIC` at the start.
-    pub(super) origin: i64,
+    origin: AtomicI64,
     /// The folder to which files' names are relative.
     pub(super) base: PathBuf,
     over: AtomicBool,
@@ -55,19 +57,26 @@ pub(super) struct Ledger {
 }
 
 impl Stage {
-    pub(super) fn new(network: Arc<Network>, origin: i64, base: PathBuf) -> Stage {
+    /// A run that has not begun: its time is long before 0.
+    pub(super) fn new(network: Arc<Network>, base: PathBuf) -> Stage {
         let ledger = |(number, traffic): (usize, &Traffic)| {
             let every = if number < PLOTS { (network.duration / POINTS).max(1) } else { 0 };
             Ledger::new(&network, traffic, every)
         };
         let ledgers = network.traffic.iter().enumerate().map(ledger).collect();
         let (over, flows) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let origin = AtomicI64::new(i64::MAX);
         Stage { network, origin, base, over, flows, ledgers, warnings: Mutex::default() }
+    }
+
+    /// Sets when it starts, by `CLOCK_MONOTONIC`.
+    pub(super) fn begin(&self, origin: i64) {
+        self.origin.store(origin, Ordering::Relaxed);
     }
 
     /// Nanoseconds since the start.
     pub(super) fn now(&self) -> i64 {
-        monotonic_ns() - self.origin
+        monotonic_ns() - self.origin.load(Ordering::Relaxed)
     }
 
     /// Whether threads are to end.
@@ -130,6 +139,15 @@ impl Stage {
             }
         });
         thread.map_err(|error| self.warn(format!("cannot start a thread: {error}"))).ok()
+    }
+
+    /// Whether all flows that began are complete, and each traffic but captures has any.
+    pub(super) fn all_complete(&self) -> bool {
+        self.network.traffic.iter().zip(&self.ledgers).all(|(traffic, ledger)| {
+            let flows = lock(&ledger.flows);
+            let none_expected = matches!(traffic.kind, TrafficKind::Capture { .. });
+            (none_expected || !flows.is_empty()) && flows.values().all(|flow| flow.outcome != "running")
+        })
     }
 
     /// All rows of flows, the plots, and what went wrong, once all threads have ended.
@@ -238,6 +256,11 @@ fn matches_pattern(offset: u64, mut bytes: &[u8]) -> bool {
         (bytes, offset) = (rest, offset + piece.len() as u64);
     }
     true
+}
+
+/// A sink's or an echo's machine; `None` for other nodes.
+pub(super) fn open_machine(network: &Network, index: NodeIndex, node: &Node) -> Result<Option<Machine>, LinuxError> {
+    Ok(machine::open(network, node)?.map(|ports| Machine::new(network, index, ports)))
 }
 
 /// Opens everything that receives, in the nodes' namespaces; returns their threads. Nothing is sent before

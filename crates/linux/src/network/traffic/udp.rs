@@ -57,7 +57,9 @@ pub(super) fn send(stage: &Arc<Stage>, number: usize) -> Result<(), String> {
     let socket = UdpSocket::from(udp(local, PATIENCE).map_err(failed)?);
     socket.connect(remote).map_err(failed)?;
     let echo = matches!(stage.network.node(traffic.to).kind, NodeKind::Echo);
-    let echoes = if echo { Some(take_echoes(stage, number, &socket).map_err(failed)?) } else { None };
+    if echo {
+        take_echoes(stage, number, &socket).map_err(failed)?;
+    }
     let mut buffer = Vec::new();
     let (mut first, mut sent, mut bytes, mut refused) = (None, 0_u64, 0_u64, 0_u64);
     for begin in Begins::new(traffic) {
@@ -93,18 +95,13 @@ pub(super) fn send(stage: &Arc<Stage>, number: usize) -> Result<(), String> {
         flow.lost = Some(flow.lost.unwrap_or(0).wrapping_add(sent));
         flow.outcome = if stage.is_over() { "running" } else { "complete" }.to_owned();
     });
-    echoes.map(std::thread::JoinHandle::join);
     Ok(())
 }
 
 /// Round trips of what comes back, until the run is over.
-fn take_echoes(
-    stage: &Arc<Stage>,
-    number: usize,
-    socket: &UdpSocket,
-) -> std::io::Result<std::thread::JoinHandle<()>> {
+fn take_echoes(stage: &Arc<Stage>, number: usize, socket: &UdpSocket) -> std::io::Result<()> {
     let (stage, socket) = (stage.clone(), socket.try_clone()?);
-    std::thread::Builder::new().stack_size(256 * 1024).spawn(move || {
+    let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(move || {
         let mut buffer = vec![0; 65_536];
         while !stage.is_over() {
             let Ok(count @ STAMP..) = socket.recv(&mut buffer) else { continue };
@@ -114,5 +111,6 @@ fn take_echoes(
             let rtt = stage.now() - i64::from_be_bytes(time);
             stage.ledgers[number].update(0, |flow| sample(flow, rtt));
         }
-    })
+    });
+    thread.map(drop)
 }
