@@ -1,5 +1,6 @@
 //! Functions from files: the one place where engines, compilers and files meet.
 
+use crate::parameters::{self, Parameter};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::IsTerminal;
@@ -11,13 +12,15 @@ use weftwire_image::{Image, VerifiedImage};
 use weftwire_lang::{Compilation, Diagnostic, Dialect, Loader, Severity, SourceMap};
 
 /// A function that is loaded and not yet started.
+#[derive(Clone)]
 pub struct Loaded {
     image: VerifiedImage,
 }
 
 /// Loads the function in the file `path`: an image (.json), or a source (.xl, .xtra), which is compiled.
-pub fn function(path: &Path) -> Result<Loaded> {
-    Ok(Loaded { image: image(path)? })
+pub fn function(path: &Path, parameters: &[Parameter]) -> Result<Loaded> {
+    let image = parameters::apply(image(path)?, parameters);
+    Ok(Loaded { image: image.with_context(|| format!("cannot start {}", path.display()))? })
 }
 
 impl Loaded {
@@ -26,15 +29,20 @@ impl Loaded {
         &self.image.name
     }
 
+    /// The digest of its image.
+    pub fn digest(&self) -> &str {
+        &self.image.digest
+    }
+
     /// Starts it on these ports with the named engine. Without a key one comes from the seed.
-    pub fn start(self, engine: &str, ports: &Ports, seed: u64, key: Option<[u64; 2]>) -> Result<Box<dyn Function>> {
+    pub fn start(&self, engine: &str, ports: &Ports, seed: u64, key: Option<[u64; 2]>) -> Result<Box<dyn Function>> {
         let hash_key = key.map(|[low, high]| {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&low.to_le_bytes());
             bytes[8..].copy_from_slice(&high.to_le_bytes());
             bytes
         });
-        Ok(make(engine, self.image, ports.clone(), EngineOptions { seed, hash_key })?)
+        Ok(make(engine, self.image.clone(), ports.clone(), EngineOptions { seed, hash_key })?)
     }
 }
 
@@ -57,10 +65,10 @@ pub fn dialect(path: &Path) -> Option<Dialect> {
 /// Compiles a source file. Warnings and errors go to standard error.
 pub fn compile(path: &Path) -> Result<Image> {
     let compilation = try_compile(path)?;
-    show(&compilation);
+    show(&compilation.diagnostics, &compilation.sources);
     match compilation.image {
         Some(image) => Ok(image),
-        None => bail!("{}", summary(&compilation)),
+        None => bail!("{}", summary(&compilation.diagnostics)),
     }
 }
 
@@ -73,16 +81,16 @@ pub fn try_compile(path: &Path) -> Result<Compilation> {
 }
 
 /// How many errors and warnings there are, in words.
-pub fn summary(compilation: &Compilation) -> String {
-    let count = |severity| compilation.diagnostics.iter().filter(|found| found.severity == severity).count();
+pub fn summary(diagnostics: &[Diagnostic]) -> String {
+    let count = |severity| diagnostics.iter().filter(|found| found.severity == severity).count();
     let words = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     format!("{}, {}", words(count(Severity::Error), "error"), words(count(Severity::Warning), "warning"))
 }
 
 /// Shows all diagnostics with their source lines.
-pub fn show(compilation: &Compilation) {
-    for diagnostic in &compilation.diagnostics {
-        eprintln!("{}\n", render(diagnostic, &compilation.sources));
+pub fn show(diagnostics: &[Diagnostic], sources: &SourceMap) {
+    for diagnostic in diagnostics {
+        eprintln!("{}\n", render(diagnostic, sources));
     }
 }
 

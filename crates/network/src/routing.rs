@@ -133,27 +133,24 @@ impl Routes {
 fn reachable(network: &Network, from: PortPlace) -> Vec<(PortPlace, i64)> {
     let mut found = BTreeMap::new();
     let mut crossed = BTreeSet::new();
-    let mut heap = BinaryHeap::from([Reverse((0, from))]);
-    while let Some(Reverse((delay, out))) = heap.pop() {
-        let Some(&(link, end)) = network.node(out.node).ports.get(usize::from(out.port.0).wrapping_sub(1)) else {
-            continue;
-        };
+    // By the delay up to the far end of the link: what is crossed first is crossed on the fastest way.
+    let over = |delay: i64, out: PortPlace| {
+        let &(link, end) = network.node(out.node).ports.get(usize::from(out.port.0).checked_sub(1)?)?;
         let link = network.link(link);
-        let there = link.ends[1 - end];
-        let delay: i64 = link.directions.iter().fold(delay, |sum, direction| sum.saturating_add(direction.delay));
+        let delay = link.directions.iter().fold(delay, |sum, direction| sum.saturating_add(direction.delay));
+        Some(Reverse((delay, link.ends[1 - end])))
+    };
+    let mut heap: BinaryHeap<_> = over(0, from).into_iter().collect();
+    while let Some(Reverse((delay, there))) = heap.pop() {
         if network.node(there.node).is_addressed() {
             if there.node != from.node {
-                let least = found.entry(there).or_insert(delay);
-                *least = delay.min(*least);
+                found.entry(there).or_insert(delay);
             }
-            continue;
-        }
-        // Out of all others of its ports, the first time that is the fastest; equally fast ways differ in nothing.
-        if !crossed.insert(there.node) {
-            continue;
-        }
-        for port in (1..=network.node(there.node).ports.len() as u16).map(Port).filter(|port| *port != there.port) {
-            heap.push(Reverse((delay, PortPlace { node: there.node, port })));
+        } else if crossed.insert(there.node) {
+            // Out of all others of its ports.
+            for port in (1..=network.node(there.node).ports.len() as u16).map(Port).filter(|port| *port != there.port) {
+                heap.extend(over(delay, PortPlace { node: there.node, port }));
+            }
         }
     }
     found.into_iter().collect()

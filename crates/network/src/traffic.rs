@@ -183,3 +183,128 @@ impl Iterator for Begins {
         Some(Begin { at: self.at, number, bytes })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{NodeIndex, Transport};
+
+    fn traffic(kind: TrafficKind) -> Traffic {
+        Traffic {
+            name: "t".to_owned(),
+            from: NodeIndex(0),
+            to: NodeIndex(1),
+            start: 1_000,
+            stop: 2_000_000,
+            ipv6: false,
+            transport: Transport::Tcp,
+            port: 80,
+            source_port: 1_024,
+            kind,
+            seed: 42,
+        }
+    }
+
+    /// Many draws of a size.
+    fn sizes(size: &Size) -> Vec<u64> {
+        let mut draws = Draws::new(&traffic(TrafficKind::Bulk { bytes: 1 }));
+        (0..200_000).map(|_| draws.size(size)).collect()
+    }
+
+    #[test]
+    fn sizes_have_their_means() {
+        for size in [
+            Size::Constant(7),
+            Size::Exponential(1e6),
+            Size::Uniform(10, 1_000_000),
+            Size::Pareto(1.5, 10_000, 10_000_000),
+            Size::Pareto(1.0, 10_000, 10_000_000),
+            Size::Pareto(1.2, 5, 5),
+            named("websearch").expect("known"),
+            named("datamining").expect("known"),
+        ] {
+            let drawn: Vec<f64> = sizes(&size).into_iter().map(|size| size as f64).collect();
+            let count = drawn.len() as f64;
+            let mean = drawn.iter().sum::<f64>() / count;
+            let variance = drawn.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / count;
+            let error = (variance / count).sqrt();
+            assert!((mean - size.mean()).abs() <= 4.0 * error + 0.5, "{size:?}: {mean} ± {error}, not {}", size.mean());
+        }
+    }
+
+    #[test]
+    fn an_empirical_distribution_has_its_shares() {
+        for name in NAMES {
+            let size = named(name).expect("known");
+            let drawn = sizes(&size);
+            let Size::Empirical(table) = size else { panic!("{name} is empirical") };
+            assert!(table.is_sorted_by_key(|entry| entry.0) && table.is_sorted_by(|a, b| a.1 <= b.1));
+            assert_eq!((table[0].1, table[table.len() - 1].1), (0.0, 1.0));
+            for pair in table.windows(2).filter(|pair| pair[0].0 != pair[1].0) {
+                let share = drawn.iter().filter(|drawn| **drawn <= pair[0].0).count() as f64 / drawn.len() as f64;
+                assert!((share - pair[0].1).abs() < 0.005, "{name}: {share} are at most {}", pair[0].0);
+            }
+            assert!(drawn.iter().all(|size| *size >= 1 && *size <= table[table.len() - 1].0));
+        }
+        assert_eq!(named("webserch"), None);
+    }
+
+    #[test]
+    fn bounds_hold_where_there_is_next_to_no_room() {
+        assert!(sizes(&Size::Exponential(0.01)).into_iter().all(|size| size == 1));
+        assert!(sizes(&Size::Pareto(0.1, 10, 12)).into_iter().all(|size| (10..=12).contains(&size)));
+        let uniform = sizes(&Size::Uniform(3, 5));
+        assert!((3..=5).all(|size| uniform.contains(&size)) && uniform.iter().all(|size| (3..=5).contains(size)));
+        assert_eq!(sizes(&Size::Empirical(Arc::new(Vec::new())))[0], 1);
+    }
+
+    #[test]
+    fn gaps_are_exponential_and_independent_of_sizes() {
+        let traffic = traffic(TrafficKind::Bulk { bytes: 1 });
+        let (mut one, mut other) = (Draws::new(&traffic), Draws::new(&traffic));
+        let gap = Gap::Exponential(1e6);
+        let gaps: Vec<i64> = (0..100_000).map(|_| one.gap(&gap)).collect();
+        for expected in &gaps {
+            other.size(&Size::Exponential(5.0));
+            assert_eq!(other.gap(&gap), *expected);
+        }
+        let above = |limit: f64| gaps.iter().filter(|gap| **gap as f64 > limit).count() as f64 / gaps.len() as f64;
+        for times in [0.5, 1.0, 2.0, 4.0] {
+            let expected = f64::exp(-times);
+            assert!((above(times * 1e6) - expected).abs() < 4.0 * (expected / gaps.len() as f64).sqrt(), "{times}");
+        }
+    }
+
+    /// Drawn once, on x86-64; any other machine has to draw the same.
+    #[test]
+    fn numbers_are_the_same_everywhere() {
+        let mut draws = Draws::new(&traffic(TrafficKind::Bulk { bytes: 1 }));
+        let gaps = [0; 3].map(|_| draws.gap(&Gap::Exponential(1e9)));
+        let sizes =
+            [Size::Exponential(1e9), Size::Pareto(1.1, 1_000, 1_000_000_000), named("websearch").expect("known")]
+                .map(|size| draws.size(&size));
+        assert_eq!((gaps, sizes), ([256_845_793, 273_262_128, 1_430_594_943], [3_931_805_517, 175_104, 19_599_590]));
+    }
+
+    #[test]
+    fn begins_come_in_order_and_end() {
+        let one = Begin { at: 1_000, number: 0, bytes: 500 };
+        assert_eq!(Begins::new(&traffic(TrafficKind::Bulk { bytes: 500 })).collect::<Vec<_>>(), [one]);
+        let think = Gap::Constant(5);
+        let pairs = TrafficKind::RequestResponse { request: 50, response: 9, count: 10, think };
+        assert_eq!(Begins::new(&traffic(pairs)).collect::<Vec<_>>(), [one]);
+        let flows = |gap, count| Begins::new(&traffic(TrafficKind::Flows { gap, size: Size::Constant(8), count }));
+        let begins: Vec<_> = flows(Gap::Constant(100), 3).map(|begin| (begin.at, begin.number, begin.bytes)).collect();
+        assert_eq!(begins, [(1_000, 0, 8), (1_100, 1, 8), (1_200, 2, 8)]);
+        assert_eq!(
+            flows(Gap::Constant(1_999_000), u64::MAX).map(|begin| begin.at).collect::<Vec<_>>(),
+            [1_000, 2_000_000]
+        );
+        let mut poisson = flows(Gap::Exponential(1_000.0), u64::MAX);
+        let at: Vec<_> = poisson.by_ref().map(|begin| begin.at).collect();
+        assert!(at.is_sorted() && (1_800..2_200).contains(&at.len()) && at[at.len() - 1] <= 2_000_000);
+        assert_eq!(poisson.next(), None, "stays at its end");
+        let capture = TrafficKind::Capture { file: String::new(), port: weftwire_core::Port(1) };
+        assert_eq!(Begins::new(&traffic(capture)).next(), None);
+    }
+}

@@ -1,6 +1,7 @@
 //! `weft replay`: a function in virtual time, fed from captures.
 
 use crate::output::PendingFile;
+use crate::parameters::{Parameter, parameter};
 use crate::{capture, load};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -47,6 +48,9 @@ pub struct Arguments {
     /// Seed of the function's random numbers and hash key
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Initial value of a register in place of the machine's own
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    parameters: Vec<Parameter>,
     /// The engine that runs the image
     #[arg(long, value_name = "NAME", default_value = "reference")]
     engine: String,
@@ -107,7 +111,7 @@ impl FromStr for PortSpec {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let function = load::function(&arguments.image)?;
+    let function = load::function(&arguments.image, &arguments.parameters)?;
     let mut inputs = Vec::new();
     for spec in &arguments.ports {
         let twice = inputs.iter().any(|input: &Input| input.port == spec.port);

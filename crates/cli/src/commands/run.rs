@@ -2,6 +2,7 @@
 
 use crate::arguments::mac;
 use crate::load;
+use crate::parameters::{Parameter, parameter};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::fs::File;
@@ -63,6 +64,9 @@ pub struct Arguments {
     /// Seed of the function's random numbers and hash key, for reproducible runs [default: random]
     #[arg(long)]
     seed: Option<u64>,
+    /// Initial value of a register in place of the machine's own
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    parameters: Vec<Parameter>,
     /// The engine that runs the image
     #[arg(long, value_name = "NAME", default_value = "reference")]
     engine: String,
@@ -88,7 +92,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let function = load::function(&arguments.image)?;
+    let function = load::function(&arguments.image, &arguments.parameters)?;
     let ports = open_ports(&arguments.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
     let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
