@@ -24,6 +24,7 @@ pub mod recorder;
 pub mod report;
 mod ring;
 pub mod run_loop;
+pub mod session;
 pub mod signals;
 mod socket_address;
 mod system;

@@ -5,7 +5,7 @@
 //! crosses a link is real packets with complete checksums. All next hops are static, so nodes never ask for any.
 
 use super::command::Batch;
-use super::state::{NodeState, Phase, Process, State};
+use super::state::{LinkState, NodeState, Phase, Process, State};
 use crate::error::LinuxError;
 use crate::ethtool::switch_offloads_off;
 use crate::interface::bring_up;
@@ -15,7 +15,8 @@ use std::path::Path;
 use std::time::Duration;
 use weftwire_core::Port;
 use weftwire_network::Network;
-use weftwire_network::model::{Node, NodeIndex, NodeKind, PortPlace};
+use weftwire_network::link::{LinkSettings, Rate};
+use weftwire_network::model::{Link, Node, NodeIndex, NodeKind, PortPlace};
 use weftwire_network::routing::Routes;
 
 /// Bytes of an IP packet on a link.
@@ -77,6 +78,11 @@ pub fn plan(network: &Network, file: &Path, foreground: bool) -> Result<State, L
             .map(|(port, (link, _))| (port_name(Port(port)), network.link(*link).name.clone()))
             .collect(),
     };
+    let link = |link: &Link| LinkState {
+        name: link.name.clone(),
+        ends: link.ends.map(|end| network.place_name(end)),
+        rates: [0, 1].map(|direction| constant_rate(&link.directions[direction])),
+    };
     Ok(State {
         name: network.name.clone(),
         file: file.to_owned(),
@@ -85,7 +91,16 @@ pub fn plan(network: &Network, file: &Path, foreground: bool) -> Result<State, L
         foreground,
         hub: hub_name(&network.name),
         nodes: network.nodes.iter().map(node).collect(),
+        links: network.links.iter().map(link).collect(),
     })
+}
+
+/// A direction's rate, if it is limited and does not change.
+pub(super) fn constant_rate(settings: &LinkSettings) -> Option<u64> {
+    match settings.rate {
+        Some(Rate::Constant(rate)) => Some(rate),
+        _ => None,
+    }
 }
 
 impl State {
@@ -191,11 +206,11 @@ fn node_batch(network: &Network, routes: &mut Routes, index: NodeIndex, node: &N
         let port = hop.port.0;
         if hop.to.node == other {
             batch.line(format_args!("route add {}/32 dev port{port} src {own4}", to.ipv4));
-            batch.line(format_args!("-6 route add {}/128 dev port{port} src {own6}", to.ipv6));
+            batch.line(format_args!("route add {}/128 dev port{port} src {own6}", to.ipv6));
         } else {
             let next = network.node(hop.to.node);
             batch.line(format_args!("route add {}/32 via {} dev port{port} onlink src {own4}", to.ipv4, next.ipv4));
-            batch.line(format_args!("-6 route add {}/128 via {} dev port{port} onlink src {own6}", to.ipv6, next.ipv6));
+            batch.line(format_args!("route add {}/128 via {} dev port{port} onlink src {own6}", to.ipv6, next.ipv6));
         }
     }
     batch

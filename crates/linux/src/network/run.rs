@@ -1,6 +1,6 @@
 //! A run of a network's traffic, commands and changes, with results as those of a simulation.
 
-use super::build::namespace_name;
+use super::build::{constant_rate, namespace_name};
 use super::captures::Captures;
 use super::functions::{Application, Places, RunningFunction, function_of};
 use super::process::{end, start_in};
@@ -10,7 +10,7 @@ use super::supervisor::{RelayThread, Status, UpOptions, leave, make, places};
 use super::traffic::{self, Stage};
 use crate::error::LinuxError;
 use crate::signals::StopSignal;
-use crate::system::{monotonic_ns, processor_seconds, realtime_ns};
+use crate::system::{monotonic_ns, process_seconds};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 use weftwire_network::Network;
-use weftwire_network::link::Rate;
 use weftwire_network::model::{ChangeKind, NodeIndex, NodeKind, TrafficKind};
 use weftwire_network::results::{LinkResult, Results, RunFacts};
 
@@ -72,7 +71,7 @@ fn run_made(
     stop: &StopSignal,
     progress: &mut dyn FnMut(&RunProgress<'_>),
 ) -> Result<Results, LinuxError> {
-    let before = processor_seconds();
+    let before = process_seconds();
     let relay = RelayThread::open(network, state, RelayOptions { busy: options.busy, run: true })?;
     let places = places(options, state, Some(out.to_owned()));
     let stage = Arc::new(Stage::new(network.clone(), places.base.clone()));
@@ -107,7 +106,7 @@ fn run_made(
         duration: network.duration,
         lasted,
         interrupted: stop.requested() && lasted < network.duration,
-        processor_seconds: processor_seconds() - before,
+        processor_seconds: process_seconds() - before,
         ..RunFacts::default()
     };
     Ok(results(network, facts, report, warnings, Results { flows, progress, functions: counters, ..Results::default() }))
@@ -126,10 +125,7 @@ fn results(
         link: link.name.clone(),
         from: network.place_name(link.ends[direction]),
         to: network.place_name(link.ends[1 - direction]),
-        rate: match &link.directions[direction].rate {
-            Some(Rate::Constant(rate)) => Some(*rate),
-            _ => None,
-        },
+        rate: constant_rate(&link.directions[direction]),
         counts: status.counts,
     });
     let links: Vec<LinkResult> = links.collect();
@@ -189,7 +185,7 @@ impl Run<'_> {
         self.prepare()?;
         let origin = monotonic_ns() + LEAD;
         if !self.network.captures.is_empty() {
-            *captures = Some(Captures::start(self.network, out, realtime_ns() + LEAD)?);
+            *captures = Some(Captures::start(self.network, out)?);
         }
         self.stage.begin(origin);
         relay.begin(RelayStart { origin, captured: captures.as_ref().map(Captures::sender) });

@@ -39,6 +39,19 @@ pub struct State {
     pub hub: String,
     /// The nodes in the order of the file.
     pub nodes: Vec<NodeState>,
+    /// The links in the order of the file.
+    pub links: Vec<LinkState>,
+}
+
+/// A link as it is made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LinkState {
+    /// Its name.
+    pub name: String,
+    /// `NODE:PORT` of both ends.
+    pub ends: [String; 2],
+    /// Bits per second of both directions at the start, if limited and constant.
+    pub rates: [Option<u64>; 2],
 }
 
 /// How far a network is.
