@@ -195,9 +195,10 @@ impl Agreement {
         self.sequences.iter().map(|sequence| sequence.verdict).max().unwrap_or(Verdict::Same)
     }
 
-    /// Whether all functions went the same way through their states, all goodputs within the tolerance, and neither run was late.
-    pub fn agrees(&self) -> bool {
-        let late = self.runs.iter().any(|run| run.lateness.is_some_and(|lateness| lateness.late));
+    /// Whether all functions went the same way through their states, all goodputs within the tolerance, and neither run was late
+    /// (unless that is allowed).
+    pub fn agrees(&self, allow_late: bool) -> bool {
+        let late = !allow_late && self.runs.iter().any(|run| run.lateness.is_some_and(|lateness| lateness.late));
         self.verdict() <= Verdict::SameStates && self.flows.iter().all(FlowAgreement::agrees) && !late
     }
 }

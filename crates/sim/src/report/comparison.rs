@@ -108,7 +108,7 @@ fn good(holds: bool, yes: &str, no: &str) -> Cell {
 fn verdicts(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
     let mut rows = vec![vec![
         Cell::text("both runs"),
-        good(agreement.agrees(), "agree", "do not agree"),
+        good(agreement.agrees(false), "agree", "do not agree"),
         Cell::text("each flow goes the same way through its states, goodputs within the tolerance, no run late"),
     ]];
     if !agreement.sequences.is_empty() {
