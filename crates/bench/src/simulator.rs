@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use weftwire_core::function::Ports;
@@ -11,6 +10,7 @@ use weftwire_core::{Function, Port, Time};
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Queue, QueueLimit, Rate};
 use weftwire_network::model::{Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Traffic, TrafficKind, Transport};
+use weftwire_network::results::Results;
 use weftwire_network::traffic::{Gap, Size};
 use weftwire_sim::network::{Progress, Surroundings, simulate};
 
@@ -39,13 +39,12 @@ pub fn measure(case: Option<&str>) -> Result<()> {
         "graph" => graph(),
         other => bail!("there is no case `{other}`; there are: udp, tcp, flows, graph"),
     };
-    let begun = Instant::now();
     let results = simulate(&network, &mut Nothing)?;
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = results.run.processor_seconds;
     let count = |outcome: &str| results.flows.iter().filter(|flow| flow.outcome == outcome).count();
     println!(
-        "{case}: {:.2} M packet-hops/s ({} packet-hops, {} events, {seconds:.2} s for {:.1} s simulated), \
-         {} of {} flows complete, {} running, peak memory {} MiB",
+        "{case}: {:.2} M packet-hops/s ({} packet-hops, {} events, {seconds:.2} processor seconds for {:.1} s simulated), \
+         {} of {} flows complete, {} running, at most {} at once, peak memory {} MiB",
         results.run.packet_hops as f64 / seconds / 1e6,
         results.run.packet_hops,
         results.run.events,
@@ -53,12 +52,25 @@ pub fn measure(case: Option<&str>) -> Result<()> {
         count("complete"),
         results.flows.len(),
         count("running"),
+        most_at_once(&results),
         peak_memory()? >> 20,
     );
     for warning in &results.run.warnings {
         println!("  {warning}");
     }
     Ok(())
+}
+
+/// How many flows were open at once.
+fn most_at_once(results: &Results) -> i64 {
+    let ends = results.flows.iter().flat_map(|flow| [(flow.start, 1), (flow.end.unwrap_or(i64::MAX), -1)]);
+    let mut ends: Vec<(i64, i64)> = ends.collect();
+    ends.sort_unstable();
+    let open = ends.iter().scan(0, |open, (_, change)| {
+        *open += change;
+        Some(*open)
+    });
+    open.max().unwrap_or(0)
 }
 
 /// Most bytes of memory that this process ever held.
@@ -90,6 +102,12 @@ impl Surroundings for Nothing {
 
     fn progress(&mut self, _: &Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
+    }
+
+    /// What the scheduler says: nanoseconds on a processor.
+    fn processor_seconds(&mut self) -> f64 {
+        let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+        text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
     }
 }
 

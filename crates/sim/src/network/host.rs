@@ -471,10 +471,8 @@ impl Simulation<'_> {
     fn application(&mut self, connection: &mut Connection) {
         let (side, number) = (connection.side, connection.flow);
         while connection.socket().can_recv() {
-            let position = match self.flows.all.get(number as usize) {
-                Some(flow) => Some((flow.phase(1 - side), flow.received[side])),
-                None => None,
-            };
+            let flow = self.flows.all.get(number as usize);
+            let position = flow.map(|flow| (flow.phase(1 - side), flow.received[side]));
             let pattern = &self.pattern;
             let taken = connection.socket().recv(|data| {
                 let wrong = position.and_then(|(phase, offset)| pattern.mismatch(phase, offset, data));
