@@ -125,9 +125,6 @@ impl Site {
         Ok(())
     }
 
-    fn supervisor(&self) -> Result<i32> {
-        Ok(read(&self.name).context("the network has a state")?.supervisor.pid)
-    }
 }
 
 impl Drop for Site {
@@ -189,15 +186,18 @@ fn a_network_is_made_used_and_removed() -> Result<()> {
     let failed = weft(&["exec", "--network", name, "b", "--", "sh", "-c", "exit 7"])?;
     ensure!(failed.status.code() == Some(7), "{:?}", failed.status);
 
+    // A machine with other work may be late now and then: the best of three has to be right.
     for ipv6 in [false, true] {
-        let (handshake, _) = site.transfer("a", "b", ipv6, 1000)?;
-        ensure!((20..60).contains(&handshake.as_millis()), "a handshake over 2 x 10 ms took {handshake:?}");
+        let handshakes = (0..3).map(|_| Ok(site.transfer("a", "b", ipv6, 1000)?.0)).collect::<Result<Vec<_>>>()?;
+        let least = handshakes.iter().min().map_or(0, Duration::as_micros);
+        ensure!((20_000..22_000).contains(&least), "handshakes over 2 x 10 ms took {handshakes:?}");
     }
     let bytes = 2_500_000;
-    let (_, seconds) = site.transfer("a", "b", false, bytes)?;
     // Of 1,514 bytes on the link 1,448 are the application's.
-    let goodput = bytes as f64 * 8.0 / seconds / 1448.0 * 1514.0;
-    ensure!((9.5e6..10.1e6).contains(&goodput), "{goodput} bit/s of frames over 10 Mbit/s");
+    let goodput = |_| Ok(bytes as f64 * 8.0 / site.transfer("a", "b", false, bytes)?.1 / 1448.0 * 1514.0);
+    let goodputs = (0..3).map(goodput).collect::<Result<Vec<f64>>>()?;
+    let best = goodputs.iter().copied().fold(0.0, f64::max);
+    ensure!((9.5e6..10.1e6).contains(&best), "{goodputs:?} bit/s of frames over 10 Mbit/s");
 
     let text = site.succeed(&["status", name])?;
     ensure!(text.contains(": up") && text.contains("a:1 > r:1") && text.contains("10000000 bit/s"), "{text}");
@@ -219,7 +219,9 @@ fn a_network_is_made_used_and_removed() -> Result<()> {
 fn a_killed_supervisor_leaves_nothing_that_down_does_not_find() -> Result<()> {
     let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
     let site = Site::up("killed", ROUTED)?;
-    kill(site.supervisor()?)?;
+    let supervisor = read(&site.name).context("the network has a state")?.supervisor;
+    kill(supervisor.pid)?;
+    wait_for("the supervisor to be gone", LIMIT, || !supervisor.is_alive())?;
     let text = site.succeed(&["status", &site.name])?;
     ensure!(text.contains("left over: weft down"), "{text}");
     expect_refusal(&["up", site.path(), "--name", &site.name], "left the network")?;
@@ -292,7 +294,7 @@ fn two_networks_have_the_same_addresses_and_do_not_meet() -> Result<()> {
 #[test]
 fn the_syn_proxy_stands_between_two_kernels() -> Result<()> {
     let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
-    let text = "[nodes.client]\n[nodes.server]\n[nodes.proxy]\nkind = \"function\"\nimage = \"EXAMPLES/syn-proxy.xl\"\n\
+    let text = "duration = \"1s\"\n[nodes.client]\n[nodes.server]\n[nodes.proxy]\nkind = \"function\"\nimage = \"EXAMPLES/syn-proxy.xl\"\n\
                 [[links]]\nbetween = [\"client\", \"proxy:1\"]\ndelay = \"2ms\"\n\
                 [[links]]\nbetween = [\"proxy:2\", \"server\"]\n";
     let site = Site::up("proxy", text)?;
