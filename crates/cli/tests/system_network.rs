@@ -124,7 +124,6 @@ impl Site {
         ensure!(new.is_empty(), "interfaces are left: {new:?}");
         Ok(())
     }
-
 }
 
 impl Drop for Site {
@@ -242,7 +241,9 @@ fn an_up_that_is_killed_half_way_leaves_nothing_that_down_does_not_find() -> Res
         // Not a wait for anything: each round strikes at another moment.
         std::thread::sleep(Duration::from_millis(milliseconds));
         holder.kill();
-        half += u32::from(read(&site.name).is_some_and(|state| state.phase == weftwire_linux::network::state::Phase::Building));
+        half += u32::from(
+            read(&site.name).is_some_and(|state| state.phase == weftwire_linux::network::state::Phase::Building),
+        );
         if folder(&site.name).exists() {
             site.down()?;
         }
@@ -263,7 +264,8 @@ fn a_failure_half_way_leaves_nothing() -> Result<()> {
         weftwire_testbed::run(command, LIMIT)
     };
     ip("add")?;
-    let refused = expect_refusal(&["up", site.path(), "--name", &site.name], "that no network of this program has made");
+    let refused =
+        expect_refusal(&["up", site.path(), "--name", &site.name], "that no network of this program has made");
     let kept = namespaces().contains(&foreign);
     ip("delete")?;
     refused?;

@@ -47,7 +47,6 @@ impl NetworkNamespace {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
-
 }
 
 /// What tells a namespace from all others and from ordinary files: device and number of its file.

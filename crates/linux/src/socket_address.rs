@@ -48,10 +48,8 @@ fn bound(kind: c_int, local: SocketAddr, patience: Duration) -> io::Result<Owned
 
 /// Sending, receiving, accepting and connecting give up after `patience`.
 fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
-    let patience = libc::timeval {
-        tv_sec: patience.as_secs().cast_signed(),
-        tv_usec: i64::from(patience.subsec_micros()),
-    };
+    let patience =
+        libc::timeval { tv_sec: patience.as_secs().cast_signed(), tv_usec: i64::from(patience.subsec_micros()) };
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
         set_option(socket.as_fd(), libc::SOL_SOCKET, option, &patience)?;
     }
@@ -110,13 +108,7 @@ pub(crate) fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
     let mut length = size_of_val(&words) as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes.
     check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            words.as_mut_ptr().cast(),
-            &mut length,
-        )
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, words.as_mut_ptr().cast(), &mut length)
     })?;
     Ok(TcpInfo { rtt: words[17], rtt_min: words[37], retransmissions: words[25], data_segments: words[39] })
 }

@@ -25,7 +25,8 @@ pub struct Arguments {
 /// Runs the command: returns only if that fails.
 pub fn execute(arguments: &Arguments) -> Result<()> {
     let name = only(arguments.network.as_deref())?;
-    let state = read(&name).with_context(|| format!("nothing is known of the network `{name}`; `weft down {name}` clears up"))?;
+    let state = read(&name)
+        .with_context(|| format!("nothing is known of the network `{name}`; `weft down {name}` clears up"))?;
     let Some(node) = state.nodes.iter().find(|node| node.name == arguments.node) else {
         let mut names: Vec<&str> = state.nodes.iter().map(|node| &*node.name).collect();
         let more = names.len().saturating_sub(30);

@@ -87,7 +87,9 @@ fn text(network: &Shown) -> Result<String, std::fmt::Error> {
     let names: Vec<String> = state
         .links
         .iter()
-        .flat_map(|link| [format!("{} > {}", link.ends[0], link.ends[1]), format!("{} > {}", link.ends[1], link.ends[0])])
+        .flat_map(|link| {
+            [format!("{} > {}", link.ends[0], link.ends[1]), format!("{} > {}", link.ends[1], link.ends[0])]
+        })
         .collect();
     let rates = state.links.iter().flat_map(|link| link.rates);
     let width = names.iter().map(String::len).max().unwrap_or(0).max(4);

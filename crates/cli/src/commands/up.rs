@@ -4,8 +4,8 @@ use crate::network::{self, NetworkFile};
 use crate::outputs;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use std::fs::File;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,10 @@ impl Arguments {
         }
         let file = NetworkFile::open(&arguments)?;
         let (network, sweep) = file.network(&[])?;
-        ensure!(sweep.is_empty() || !self.run, "the file has a [sweep], which only `weft sim` runs; choose values with --set");
+        ensure!(
+            sweep.is_empty() || !self.run,
+            "the file has a [sweep], which only `weft sim` runs; choose values with --set"
+        );
         // What is wrong with a function is told before anything is made.
         file.functions(&network)?;
         Ok((network, file.text().to_owned()))
@@ -191,6 +194,10 @@ fn tell(state: &State, text: &str) -> Result<(), LinuxError> {
     let failed = |error| LinuxError::system("tell `weft up` that the network is ready", error);
     let log = File::create(folder(&state.name).join("log")).map_err(failed)?;
     let mut output = io::stdout();
-    output.write_all(text.as_bytes()).and_then(|()| output.write_all(READY)).and_then(|()| output.flush()).map_err(failed)?;
+    output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.write_all(READY))
+        .and_then(|()| output.flush())
+        .map_err(failed)?;
     weftwire_linux::session::speak_to(log.as_fd()).map_err(failed)
 }

@@ -77,11 +77,7 @@ impl Captures {
 type Writers = Vec<(PathBuf, CaptureWriter<BufWriter<File>>)>;
 
 /// `places`: of each capture, its file and the interface in it.
-fn write(
-    mut files: Writers,
-    places: &[(usize, usize)],
-    receiver: &Receiver<Captured>,
-) -> Result<(), LinuxError> {
+fn write(mut files: Writers, places: &[(usize, usize)], receiver: &Receiver<Captured>) -> Result<(), LinuxError> {
     for Captured { at, capture, sent, bytes } in receiver {
         let (file, interface) = places[capture];
         let (path, writer) = &mut files[file];

@@ -102,7 +102,8 @@ impl RunningFunction {
         let mut threads = Vec::new();
         let begun = application.sends.zip(stage).map(|(number, stage)| (stage.clone(), number));
         if let Some(output) = child.stderr.take() {
-            let file = File::create(&log).map_err(|error| LinuxError::system(format!("write {}", log.display()), error))?;
+            let file =
+                File::create(&log).map_err(|error| LinuxError::system(format!("write {}", log.display()), error))?;
             let begun = begun.clone();
             threads.push(std::thread::spawn(move || keep_log(output, file, begun)));
         }

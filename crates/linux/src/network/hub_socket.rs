@@ -129,8 +129,7 @@ impl HubSocket {
             return None;
         }
         // SAFETY: within the slot, as was just tested; the slot is ours until its status is changed.
-        let bytes =
-            unsafe { std::slice::from_raw_parts_mut(slot.add(mac - TAG_LENGTH).as_ptr(), TAG_LENGTH + length) };
+        let bytes = unsafe { std::slice::from_raw_parts_mut(slot.add(mac - TAG_LENGTH).as_ptr(), TAG_LENGTH + length) };
         let start = match tag(header.tp_status, header.tp_vlan_tpid, header.tp_vlan_tci) {
             Some(tag) if length >= 12 => put_tag_back(bytes, tag),
             _ => TAG_LENGTH,

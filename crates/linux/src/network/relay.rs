@@ -161,10 +161,7 @@ pub(super) struct Relay<'a> {
 
 impl<'a> Relay<'a> {
     /// Opens the relay. To be called on its own thread, in the hub.
-    pub(super) fn open(
-        network: &'a Network,
-        options: RelayOptions,
-    ) -> Result<Relay<'a>, LinuxError> {
+    pub(super) fn open(network: &'a Network, options: RelayOptions) -> Result<Relay<'a>, LinuxError> {
         let (mut lanes, mut by_interface) = (Vec::new(), Vec::new());
         for (index, link) in network.links() {
             let at = index.0 as usize;
@@ -175,10 +172,7 @@ impl<'a> Relay<'a> {
                 let captures = [link.ends[direction], link.ends[1 - direction]]
                     .map(|end| network.captures.iter().position(|place| *place == end));
                 lanes.push(Lane {
-                    direction: Direction::new(
-                        link.directions[direction].clone(),
-                        network.link_seed(index, direction),
-                    ),
+                    direction: Direction::new(link.directions[direction].clone(), network.link_seed(index, direction)),
                     out: by_index(&hub_interface(at, 1 - direction))?,
                     last: Time::ZERO,
                     scheduled: None,

@@ -75,15 +75,24 @@ fn run_made(
     let relay = RelayThread::open(network, state, RelayOptions { busy: options.busy, run: true })?;
     let places = places(options, state, Some(out.to_owned()));
     let stage = Arc::new(Stage::new(network.clone(), places.base.clone()));
-    let mut run = Run { network, stage, places, functions: Vec::new(), commands: Vec::new(), agenda: Vec::new(), snapshot: Snapshot::default() };
+    let mut run = Run {
+        network,
+        stage,
+        places,
+        functions: Vec::new(),
+        commands: Vec::new(),
+        agenda: Vec::new(),
+        snapshot: Snapshot::default(),
+    };
     let (mut threads, mut captures) = (Threads::default(), None);
     let ran = run
         .begin(&relay, out, &mut threads, &mut captures)
         .and_then(|()| run.go(&relay, state, &threads.senders, stop, progress));
     let lasted = run.stage.now().min(network.duration).max(0);
-    let counters = run.functions.iter().filter_map(|function| {
-        Some((network.node(function.node).name.clone(), function.counters()?))
-    });
+    let counters = run
+        .functions
+        .iter()
+        .filter_map(|function| Some((network.node(function.node).name.clone(), function.counters()?)));
     let counters = counters.collect();
     // The relay's last word is that of the end, not of the clearing up behind it.
     let report = relay.finish();
@@ -109,7 +118,13 @@ fn run_made(
         processor_seconds: process_seconds() - before,
         ..RunFacts::default()
     };
-    Ok(results(network, facts, report, warnings, Results { flows, progress, functions: counters, ..Results::default() }))
+    Ok(results(
+        network,
+        facts,
+        report,
+        warnings,
+        Results { flows, progress, functions: counters, ..Results::default() },
+    ))
 }
 
 /// Puts everything into one.
@@ -279,10 +294,9 @@ impl Run<'_> {
                 ChangeKind::Restart { node } if function_of(network.node(node)).is_some() => {
                     self.agenda.push((change.at, Event::Restart(node)));
                 }
-                ChangeKind::Restart { node } => self.stage.warn(format!(
-                    "node `{}` is not restarted: on Linux only functions are",
-                    network.node(node).name
-                )),
+                ChangeKind::Restart { node } => self
+                    .stage
+                    .warn(format!("node `{}` is not restarted: on Linux only functions are", network.node(node).name)),
                 ChangeKind::Clock { node, .. } => self.stage.warn(format!(
                     "the clock of node `{}` goes right: on Linux nodes have no clocks of their own",
                     network.node(node).name

@@ -79,11 +79,7 @@ pub fn hold(
 }
 
 /// Makes all that the kernel holds. Nothing is left of it after an error.
-pub(super) fn make(
-    network: &Network,
-    options: &UpOptions,
-    foreground: bool,
-) -> Result<(Folder, State), LinuxError> {
+pub(super) fn make(network: &Network, options: &UpOptions, foreground: bool) -> Result<(Folder, State), LinuxError> {
     if !is_root() {
         return Err(LinuxError::Network(
             "networks are made of network namespaces, which needs root; use sudo, or `weft sim` for the simulator"

@@ -72,7 +72,9 @@ impl Machine {
             let mut answers = Vec::new();
             for index in 0..count {
                 let bytes = port.frame(index).bytes;
-                let Some(datagram) = Datagram::find(bytes).filter(|it| addresses.contains(&it.to.ip())) else { continue };
+                let Some(datagram) = Datagram::find(bytes).filter(|it| addresses.contains(&it.to.ip())) else {
+                    continue;
+                };
                 arrived(datagram.to.port(), datagram.from, datagram.payload);
                 if *echo {
                     answers.push(datagram.answer(bytes));

@@ -170,7 +170,9 @@ impl Ledger {
         let transport = [traffic.from, traffic.to].into_iter().find_map(|node| match &network.node(node).kind {
             NodeKind::Function(function) => {
                 let file = std::path::Path::new(&function.image);
-                Some(file.file_stem().map_or_else(|| function.image.clone(), |stem| stem.to_string_lossy().into_owned()))
+                Some(
+                    file.file_stem().map_or_else(|| function.image.clone(), |stem| stem.to_string_lossy().into_owned()),
+                )
             }
             _ => None,
         });
@@ -297,13 +299,9 @@ pub(super) fn start_senders(stage: &Arc<Stage>) -> Vec<JoinHandle<()>> {
     for (number, traffic) in stage.network.traffic.iter().enumerate() {
         let from = stage.network.node(traffic.from);
         threads.extend(match (&traffic.kind, &from.kind, traffic.transport) {
-            (TrafficKind::Capture { .. }, ..) => {
-                stage.start(traffic.from, move |stage| replay::send(stage, number))
-            }
+            (TrafficKind::Capture { .. }, ..) => stage.start(traffic.from, move |stage| replay::send(stage, number)),
             (_, NodeKind::Function(_), _) => None,
-            (TrafficKind::Datagrams { .. }, ..) => {
-                stage.start(traffic.from, move |stage| udp::send(stage, number))
-            }
+            (TrafficKind::Datagrams { .. }, ..) => stage.start(traffic.from, move |stage| udp::send(stage, number)),
             (_, _, Transport::Tcp) => stage.start(traffic.from, move |stage| tcp::open_flows(stage, number)),
             (_, _, Transport::Udp) => {
                 stage.warn(format!(
