@@ -19,6 +19,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
 use weftwire_core::{LinkType, Time};
 use weftwire_network::Network;
 use weftwire_network::link::field::FieldCorruptor;
@@ -31,6 +33,10 @@ use weftwire_network::results::{Lateness, LinkSample};
 const NO_SLEEP: i64 = 60_000;
 /// Longest sleep, so that requests to end are seen.
 const LONGEST_SLEEP: i64 = 5_000_000;
+/// A busy relay takes a break this often and for so long. The kernel stops a real-time thread that leaves the others
+/// less than 5 % of its processor for 50 ms (the fair server); so it must not come to that.
+const BREAK_EVERY: i64 = 1_200_000;
+const BREAK: i64 = 70_000;
 /// How often the state is published for `weft status`.
 const PUBLISH: i64 = 200_000_000;
 /// Real-time priority: above everything ordinary, below the kernel's own threads that matter.
@@ -149,6 +155,8 @@ pub(super) struct Relay<'a> {
     send_errors: BTreeMap<i32, u64>,
     warnings: Vec<String>,
     realtime: bool,
+    /// When the next break is due.
+    next_break: Time,
 }
 
 impl<'a> Relay<'a> {
@@ -175,7 +183,7 @@ impl<'a> Relay<'a> {
             }
         }
         let mut warnings = Vec::new();
-        let realtime = become_realtime(options.busy, &mut warnings);
+        let realtime = become_realtime(&mut warnings);
         Ok(Relay {
             network,
             options,
@@ -195,6 +203,7 @@ impl<'a> Relay<'a> {
             send_errors: BTreeMap::new(),
             warnings,
             realtime,
+            next_break: Time::ZERO,
         })
     }
 
@@ -216,7 +225,7 @@ impl<'a> Relay<'a> {
                     *place = Some(snapshot);
                 }
             }
-            if received == 0 {
+            if received == 0 || now >= self.next_break {
                 self.wait(publish);
             }
         }
@@ -368,15 +377,22 @@ impl<'a> Relay<'a> {
         }
     }
 
-    fn wait(&self, publish: Time) {
+    /// Lets time pass until something is to be done.
+    fn wait(&mut self, publish: Time) {
         let next = self.due.peek().map(|Reverse((at, _))| *at);
         let change = self.next_change().map(|change| Time::ZERO.after(change.at));
         let next = [next, change, self.next_sample].into_iter().flatten().fold(publish, Time::min);
-        let left = next.since(self.now());
-        if self.options.busy || left <= NO_SLEEP {
+        let now = self.now();
+        let left = next.since(now);
+        if now >= self.next_break {
+            self.next_break = now.after(BREAK_EVERY);
+            // With time to spare a frame ends the break; else it has to be one all the same.
+            if left > BREAK + NO_SLEEP { self.socket.wait(BREAK) } else { sleep(Duration::from_nanos(BREAK as u64)) }
+        } else if self.options.busy || left <= NO_SLEEP {
             std::hint::spin_loop();
         } else {
             self.socket.wait((left - NO_SLEEP).min(LONGEST_SLEEP));
+            self.next_break = self.now().after(BREAK_EVERY);
         }
     }
 
@@ -451,18 +467,14 @@ fn by_index(name: &str) -> Result<u32, LinuxError> {
     }
 }
 
-/// Real-time priority for this thread and memory that stays, as far as allowed. A thread that never sleeps stays an ordinary
-/// one: the kernel stops real-time threads that give nobody else a turn, for 50 ms at a time.
-fn become_realtime(busy: bool, warnings: &mut Vec<String>) -> bool {
+/// Real-time priority for this thread and memory that stays, as far as allowed.
+fn become_realtime(warnings: &mut Vec<String>) -> bool {
     // SAFETY: takes a number; pages are locked once they are used.
     unsafe {
         if libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) != 0 {
             warnings.push("the relay's memory could not be locked; it may be late when memory is short".to_owned());
         }
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
-    }
-    if busy {
-        return false;
     }
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: reads one sched_param; 0 is the calling thread.
