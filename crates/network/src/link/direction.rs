@@ -1,7 +1,11 @@
 //! The state machine of one direction.
 
 use super::LinkSettings;
+use super::loss::{Chance, LossState};
+use super::queue::{Line, Verdict, Waiting};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::mem::discriminant;
 use weftwire_core::Time;
 
 /// One direction of a link, carrying packets known by handles of type `P` (the simulator's slots, the relay's buffers).
@@ -10,9 +14,39 @@ use weftwire_core::Time;
 /// Outputs: [`Direction::next`] says when the next packet reaches the far end (it is known exactly as soon as a packet
 /// is in service: one event per packet and link); [`Direction::arrive`] takes it. Dropped packets come back at
 /// once or, when dropped in the queue later, by [`Direction::take_dropped`], so that nobody's buffers leak.
+///
+/// What happens inside between two calls (packets begin service, CoDel drops) is made up for at the next one, with the
+/// times at which it happened; so it does not matter how often anybody looks.
 pub struct Direction<P> {
     settings: LinkSettings,
-    _packets: Vec<P>,
+    line: Line<P>,
+    /// When the server ends the packet in service, or ended the last one. Whoever waits has come before this.
+    free_at: i64,
+    /// How long the last packet was in service.
+    last_service: i64,
+    /// Served, ordered by arrival.
+    flying: VecDeque<Flying<P>>,
+    /// The latest arrival of a packet that was not reordered: the next such one does not arrive before it.
+    in_order: i64,
+    dropped: VecDeque<(P, DropCause)>,
+    is_down: bool,
+    blackhole: bool,
+    loss: LossState,
+    chance: Chance,
+    counts: Counts,
+    /// Up to when the waiting bytes are in the integral.
+    integrated: i64,
+}
+
+/// A packet in service or on the wire.
+struct Flying<P> {
+    at: i64,
+    packet: P,
+    waited: i64,
+    bytes: u32,
+    corrupt_bit: Option<u32>,
+    mark: bool,
+    duplicate: bool,
 }
 
 /// A packet offered to a direction.
@@ -101,39 +135,128 @@ pub struct Counts {
     pub queue_bytes_integral: u128,
 }
 
+/// Bits of the Ethernet header, which stays intact: else no switch could deliver the frame.
+const INTACT_BITS: u64 = 14 * 8;
+
 impl<P: Clone> Direction<P> {
     /// An idle direction at time 0 with its own random numbers.
-    pub fn new(_settings: LinkSettings, _seed: u64) -> Direction<P> {
-        todo!()
+    pub fn new(settings: LinkSettings, seed: u64) -> Direction<P> {
+        Direction {
+            settings,
+            line: Line::new(),
+            free_at: i64::MIN,
+            last_service: 0,
+            flying: VecDeque::new(),
+            in_order: i64::MIN,
+            dropped: VecDeque::new(),
+            is_down: false,
+            blackhole: false,
+            loss: LossState::default(),
+            chance: Chance::new(seed),
+            counts: Counts::default(),
+            integrated: 0,
+        }
     }
 
     /// Offers a packet. What is dropped comes back at once with the reason.
     ///
     /// # Errors
     /// The packet and why it was dropped.
-    pub fn offer(&mut self, _now: Time, _packet: P, _offer: Offer) -> Result<(), (P, DropCause)> {
-        todo!()
+    pub fn offer(&mut self, now: Time, packet: P, offer: Offer) -> Result<(), (P, DropCause)> {
+        let now = now.nanoseconds();
+        self.advance(now);
+        self.counts.offered_packets += 1;
+        self.counts.offered_bytes += u64::from(offer.bytes);
+        if self.is_down {
+            self.counts.dropped_down += 1;
+            return Err((packet, DropCause::Down));
+        }
+        if self.blackhole {
+            self.counts.dropped_blackhole += 1;
+            return Err((packet, DropCause::Blackhole));
+        }
+        if self.loss.loses(&self.settings.loss, &mut self.chance) {
+            self.counts.lost += 1;
+            return Err((packet, DropCause::Loss));
+        }
+        // Nobody waits at an idle server.
+        let idle = self.free_at <= now;
+        let mut waiting =
+            Waiting { packet, since: now, bytes: offer.bytes, ecn_capable: offer.ecn_capable, mark: false };
+        if self.settings.rate.is_some() || !idle {
+            let (free_at, service) = (self.free_at, self.last_service.max(1));
+            let idle_services = || idle.then(|| now.saturating_sub(free_at) as f64 / service as f64);
+            match self.line.judge(&self.settings.queue, offer.bytes, offer.ecn_capable, idle_services, &mut self.chance)
+            {
+                Verdict::Pass => {}
+                Verdict::Mark => waiting.mark = true,
+                Verdict::Drop => {
+                    self.counts.dropped_early += 1;
+                    return Err((waiting.packet, DropCause::Discipline));
+                }
+                Verdict::Full => {
+                    self.counts.dropped_full += 1;
+                    return Err((waiting.packet, DropCause::QueueFull));
+                }
+            }
+        }
+        if idle {
+            self.serve(now, waiting);
+        } else {
+            self.integrate(now);
+            self.line.push(waiting);
+            self.counts.queue_packets_max = self.counts.queue_packets_max.max(self.line.packets());
+            self.counts.queue_bytes_max = self.counts.queue_bytes_max.max(self.line.bytes());
+        }
+        Ok(())
     }
 
-    /// When the next packet reaches the far end, if any is on the link. It may become earlier by an offer (reordering),
-    /// and may be gone by then (CoDel never drops what is in service; only [`Direction::down`] empties a link).
+    /// When the next packet reaches the far end, if any is on the link; ask anew after each input. It may become earlier by
+    /// an offer (reordering), and may be gone by then (CoDel never drops what is in service; only [`Direction::down`]
+    /// empties a link). While a reordered packet is on its way and others wait behind it, it may be an instant at which
+    /// [`Direction::arrive`] has nothing yet: then ask again.
     pub fn next(&self) -> Option<Time> {
-        todo!()
+        let first = self.flying.front()?.at;
+        if self.line.is_empty() {
+            return Some(Time::from_nanoseconds(first));
+        }
+        // Who waits may overtake a reordered packet, at the soonest so.
+        let overtaking = self.free_at.saturating_add(self.settings.delay).max(self.in_order);
+        Some(Time::from_nanoseconds(first.min(overtaking)))
     }
 
     /// Takes the next packet if it has reached the far end by `now`.
-    pub fn arrive(&mut self, _now: Time) -> Option<Arrival<P>> {
-        todo!()
+    pub fn arrive(&mut self, now: Time) -> Option<Arrival<P>> {
+        let now = now.nanoseconds();
+        self.advance(now);
+        if self.flying.front()?.at > now {
+            return None;
+        }
+        let flying = self.flying.pop_front()?;
+        self.counts.delivered_packets += 1;
+        self.counts.delivered_bytes += u64::from(flying.bytes);
+        Some(Arrival {
+            at: Time::from_nanoseconds(flying.at),
+            packet: flying.packet,
+            mark: flying.mark,
+            corrupt_bit: flying.corrupt_bit,
+            duplicate: flying.duplicate,
+            waited: flying.waited,
+        })
     }
 
     /// A packet that the discipline dropped in the queue, or that was lost when the link went down.
     pub fn take_dropped(&mut self) -> Option<(P, DropCause)> {
-        todo!()
+        self.dropped.pop_front()
     }
 
     /// New settings. The packet in service and those behind it on the wire keep their times.
-    pub fn change(&mut self, _now: Time, _settings: LinkSettings) {
-        todo!()
+    pub fn change(&mut self, now: Time, settings: LinkSettings) {
+        self.advance(now.nanoseconds());
+        if discriminant(&settings.queue.discipline) != discriminant(&self.settings.queue.discipline) {
+            self.line.reset_discipline();
+        }
+        self.settings = settings;
     }
 
     /// The settings in force.
@@ -141,28 +264,236 @@ impl<P: Clone> Direction<P> {
         &self.settings
     }
 
-    /// The link goes down: all that is on it is lost, and what is offered until [`Direction::up`].
-    pub fn down(&mut self, _now: Time) {
-        todo!()
+    /// The link goes down: all that is on it is lost, and what is offered until [`Direction::up`]. What has reached the far
+    /// end by now still arrives.
+    pub fn down(&mut self, now: Time) {
+        let now = now.nanoseconds();
+        self.advance(now);
+        self.integrate(now);
+        self.is_down = true;
+        if self.free_at > now {
+            self.counts.busy -= self.free_at.abs_diff(now) as u128;
+            self.free_at = now;
+        }
+        self.in_order = self.in_order.min(now);
+        let arrived = self.flying.partition_point(|flying| flying.at <= now);
+        let lost = self.flying.drain(arrived..).map(|flying| flying.packet);
+        let before = self.dropped.len();
+        self.dropped.extend(lost.map(|packet| (packet, DropCause::Down)));
+        while let Some(waiting) = self.line.shift() {
+            self.dropped.push_back((waiting.packet, DropCause::Down));
+        }
+        self.counts.dropped_down += (self.dropped.len() - before) as u64;
     }
 
     /// The link is up again.
-    pub fn up(&mut self, _now: Time) {
-        todo!()
+    pub fn up(&mut self, now: Time) {
+        self.advance(now.nanoseconds());
+        self.is_down = false;
     }
 
     /// It swallows what is offered, or no longer.
-    pub fn set_blackhole(&mut self, _now: Time, _on: bool) {
-        todo!()
+    pub fn set_blackhole(&mut self, now: Time, on: bool) {
+        self.advance(now.nanoseconds());
+        self.blackhole = on;
     }
 
     /// Packets and bytes that wait at `now`, the one in service not counted.
-    pub fn waiting(&mut self, _now: Time) -> (u64, u64) {
-        todo!()
+    pub fn waiting(&mut self, now: Time) -> (u64, u64) {
+        self.advance(now.nanoseconds());
+        (self.line.packets(), self.line.bytes())
     }
 
     /// What it has counted up to `now`.
-    pub fn counts(&mut self, _now: Time) -> Counts {
-        todo!()
+    pub fn counts(&mut self, now: Time) -> Counts {
+        let now = now.nanoseconds();
+        self.advance(now);
+        self.integrate(now);
+        let mut counts = self.counts;
+        counts.busy -= self.free_at.saturating_sub(now).max(0) as u128;
+        counts
+    }
+
+    /// Lets begin service whoever has by `now`.
+    fn advance(&mut self, now: i64) {
+        while self.free_at <= now && !self.line.is_empty() {
+            let start = self.free_at;
+            self.integrate(start);
+            let (dropped, early) = (&mut self.dropped, &mut self.counts.dropped_early);
+            let waiting = self.line.pop(&self.settings.queue, start, |waiting| {
+                dropped.push_back((waiting.packet, DropCause::Discipline));
+                *early += 1;
+            });
+            let Some(waiting) = waiting else { return };
+            self.serve(start, waiting);
+        }
+    }
+
+    /// A packet begins service: from here on its time of arrival is known.
+    fn serve(&mut self, start: i64, waiting: Waiting<P>) {
+        let Waiting { packet, since, bytes, mark, .. } = waiting;
+        let waited = start - since;
+        if let Some(rate) = &self.settings.rate {
+            self.free_at = rate.finish(start, u64::from(bytes) + u64::from(self.settings.overhead));
+            self.last_service = self.free_at.saturating_sub(start);
+            self.counts.busy += self.last_service as u128;
+        } else {
+            self.free_at = start;
+        }
+        self.counts.served += 1;
+        self.counts.waited_sum += waited as u128;
+        self.counts.waited_max = self.counts.waited_max.max(waited);
+        self.counts.marked += u64::from(mark);
+
+        let duplicate = self.chance.happens(self.settings.duplicate).then(|| packet.clone());
+        let corrupt_bit = self.corrupt(bytes);
+        let jitter = self.chance.up_to(self.settings.jitter.max(0) as u64) as i64;
+        let mut at = self.free_at.saturating_add(self.settings.delay).saturating_add(jitter).max(self.in_order);
+        if self.chance.happens(self.settings.reorder) {
+            at = at.saturating_add(self.settings.reorder_delay);
+            self.counts.reordered += 1;
+        } else {
+            self.in_order = at;
+        }
+        self.fly(Flying { at, packet, waited, bytes, corrupt_bit, mark, duplicate: false });
+        if let Some(packet) = duplicate {
+            let corrupt_bit = self.corrupt(bytes);
+            self.counts.duplicated += 1;
+            self.fly(Flying { at, packet, waited, bytes, corrupt_bit, mark, duplicate: true });
+        }
+    }
+
+    /// Puts a packet on the wire behind all that arrive no later.
+    fn fly(&mut self, flying: Flying<P>) {
+        if self.flying.back().is_none_or(|last| last.at <= flying.at) {
+            self.flying.push_back(flying);
+        } else {
+            let place = self.flying.partition_point(|other| other.at <= flying.at);
+            self.flying.insert(place, flying);
+        }
+    }
+
+    /// The bit to invert in a packet, if it is to be corrupted.
+    fn corrupt(&mut self, bytes: u32) -> Option<u32> {
+        let bits = u64::from(bytes) * 8;
+        if bits <= INTACT_BITS || !self.chance.happens(self.settings.corrupt) {
+            return None;
+        }
+        self.counts.corrupted += 1;
+        u32::try_from(INTACT_BITS + self.chance.up_to(bits - INTACT_BITS - 1)).ok()
+    }
+
+    /// Adds the bytes that waited since the last time to the integral.
+    fn integrate(&mut self, now: i64) {
+        let waited = now.saturating_sub(self.integrated);
+        if waited > 0 {
+            self.counts.queue_bytes_integral += u128::from(self.line.bytes()) * waited as u128;
+            self.integrated = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Discipline, Loss, Queue, QueueLimit, Rate};
+    use super::*;
+
+    fn at(nanoseconds: i64) -> Time {
+        Time::from_nanoseconds(nanoseconds)
+    }
+
+    fn bytes(bytes: u32) -> Offer {
+        Offer { bytes, ecn_capable: false }
+    }
+
+    /// 1 byte a nanosecond, 1,000 ns of delay, two packets may wait.
+    fn wire() -> LinkSettings {
+        LinkSettings {
+            rate: Some(Rate::Constant(8_000_000_000)),
+            delay: 1_000,
+            queue: Queue { limit: QueueLimit::Packets(2), discipline: Discipline::DropTail, ecn: false },
+            ..LinkSettings::default()
+        }
+    }
+
+    #[test]
+    fn packets_are_serialised_one_after_another_and_the_queue_is_bounded() {
+        let mut link = Direction::new(wire(), 1);
+        for number in 0..3 {
+            assert_eq!(link.offer(at(0), number, bytes(100)), Ok(()));
+        }
+        assert_eq!(link.offer(at(99), 3, bytes(100)), Err((3, DropCause::QueueFull)));
+        assert_eq!(link.waiting(at(99)), (2, 200));
+        assert_eq!(link.offer(at(100), 4, bytes(100)), Ok(()), "one has begun service");
+        let mut arrivals = Vec::new();
+        while let Some(next) = link.next() {
+            let arrival = link.arrive(next).expect("an arrival when it was said");
+            assert_eq!(arrival.at, next);
+            arrivals.push((arrival.packet, next.nanoseconds(), arrival.waited));
+        }
+        assert_eq!(arrivals, [(0, 1_100, 0), (1, 1_200, 100), (2, 1_300, 200), (4, 1_400, 200)]);
+        let counts = link.counts(at(1_400));
+        assert_eq!((counts.offered_packets, counts.delivered_packets, counts.dropped_full), (5, 4, 1));
+        assert_eq!((counts.busy, counts.waited_sum, counts.waited_max), (400, 500, 200));
+        assert_eq!((counts.queue_packets_max, counts.queue_bytes_max), (2, 200));
+        assert_eq!(counts.queue_bytes_integral, 100 * 500);
+    }
+
+    #[test]
+    fn down_loses_what_is_on_the_link() {
+        let mut link = Direction::new(wire(), 1);
+        for number in 0..3 {
+            link.offer(at(0), number, bytes(100)).expect("room");
+        }
+        link.down(at(1_100));
+        assert_eq!(link.offer(at(1_150), 3, bytes(100)), Err((3, DropCause::Down)));
+        assert_eq!(link.arrive(at(1_150)).map(|arrival| arrival.packet), Some(0), "had arrived");
+        assert_eq!(link.next(), None);
+        assert_eq!(link.take_dropped(), Some((1, DropCause::Down)));
+        assert_eq!(link.take_dropped(), Some((2, DropCause::Down)));
+        assert_eq!(link.take_dropped(), None);
+        link.up(at(2_000));
+        link.offer(at(2_000), 4, bytes(10)).expect("up again");
+        assert_eq!(link.next(), Some(at(3_010)));
+        assert_eq!(link.counts(at(2_000)).dropped_down, 3);
+    }
+
+    #[test]
+    fn whoever_waits_overtakes_a_reordered_packet() {
+        let mut link = Direction::new(LinkSettings { reorder: 1.0, reorder_delay: 50_000, ..wire() }, 1);
+        link.offer(at(0), 0, bytes(100)).expect("room");
+        link.offer(at(0), 1, bytes(100)).expect("room");
+        link.change(at(50), wire());
+        let mut arrivals = Vec::new();
+        while let Some(next) = link.next() {
+            arrivals.extend(
+                link.arrive(next).map(|arrival| (arrival.packet, arrival.at.nanoseconds(), next == arrival.at)),
+            );
+        }
+        assert_eq!(arrivals, [(1, 1_200, true), (0, 51_100, true)]);
+    }
+
+    #[test]
+    fn a_link_without_rate_has_no_queue() {
+        let mut link = Direction::new(LinkSettings { delay: 7, ..LinkSettings::default() }, 1);
+        for number in 0..1_000 {
+            link.offer(at(0), number, bytes(1_500)).expect("no queue");
+        }
+        assert_eq!(link.waiting(at(0)), (0, 0));
+        assert!((0..1_000).all(|number| link.arrive(at(7)).is_some_and(|arrival| arrival.packet == number)));
+    }
+
+    #[test]
+    fn a_black_hole_swallows_what_comes_and_not_what_is_on_its_way() {
+        let mut link = Direction::new(wire(), 1);
+        link.offer(at(0), 0, bytes(100)).expect("room");
+        link.set_blackhole(at(10), true);
+        assert_eq!(link.offer(at(20), 1, bytes(100)), Err((1, DropCause::Blackhole)));
+        link.set_blackhole(at(30), false);
+        link.change(at(40), LinkSettings { loss: Loss::Random(1.0), ..wire() });
+        assert_eq!(link.offer(at(50), 2, bytes(100)), Err((2, DropCause::Loss)));
+        assert_eq!(link.arrive(at(1_100)).map(|arrival| arrival.packet), Some(0));
+        let counts = link.counts(at(1_100));
+        assert_eq!((counts.dropped_blackhole, counts.lost), (1, 1));
     }
 }
