@@ -14,7 +14,7 @@ export PROPTEST_RNG_SEED ?= 1
 help:
 	@echo 'make demo    build weft, replay a capture, run a SYN proxy between real kernels, leave demo-out/index.html'
 	@echo 'make test    install what is missing, then run every check and test'
-	@echo 'make bench   measure the engine; compare the SYN proxy with plain routing and the kernel SYNPROXY (root)'
+	@echo 'make bench   measure the engine and the simulator beside ns-3; compare the SYN proxy with plain routing and the kernel SYNPROXY (root)'
 	@echo 'make docs    build the book and the API pages: target/book, target/doc'
 	@echo 'make fmt     format the source'
 	@echo 'make generate  rewrite every generated file'
@@ -61,6 +61,8 @@ system:
 bench:
 	cargo build --release --package weftwire-cli
 	cargo run --release --package weftwire-bench -- engine
+	cargo run --release --package weftwire-bench -- simulator
+	cargo run --release --package weftwire-bench -- network
 	cargo run --release --package weftwire-bench -- synproxy
 
 demo:

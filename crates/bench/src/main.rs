@@ -9,6 +9,7 @@
 
 mod allocations;
 mod engine;
+mod network;
 mod synproxy;
 mod table;
 
@@ -38,6 +39,18 @@ enum Comparison {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// The simulator and ns-3 on the same overloaded dumbbell
+    Network {
+        /// Rounds; each measures both simulators once at each rate
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+        repeats: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// Also write every single measurement to this file
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
     /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx. Needs root
     Synproxy {
         /// Rounds; each measures every system once
@@ -59,6 +72,7 @@ fn main() -> Result<()> {
     match Arguments::parse().comparison {
         Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
+        Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),
     }
 }

@@ -29,6 +29,11 @@ impl Loaded {
         &self.image.name
     }
 
+    /// The digest of its image.
+    pub fn digest(&self) -> &str {
+        &self.image.digest
+    }
+
     /// Starts it on these ports with the named engine. Without a key one comes from the seed.
     pub fn start(&self, engine: &str, ports: &Ports, seed: u64, key: Option<[u64; 2]>) -> Result<Box<dyn Function>> {
         let hash_key = key.map(|[low, high]| {
@@ -60,10 +65,10 @@ pub fn dialect(path: &Path) -> Option<Dialect> {
 /// Compiles a source file. Warnings and errors go to standard error.
 pub fn compile(path: &Path) -> Result<Image> {
     let compilation = try_compile(path)?;
-    show(&compilation);
+    show(&compilation.diagnostics, &compilation.sources);
     match compilation.image {
         Some(image) => Ok(image),
-        None => bail!("{}", summary(&compilation)),
+        None => bail!("{}", summary(&compilation.diagnostics)),
     }
 }
 
@@ -76,16 +81,16 @@ pub fn try_compile(path: &Path) -> Result<Compilation> {
 }
 
 /// How many errors and warnings there are, in words.
-pub fn summary(compilation: &Compilation) -> String {
-    let count = |severity| compilation.diagnostics.iter().filter(|found| found.severity == severity).count();
+pub fn summary(diagnostics: &[Diagnostic]) -> String {
+    let count = |severity| diagnostics.iter().filter(|found| found.severity == severity).count();
     let words = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     format!("{}, {}", words(count(Severity::Error), "error"), words(count(Severity::Warning), "warning"))
 }
 
 /// Shows all diagnostics with their source lines.
-pub fn show(compilation: &Compilation) {
-    for diagnostic in &compilation.diagnostics {
-        eprintln!("{}\n", render(diagnostic, &compilation.sources));
+pub fn show(diagnostics: &[Diagnostic], sources: &SourceMap) {
+    for diagnostic in diagnostics {
+        eprintln!("{}\n", render(diagnostic, sources));
     }
 }
 

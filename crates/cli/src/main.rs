@@ -9,7 +9,9 @@ mod arguments;
 mod capture;
 mod commands;
 mod load;
+mod network;
 mod output;
+mod outputs;
 mod parameters;
 
 use clap::{Parser, Subcommand};
@@ -39,6 +41,10 @@ enum Command {
     Report(commands::report::Arguments),
     /// Run a function on network interfaces, TUN and TAP devices.
     Run(Box<commands::run::Arguments>),
+    /// Simulate a network.
+    Sim(commands::sim::Arguments),
+    /// Compare two runs of a network.
+    Compare(commands::compare::Arguments),
     /// Show and change the flows of a running function.
     Flows(commands::flows::Arguments),
     /// Follow the debug records of a running function.
@@ -54,6 +60,8 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => commands::replay::execute(arguments),
         Command::Report(arguments) => commands::report::execute(arguments),
         Command::Run(arguments) => commands::run::execute(&arguments),
+        Command::Sim(arguments) => commands::sim::execute(&arguments),
+        Command::Compare(arguments) => commands::compare::execute(&arguments),
         Command::Flows(arguments) => commands::flows::execute(arguments),
         Command::Debug(arguments) => commands::debug::execute(arguments),
     };

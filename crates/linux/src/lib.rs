@@ -29,4 +29,4 @@ pub mod vnet;
 
 pub use error::LinuxError;
 pub use port::{FramePort, PortSpec};
-pub use system::random_words;
+pub use system::{processor_seconds, random_words};

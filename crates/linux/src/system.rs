@@ -55,6 +55,16 @@ pub(crate) fn interface_ioctl(
     check(unsafe { libc::ioctl(descriptor.as_raw_fd(), number, std::ptr::from_mut(request)) }).map(drop)
 }
 
+/// Seconds of processor time that the calling thread has used.
+pub fn processor_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one `timespec` behind a valid reference.
+    match unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } {
+        0 => time.tv_sec as f64 + time.tv_nsec as f64 / 1e9,
+        _ => 0.0,
+    }
+}
+
 /// Waits until a descriptor is ready or `timeout_ns` have passed; `None` waits without end. Interruption by a
 /// signal is an early return, not an error.
 pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ns: Option<i64>) -> io::Result<()> {

@@ -18,12 +18,22 @@ pub struct Turn(#[expect(dead_code, reason = "held for its drop")] MutexGuard<'s
 ///
 /// If something is missing and `WEFT_REQUIRE_SYSTEM_TESTS=1` is set, as it is in continuous integration.
 pub fn skip_unless_root(tools: &[&str]) -> Option<Turn> {
-    let mut missing = Vec::new();
     // SAFETY: geteuid has no preconditions and cannot fail.
-    if unsafe { libc::geteuid() } != 0 {
-        missing.push("root");
-    }
-    missing.extend(["ip"].iter().chain(tools).filter(|tool| !is_installed(tool)));
+    let root = unsafe { libc::geteuid() } == 0;
+    let missing = ["ip"].iter().chain(tools).filter(|tool| !is_installed(tool));
+    turn_without((!root).then_some("root").into_iter().chain(missing.copied()).collect())
+}
+
+/// As [`skip_unless_root`], for a test that any user may run.
+///
+/// # Panics
+///
+/// As [`skip_unless_root`].
+pub fn skip_unless_installed(tools: &[&str]) -> Option<Turn> {
+    turn_without(tools.iter().filter(|tool| !is_installed(tool)).copied().collect())
+}
+
+fn turn_without(missing: Vec<&str>) -> Option<Turn> {
     if missing.is_empty() {
         return Some(Turn(MACHINE.lock().unwrap_or_else(PoisonError::into_inner)));
     }

@@ -1,15 +1,15 @@
-//! `weft check`: is this program right?
+//! `weft check`: is this program, image or network right?
 
-use crate::load;
+use crate::{load, network};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 use weftwire_image::profile::Profile;
 
-/// Check programs and images: report every error and warning, write nothing.
+/// Check programs, images and networks: report every error and warning, write nothing.
 #[derive(Args)]
 pub struct Arguments {
-    /// Sources (.xl, .xtra) or images (.json)
+    /// Sources (.xl, .xtra), images (.json) or networks (.toml)
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Check against a platform's limits: software or fpga
@@ -24,13 +24,23 @@ pub struct Arguments {
 pub fn execute(arguments: Arguments) -> Result<()> {
     let mut failed = 0;
     for file in &arguments.files {
+        if file.extension().is_some_and(|extension| extension == "toml") {
+            match network::check(file) {
+                Ok(()) => println!("{}: ok", file.display()),
+                Err(error) => {
+                    println!("{error:#}");
+                    failed += 1;
+                }
+            }
+            continue;
+        }
         let image = if load::dialect(file).is_some() {
             let compilation = load::try_compile(file)?;
-            load::show(&compilation);
+            load::show(&compilation.diagnostics, &compilation.sources);
             if compilation.diagnostics.is_empty() {
                 println!("{}: ok", file.display());
             } else {
-                println!("{}: {}", file.display(), load::summary(&compilation));
+                println!("{}: {}", file.display(), load::summary(&compilation.diagnostics));
                 failed += usize::from(compilation.image.is_none() || arguments.deny_warnings);
             }
             compilation.image

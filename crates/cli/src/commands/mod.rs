@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub mod check;
+pub mod compare;
 pub mod compile;
 pub mod debug;
 pub mod explain;
@@ -9,3 +10,4 @@ pub mod graph;
 pub mod replay;
 pub mod report;
 pub mod run;
+pub mod sim;

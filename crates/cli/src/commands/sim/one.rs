@@ -1,0 +1,100 @@
+//! One simulation, with everything that it can write.
+
+use crate::network::{Functions, NetworkFile, RunFiles};
+use crate::outputs;
+use anyhow::{Context, Result, bail};
+use std::io::{self, IsTerminal as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+use weftwire_core::function::Ports;
+use weftwire_core::trace::TraceRecord;
+use weftwire_core::{Function, Time};
+use weftwire_linux::processor_seconds;
+use weftwire_linux::signals::StopSignal;
+use weftwire_network::Network;
+use weftwire_network::model::{NodeIndex, NodeKind, PortPlace};
+use weftwire_network::results::Results;
+use weftwire_sim::network::{Progress, Surroundings, simulate};
+
+/// Simulates the network once and writes everything into `folder`. An interrupted run writes what it has.
+pub fn run(file: &NetworkFile, network: &Network, folder: &Path, stop: &StopSignal) -> Result<()> {
+    let functions = file.functions(network)?;
+    outputs::make_folder(folder)?;
+    let shown = io::stderr().is_terminal();
+    let mut last = -1;
+    let mut progress = |progress: &Progress| {
+        let share = progress.now.nanoseconds().saturating_mul(100) / progress.end.nanoseconds().max(1);
+        if shown && share != last {
+            last = share;
+            eprint!("\r{share:3} % {} s, {} events\x1b[K\r", progress.now, progress.events);
+        }
+        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let results = simulate_into(file, network, &functions, folder, &mut progress)?;
+    if shown {
+        eprint!("\r\x1b[K");
+    }
+    outputs::write_run(folder, file.text(), network, &results)?;
+    outputs::describe(&results, folder);
+    if results.run.interrupted {
+        bail!(
+            "interrupted at {} s of virtual time; the results up to there are in {}",
+            Time::from_nanoseconds(results.run.lasted),
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+/// Simulates the network with its captures and traces in `folder`.
+pub fn simulate_into(
+    file: &NetworkFile,
+    network: &Network,
+    functions: &Functions,
+    folder: &Path,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Results> {
+    let files = RunFiles::create(network, folder)?;
+    let mut world = World { file, network, functions, files, progress };
+    let results = simulate(network, &mut world).with_context(|| format!("cannot simulate {}", network.name))?;
+    world.files.finish()?;
+    Ok(results)
+}
+
+struct World<'a> {
+    file: &'a NetworkFile,
+    network: &'a Network,
+    functions: &'a Functions,
+    files: RunFiles,
+    progress: &'a mut dyn FnMut(&Progress) -> ControlFlow<()>,
+}
+
+impl Surroundings for World<'_> {
+    fn function(&mut self, node: NodeIndex, ports: &Ports, seed: u64) -> io::Result<Box<dyn Function>> {
+        let NodeKind::Function(wanted) = &self.network.node(node).kind else {
+            return Err(io::Error::other("a node without a function asks for one"));
+        };
+        let loaded = self.functions.get(&node).ok_or_else(|| io::Error::other("a function was not loaded"))?;
+        loaded.start(&wanted.engine, ports, seed, None).map_err(io::Error::other)
+    }
+
+    fn capture(&mut self, file: &str) -> io::Result<Vec<(i64, Vec<u8>)>> {
+        self.file.capture(file).map_err(io::Error::other)
+    }
+
+    fn frame(&mut self, at: Time, place: PortPlace, bytes: &[u8], sent: bool) -> io::Result<()> {
+        self.files.frame(at, place, bytes, sent)
+    }
+
+    fn trace(&mut self, node: NodeIndex, record: &TraceRecord) -> io::Result<()> {
+        self.files.trace(node, record)
+    }
+
+    fn progress(&mut self, progress: &Progress) -> ControlFlow<()> {
+        (self.progress)(progress)
+    }
+
+    fn processor_seconds(&mut self) -> f64 {
+        processor_seconds()
+    }
+}
