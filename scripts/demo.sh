@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From source to packets in under five minutes: compiles the SYN proxy, draws it, replays a capture through it, and (as
-# root) runs it between two real kernels while a client downloads a file. Leaves all of it in demo-out/.
+# root) runs it between two real kernels while a client downloads a file. Then simulates a network, and one that it (as
+# root) also brings up for real, to compare both. Leaves all of it in demo-out/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -47,9 +48,22 @@ main() {
     step "Drawing what happened"
     run report --image "$image" --capture "$shown" --out "$out/index.html"
 
+    step "Simulating a network: six TCP transfers share one bottleneck"
+    run sim examples/networks/dumbbell.toml --out "$out/dumbbell"
+
+    step "Simulating the ARQ transport over a lossy link"
+    run sim examples/networks/arq.toml --out "$out/arq-simulated"
+    if [ "$(id -u)" = 0 ]; then
+        step "The same network for real, from network namespaces, and whether both agree"
+        run up examples/networks/arq.toml --run --out "$out/arq-real" --name "demo$$"
+        run compare "$out/arq-simulated" "$out/arq-real" --out "$out/arq-comparison.html"
+    else
+        echo "SKIPPED: the same network for real needs root (sudo make demo)"
+    fi
+
     echo
     echo "Look at:"
-    for file in "$out"/*.html "$out"/*.svg "$out"/*.pcapng "$out"/*.json; do
+    for file in "$out"/*.html "$out"/*/report.html "$out"/*.svg "$out"/*.pcapng "$out"/*.json; do
         echo "  $PWD/$file"
     done
 }

@@ -15,6 +15,11 @@ use weftwire_network::results::Results;
 use weftwire_sim::report;
 use weftwire_sim::table::{self, RunKey, Table};
 
+type TableOf = fn(&Results) -> Table;
+
+/// The tables of one run that stay small, so that many runs' fit in one.
+const TABLES: [TableOf; 4] = [table::links, table::flows, table::functions, table::node_drops];
+
 /// Makes a folder with all above it, if it is not there.
 pub fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))
@@ -34,29 +39,29 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
 pub fn write_run(folder: &Path, text: &str, network: &Network, results: &Results) -> Result<()> {
     write_text(&folder.join("network.toml"), text)?;
     write_json(&folder.join("results.json"), results)?;
-    for table in table::tables(results) {
-        write_table(folder, &table)?;
+    for of_run in TABLES.into_iter().chain([table::samples as TableOf]) {
+        write_table(folder, &of_run(results))?;
     }
     write_text(&folder.join("report.html"), &report::network::page(network, results))
 }
 
 /// Writes the tables and the page of many runs.
-pub fn write_many(folder: &Path, runs: &[(RunKey, Results)]) -> Result<()> {
+pub fn write_many(folder: &Path, name: &str, runs: &[(RunKey, Results)]) -> Result<()> {
     let metrics: Vec<_> = runs.iter().map(|(key, results)| (key.clone(), results.metrics())).collect();
     write_table(folder, &table::runs(&metrics))?;
-    for of_run in [table::links, table::flows, table::functions, table::node_drops] {
+    for of_run in TABLES {
         let mut all = Table::default();
         for (key, results) in runs {
             all.append_run(key, of_run(results));
         }
         write_table(folder, &all)?;
     }
-    write_text(&folder.join("report.html"), &report::sweep::page("", &metrics))
+    write_text(&folder.join("report.html"), &report::sweep::page(name, &metrics))
 }
 
 fn write_table(folder: &Path, table: &Table) -> Result<()> {
-    write_text(&folder.join(format!("{}.csv", table.name)), &table.to_csv())?;
-    output::bytes(Some(&folder.join(format!("{}.parquet", table.name))), &table.to_parquet()?)
+    write_text(&folder.join(format!("{}.csv", table.name())), &table.to_csv())?;
+    output::bytes(Some(&folder.join(format!("{}.parquet", table.name()))), &table.to_parquet()?)
 }
 
 /// What the results of a run depend on beside its seed and the version, as one number: the file, the changes to it and

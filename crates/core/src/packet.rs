@@ -64,6 +64,15 @@ impl Packet {
         self.layout.read(&self.bytes, field)
     }
 
+    /// Bits from the start of the frame to a field's first; `None` if the packet has no such field or it is one of
+    /// `network`, which is in no one place.
+    pub fn bit_of(&self, field: FieldPlace) -> Option<usize> {
+        if field.header == Header::Network {
+            return None;
+        }
+        self.layout.field(&self.bytes, field)
+    }
+
     /// Writes a field's low bits. Writing `udp.length` resizes the payload.
     ///
     /// # Errors

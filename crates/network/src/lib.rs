@@ -9,6 +9,7 @@
 //! - [`results`]: what a run of a network gives, on whichever platform.
 #![forbid(unsafe_code)]
 
+mod chance;
 pub mod description;
 pub mod link;
 pub mod model;

@@ -169,14 +169,210 @@ pub struct FlowProgress {
     pub acknowledged: Vec<(i64, u64)>,
 }
 
-/// Summary of one run for tables of many runs: parameter and metric names with values.
+/// Summary of one run for tables of many runs: metric names with values.
 pub type Metrics = BTreeMap<String, f64>;
 
+/// Links of networks with at most so many have metrics of their own.
+const MOST_LINKS_WITH_METRICS: usize = 16;
+
+impl LinkResult {
+    /// Packets that it dropped, for whatever cause.
+    pub fn drops(&self) -> u64 {
+        let counts = &self.counts;
+        [counts.lost, counts.dropped_full, counts.dropped_early, counts.dropped_down, counts.dropped_blackhole]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Share of the run, which lasted so many nanoseconds, in which it was busy; `None` if its rate is unlimited.
+    pub fn utilisation(&self, lasted: i64) -> Option<f64> {
+        let limited = self.rate.is_some() || self.counts.busy > 0;
+        (limited && lasted > 0).then(|| self.counts.busy as f64 / lasted as f64)
+    }
+
+    /// Bits of frames that it delivered per second of a run that lasted so many nanoseconds.
+    pub fn throughput(&self, lasted: i64) -> f64 {
+        if lasted <= 0 { 0.0 } else { self.counts.delivered_bytes as f64 * 8e9 / lasted as f64 }
+    }
+
+    /// Mean of the bytes waiting, over a run that lasted so many nanoseconds.
+    pub fn queue_bytes_mean(&self, lasted: i64) -> f64 {
+        if lasted <= 0 { 0.0 } else { self.counts.queue_bytes_integral as f64 / lasted as f64 }
+    }
+
+    /// Mean wait of a packet in the queue, in nanoseconds; `None` if none was served.
+    pub fn wait_mean(&self) -> Option<f64> {
+        (self.counts.served > 0).then(|| self.counts.waited_sum as f64 / self.counts.served as f64)
+    }
+}
+
+/// The percentile of values in ascending order by nearest rank: the least of them such that at least `percent` of 100
+/// are not above it. `None` of no values.
+pub fn percentile<T: Copy>(ascending: &[T], percent: u32) -> Option<T> {
+    let rank = (ascending.len() as u128 * u128::from(percent.min(100))).div_ceil(100);
+    ascending.get((rank as usize).saturating_sub(1)).copied()
+}
+
 impl Results {
-    /// The run in a few numbers, by name: `flows`, `flows_complete`, `fct_p50`, `fct_p99`, `fct_max` (seconds), `goodput`
-    /// (bits/s, all flows together), `retransmissions`, `drops`, `marks`, `packet_hops`; of each link direction
-    /// `LINK.FROM.utilisation`, `.queue_bytes_mean`, `.wait_mean` (seconds), `.drops`, if there are at most 16 links.
+    /// The run in a few numbers, by name: `flows`, `flows_complete`, `fct_p50`, `fct_p99`, `fct_max` (flow completion
+    /// times in seconds, of flows that ended; percentiles by nearest rank), `goodput` (bits/s of all flows together, from
+    /// the first opening to the last end), `retransmissions`, `drops` and `marks` (of all links), `packet_hops`; of each
+    /// link direction `LINK.FROM.utilisation`, `.queue_bytes_mean`, `.wait_mean` (seconds), `.drops`, if there are at
+    /// most 16 links. What is unknown (the times without a flow that ended) is left out.
     pub fn metrics(&self) -> Metrics {
-        Metrics::new()
+        let mut metrics = Metrics::new();
+        let mut set = |name: String, value: Option<f64>| {
+            if let Some(value) = value {
+                metrics.insert(name, value);
+            }
+        };
+        let mut times: Vec<i64> = self.flows.iter().filter_map(FlowResult::completion_time).collect();
+        times.sort_unstable();
+        let seconds = |time: Option<i64>| time.map(|time| time as f64 / 1e9);
+        set("flows".into(), Some(self.flows.len() as f64));
+        set("flows_complete".into(), Some(times.len() as f64));
+        set("fct_p50".into(), seconds(percentile(&times, 50)));
+        set("fct_p99".into(), seconds(percentile(&times, 99)));
+        set("fct_max".into(), seconds(times.last().copied()));
+        set("goodput".into(), Some(self.goodput()));
+        let sum = |values: &mut dyn Iterator<Item = u64>| Some(values.fold(0, u64::saturating_add) as f64);
+        set("retransmissions".into(), sum(&mut self.flows.iter().filter_map(|flow| flow.retransmissions)));
+        set("drops".into(), sum(&mut self.links.iter().map(LinkResult::drops)));
+        set("marks".into(), sum(&mut self.links.iter().map(|link| link.counts.marked)));
+        set("packet_hops".into(), Some(self.run.packet_hops as f64));
+        if self.links.len() <= 2 * MOST_LINKS_WITH_METRICS {
+            let lasted = self.run.lasted;
+            for row in &self.links {
+                let name = |metric: &str| format!("{}.{}.{metric}", row.link, row.from);
+                set(name("utilisation"), row.utilisation(lasted));
+                set(name("queue_bytes_mean"), Some(row.queue_bytes_mean(lasted)));
+                set(name("wait_mean"), row.wait_mean().map(|wait| wait / 1e9));
+                set(name("drops"), Some(row.drops() as f64));
+            }
+        }
+        metrics
+    }
+
+    /// Bits per second that all flows together delivered, from the first opening to the last end; flows without an end
+    /// last as long as the run. 0 without flows.
+    pub fn goodput(&self) -> f64 {
+        let delivered: f64 = self.flows.iter().map(|flow| flow.delivered as f64).sum();
+        let first = self.flows.iter().map(|flow| flow.start).min().unwrap_or(0);
+        let last = self.flows.iter().map(|flow| flow.end.unwrap_or(self.run.lasted)).max().unwrap_or(0);
+        if last <= first { 0.0 } else { delivered * 8e9 / (last - first) as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn flow(number: u64, start: i64, end: Option<i64>, delivered: u64) -> FlowResult {
+        FlowResult {
+            traffic: "web".into(),
+            number,
+            from: "a".into(),
+            to: "b".into(),
+            transport: "tcp".into(),
+            start,
+            first_byte: None,
+            end,
+            bytes: Some(delivered),
+            delivered,
+            packets: None,
+            retransmissions: (number != 1).then_some(3),
+            lost: None,
+            rtt_samples: 0,
+            rtt_min: None,
+            rtt_mean: None,
+            rtt_max: None,
+            outcome: "complete".into(),
+        }
+    }
+
+    fn link(name: &str) -> LinkResult {
+        let counts = Counts {
+            lost: 1,
+            dropped_full: 2,
+            dropped_early: 3,
+            dropped_down: 4,
+            dropped_blackhole: 5,
+            marked: 6,
+            served: 4,
+            waited_sum: 8_000_000_000,
+            busy: 1_000_000_000,
+            queue_bytes_integral: 6_000_000_000_000,
+            ..Counts::default()
+        };
+        LinkResult { link: name.into(), from: "a:1".into(), to: "b:1".into(), rate: Some(1_000_000), counts }
+    }
+
+    #[test]
+    fn metrics_are_the_run_in_a_few_numbers() {
+        let results = Results {
+            run: RunFacts { lasted: 4_000_000_000, packet_hops: 9, ..RunFacts::default() },
+            flows: vec![
+                flow(0, 1_000_000_000, Some(2_000_000_000), 1000),
+                flow(1, 0, Some(3_000_000_000), 500),
+                flow(2, 500, None, 500),
+            ],
+            links: vec![link("up")],
+            ..Results::default()
+        };
+        let expected = [
+            ("drops", 15.0),
+            ("fct_max", 3.0),
+            ("fct_p50", 1.0),
+            ("fct_p99", 3.0),
+            ("flows", 3.0),
+            ("flows_complete", 2.0),
+            ("goodput", 4000.0),
+            ("marks", 6.0),
+            ("packet_hops", 9.0),
+            ("retransmissions", 6.0),
+            ("up.a:1.drops", 15.0),
+            ("up.a:1.queue_bytes_mean", 1500.0),
+            ("up.a:1.utilisation", 0.25),
+            ("up.a:1.wait_mean", 2.0),
+        ];
+        let expected: Metrics = expected.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        assert_eq!(results.metrics(), expected);
+    }
+
+    #[test]
+    fn what_is_unknown_is_left_out_and_many_links_have_no_metrics_of_their_own() {
+        let empty = Results::default().metrics();
+        assert_eq!(empty["flows"], 0.0);
+        assert_eq!(empty["goodput"], 0.0);
+        assert!(!empty.contains_key("fct_p50"));
+        let many = Results { links: (0..33).map(|n| link(&n.to_string())).collect(), ..Results::default() };
+        assert_eq!(many.metrics().len(), empty.len());
+        assert_eq!(many.metrics()["drops"], 33.0 * 15.0);
+    }
+
+    #[test]
+    fn percentiles_go_by_nearest_rank() {
+        // The worked example of the definition: five ordered values.
+        let values = [15, 20, 35, 40, 50];
+        let found: Vec<_> = [0, 5, 30, 40, 50, 100].map(|percent| percentile(&values, percent)).to_vec();
+        assert_eq!(found, [Some(15), Some(15), Some(20), Some(20), Some(35), Some(50)]);
+        assert_eq!(percentile::<i64>(&[], 50), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_percentile_is_the_least_value_with_enough_at_or_below(
+            mut values in prop::collection::vec(0_u32..50, 1..60),
+            percent in 1_u32..=100,
+        ) {
+            values.sort_unstable();
+            let enough = |value: u32| {
+                let below = values.iter().filter(|other| **other <= value).count();
+                below * 100 >= values.len() * percent as usize
+            };
+            let least = values.iter().copied().find(|value| enough(*value));
+            prop_assert_eq!(percentile(&values, percent), least);
+        }
     }
 }

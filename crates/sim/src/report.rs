@@ -1,17 +1,29 @@
-//! Captures as pictures: who sent what when, and how a connection went.
+//! Captures and results as pictures: who sent what when, how a connection went, what a network did.
 //!
 //! [`connections`] sorts captured packets into connections, [`ladder()`] and [`plot()`] draw one of them as SVG, and
-//! [`page()`] makes one HTML page of everything. All of it is a pure function of its inputs.
+//! [`page()`] makes one HTML page of everything. [`network::page`] shows a run of a network, [`sweep::page`] many runs,
+//! [`comparison::page`] two runs beside each other; [`chart`] draws what they plot. All of it is a pure function of its
+//! inputs.
 
+mod axis;
+pub mod chart;
+pub mod comparison;
 mod connection;
+mod html;
 mod ladder;
+pub mod network;
 mod page;
 mod plot;
+pub mod sweep;
+mod topology;
+mod unit;
 
+pub use axis::Axis;
 pub use connection::{Connection, Exchange, Observed, Standing, Tally, connections};
 pub use ladder::ladder;
 pub use page::{Page, document, page};
 pub use plot::plot;
+pub use unit::Unit;
 
 /// Seconds since `start` as pictures show them: `0.012345`.
 fn seconds(nanoseconds: i64) -> String {

@@ -1,8 +1,9 @@
 //! The state machine of one direction.
 
 use super::LinkSettings;
-use super::loss::{Chance, LossState};
+use super::loss::LossState;
 use super::queue::{Line, Verdict, Waiting};
+use crate::chance::Chance;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::mem::discriminant;

@@ -8,6 +8,8 @@
 //! corruption; the delay with jitter and reordering.
 
 mod direction;
+pub mod field;
+pub mod frame;
 mod loss;
 mod queue;
 mod rate;

@@ -1,7 +1,7 @@
 //! The queue before the server, and its disciplines.
 
-use super::loss::Chance;
 use super::{Discipline, Queue, QueueLimit};
+use crate::chance::Chance;
 use std::collections::VecDeque;
 
 /// A packet that waits.

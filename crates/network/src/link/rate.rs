@@ -73,3 +73,48 @@ impl RateTrace {
         self.steps.get(step + 1).map_or(period, |&(from, _)| from.min(period))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_trace_is_integrated_as_nanosecond_by_nanosecond(
+            gaps in proptest::collection::vec((1i64..12, prop_oneof![Just(0), 0u64..4_000_000_000, Just(8_000_000_000)]), 1..6),
+            start in 0i64..100,
+            bytes in 0u64..60,
+        ) {
+            let mut steps = Vec::new();
+            let mut period = 0;
+            for (lasts, rate) in gaps {
+                steps.push((period, rate));
+                period += lasts;
+            }
+            steps[0].1 += 1_000_000_000;
+            let trace = RateTrace { steps: steps.clone(), period };
+            let mut left = i128::from(bytes) * i128::from(WORK_OF_A_BYTE);
+            let mut now = start;
+            while left > 0 {
+                let place = now % period;
+                left -= i128::from(steps.iter().rev().find(|step| step.0 <= place).expect("the first is 0").1);
+                now += 1;
+            }
+            prop_assert_eq!(Rate::Trace(trace.into()).finish(start, bytes), now);
+        }
+    }
+
+    #[test]
+    fn rates_round_up_and_never_overflow() {
+        assert_eq!(Rate::Constant(3_000_000_000).finish(5, 1), 8);
+        assert_eq!(Rate::Constant(1).finish(0, 1), 8_000_000_000);
+        assert_eq!(Rate::Constant(1).finish(7, u64::from(u32::MAX) * 2), i64::MAX);
+        assert_eq!(Rate::Constant(u64::MAX).finish(7, 0), 7);
+        let dead = RateTrace { steps: vec![(0, 0)], period: 10 };
+        assert_eq!(Rate::Trace(dead.into()).finish(0, 1), i64::MAX);
+        let slow = RateTrace { steps: vec![(0, 0), (9, 1)], period: 10 };
+        assert_eq!(Rate::Trace(slow.clone().into()).finish(0, 1), 80_000_000_000);
+        assert_eq!(Rate::Trace(slow.into()).finish(3, 8 << 32), i64::MAX);
+    }
+}

@@ -1,6 +1,7 @@
 //! One HTML page of everything: no network, no scripts, light or dark as the reader has it.
 
 use super::connection::Connection;
+use super::html::{self, section};
 use super::{grouped, ladder, plot, seconds};
 use std::fmt::Write as _;
 use weftwire_image::Image;
@@ -61,18 +62,6 @@ pub fn document(title: &str, body: &str) -> String {
     )
 }
 
-fn section(body: &mut String, title: &str, note: &str, content: impl FnOnce() -> String) {
-    let content = content();
-    if content.is_empty() {
-        return;
-    }
-    let _ = writeln!(body, "<section>\n<h2>{title}</h2>");
-    if !note.is_empty() {
-        let _ = writeln!(body, "<p class=\"note\">{note}</p>");
-    }
-    let _ = writeln!(body, "<div class=\"scroll\">\n{content}</div>\n</section>");
-}
-
 fn facts(body: &mut String, page: &Page<'_>) {
     let connection = page.connection;
     let duration = connection.exchanges.last().map_or(0, |last| connection.since_start(last));
@@ -86,11 +75,7 @@ fn facts(body: &mut String, page: &Page<'_>) {
     if let Some(image) = page.image {
         facts.insert(0, ("machine", image.name.clone()));
     }
-    body.push_str("<dl class=\"facts\">");
-    for (name, value) in facts {
-        let _ = write!(body, "<div><dt>{name}</dt><dd>{}</dd></div>", escape_markup(&value));
-    }
-    body.push_str("</dl>\n");
+    html::facts(body, &facts);
 }
 
 fn tallies(connection: &Connection) -> String {

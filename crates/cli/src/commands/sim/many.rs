@@ -83,7 +83,7 @@ pub fn run(
     if stop.requested() {
         bail!("interrupted; the runs that are complete stay in {}, and the same command goes on", folder.display());
     }
-    collect(folder, &runs)
+    collect(folder, &points, &runs)
 }
 
 /// All combinations of the sweep's values, the last path's changing fastest. Each is checked before anything runs.
@@ -197,25 +197,12 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
 fn execute_one(file: &NetworkFile, run: &Run<'_>, arguments: &Arguments, stop: &StopSignal) -> Result<()> {
     let target = run_folder(&arguments.out, run.number());
     let temporary = target.with_extension(format!("{}.partial", std::process::id()));
-    let network = file.reseeded(&run.point.changes, run.origin.key.seed)?;
-    let made = (|| {
-        outputs::make_folder(&temporary)?;
-        let mut progress = |_: &_| if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        let mut results = one::simulate_into(file, &network, &run.point.functions, &temporary, &mut progress)?;
-        if results.run.interrupted {
-            return Ok(false);
+    let made = fill(file, run, arguments, stop, &temporary).and_then(|complete| {
+        if complete {
+            fs::rename(&temporary, &target).with_context(|| format!("cannot make {}", target.display()))?;
         }
-        match arguments.details {
-            true => outputs::write_run(&temporary, file.text(), &network, &results)?,
-            false => {
-                (results.samples, results.progress) = (Vec::new(), Vec::new());
-                outputs::write_json(&temporary.join("results.json"), &results)?;
-            }
-        }
-        outputs::write_json(&temporary.join("run.json"), &run.origin)?;
-        fs::rename(&temporary, &target).with_context(|| format!("cannot make {}", target.display()))?;
-        Ok(true)
-    })();
+        Ok(complete)
+    });
     if !matches!(made, Ok(true)) {
         // Nobody wants half a run; what cannot be removed is no result either.
         let _ = fs::remove_dir_all(&temporary);
@@ -223,8 +210,27 @@ fn execute_one(file: &NetworkFile, run: &Run<'_>, arguments: &Arguments, stop: &
     made.map(drop).with_context(|| format!("run {}", run.number()))
 }
 
+/// Simulates and writes into `folder`. Whether the run is complete.
+fn fill(file: &NetworkFile, run: &Run<'_>, arguments: &Arguments, stop: &StopSignal, folder: &Path) -> Result<bool> {
+    let network = file.reseeded(&run.point.changes, run.origin.key.seed)?;
+    outputs::make_folder(folder)?;
+    let mut progress = |_: &_| if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let mut results = one::simulate_into(file, &network, &run.point.functions, folder, &mut progress)?;
+    if results.run.interrupted {
+        return Ok(false);
+    }
+    if arguments.details {
+        outputs::write_run(folder, file.text(), &network, &results)?;
+    } else {
+        (results.samples, results.progress) = (Vec::new(), Vec::new());
+        outputs::write_json(&folder.join("results.json"), &results)?;
+    }
+    outputs::write_json(&folder.join("run.json"), &run.origin)?;
+    Ok(true)
+}
+
 /// The tables of all runs, if all are there.
-fn collect(folder: &Path, runs: &[Run<'_>]) -> Result<()> {
+fn collect(folder: &Path, points: &[Point], runs: &[Run<'_>]) -> Result<()> {
     let mut all: Vec<(RunKey, Results)> = Vec::new();
     let mut missing = 0_usize;
     for run in runs {
@@ -247,5 +253,5 @@ fn collect(folder: &Path, runs: &[Run<'_>]) -> Result<()> {
         println!("the same command without --shard makes the tables of all");
         return Ok(());
     }
-    outputs::write_many(folder, &all)
+    outputs::write_many(folder, &points[0].network.name, &all)
 }

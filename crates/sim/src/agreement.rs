@@ -1,0 +1,390 @@
+//! Whether two runs of one network, simulated and real, agree: the same machine events in the same order, the same
+//! counts, nearly the same goodput.
+//!
+//! Machine events are the same if state, event, row, next state and the actions' names are; values in them (times, sequence
+//! numbers) may differ. Of each function node the flows are compared in the order in which they were made.
+
+mod diff;
+
+pub use diff::Stretch;
+
+use crate::table::counter_rows;
+use std::collections::BTreeMap;
+use weftwire_core::Time;
+use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_network::link::Counts;
+use weftwire_network::results::{FlowProgress, FlowResult, Results, RunFacts, percentile};
+
+/// Goodputs agree if neither is more than this share away from the other.
+pub const GOODPUT_TOLERANCE: f64 = 0.05;
+
+/// One run: its results, and what its functions did, by name of the node.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Run {
+    /// The results.
+    pub results: Results,
+    /// The traces of the function nodes that wrote one.
+    pub traces: Vec<(String, Vec<TraceRecord>)>,
+}
+
+/// Both sides of something: of the left run and of the right one.
+pub type Sides<T> = [T; 2];
+
+/// How two runs compare.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Agreement {
+    /// What ran.
+    pub runs: Sides<RunFacts>,
+    /// The kinds of machine events of both runs; events name them by index.
+    pub kinds: Vec<EventKind>,
+    /// The sequences of machine events: of each node in the order of the left run, of each flow in the order of creation.
+    pub sequences: Vec<SequenceAgreement>,
+    /// The flows of the network's traffic, by traffic and number.
+    pub flows: Vec<FlowAgreement>,
+    /// The directions of links, in the order of the left run.
+    pub links: Vec<LinkAgreement>,
+    /// The functions' counters.
+    pub counters: Vec<CounterAgreement>,
+    /// Bytes over time of both runs' first flows: index into [`Agreement::flows`], and both sides.
+    pub progress: Vec<(usize, Sides<Option<FlowProgress>>)>,
+}
+
+/// What makes two machine events the same.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct EventKind {
+    /// The state before.
+    pub state: String,
+    /// The event; of an error its name.
+    pub event: String,
+    /// The row that matched.
+    pub row: Option<u32>,
+    /// The state after.
+    pub next: String,
+    /// The actions, without the values of operands.
+    pub actions: Vec<String>,
+    /// It is an error of the function.
+    pub error: bool,
+}
+
+/// One machine event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MachineEvent {
+    /// When, by the function's clock.
+    pub time: Time,
+    /// Index into [`Agreement::kinds`].
+    pub kind: u32,
+}
+
+/// The machine events of one flow of a function, on both sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SequenceAgreement {
+    /// The node.
+    pub node: String,
+    /// Which of the node's flows, in the order of creation, from 1.
+    pub flow: usize,
+    /// The events.
+    pub events: Sides<Vec<MachineEvent>>,
+    /// How they are aligned.
+    pub stretches: Vec<Stretch>,
+    /// Whether they are the same.
+    pub verdict: Verdict,
+    /// By how many nanoseconds the times of matched events differ, each counted from the flow's first match.
+    pub timing: Option<Timing>,
+}
+
+/// Whether sequences of events are the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Verdict {
+    /// The same events in the same order.
+    Same,
+    /// The same events as often, in another order.
+    OtherOrder,
+    /// Different events, or not as often.
+    Differs,
+}
+
+/// A distribution of time differences in nanoseconds, by nearest rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// Half are at most this.
+    pub p50: i64,
+    /// 99 of 100 are at most this.
+    pub p99: i64,
+    /// The greatest.
+    pub worst: i64,
+}
+
+/// One flow of the network's traffic, on both sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowAgreement {
+    /// Name of its traffic.
+    pub traffic: String,
+    /// Its number within.
+    pub number: u64,
+    /// Bits per second of the application; `None` where the flow was not.
+    pub goodput: Sides<Option<f64>>,
+    /// How it ended.
+    pub outcome: Sides<Option<String>>,
+}
+
+/// One direction of a link, on both sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LinkAgreement {
+    /// The link's name.
+    pub link: String,
+    /// `NODE:PORT` where packets enter.
+    pub from: String,
+    /// What it counted.
+    pub counts: Sides<Option<Counts>>,
+}
+
+/// A counter of a function, on both sides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CounterAgreement {
+    /// The node.
+    pub node: String,
+    /// What it counts: `frames_in`, ..., `row`, `drop`.
+    pub counter: String,
+    /// The row or the reason.
+    pub name: Option<String>,
+    /// The counts; `None` where there is no such counter.
+    pub counts: Sides<Option<u64>>,
+}
+
+impl FlowAgreement {
+    /// The right goodput over the left one; `None` if one is missing or the left one alone is 0.
+    pub fn ratio(&self) -> Option<f64> {
+        match self.goodput {
+            [Some(left), Some(right)] if left == right => Some(1.0),
+            [Some(left), Some(right)] if left > 0.0 => Some(right / left),
+            _ => None,
+        }
+    }
+
+    /// Whether the goodputs differ by at most [`GOODPUT_TOLERANCE`].
+    pub fn agrees(&self) -> bool {
+        // A hair more, as the ratio is rounded.
+        self.ratio().is_some_and(|ratio| (ratio - 1.0).abs() <= GOODPUT_TOLERANCE + 1e-12)
+    }
+}
+
+impl SequenceAgreement {
+    /// How many events are matched.
+    pub fn matched(&self) -> usize {
+        let same = |stretch: &Stretch| if let Stretch::Same(count) = stretch { *count } else { 0 };
+        self.stretches.iter().map(same).sum()
+    }
+
+    /// Where it first differs: how many events come before on each side. `None` if it does not.
+    pub fn first_difference(&self) -> Option<usize> {
+        match self.stretches.first() {
+            Some(Stretch::Same(count)) => (self.stretches.len() > 1).then_some(*count),
+            Some(_) => Some(0),
+            None => None,
+        }
+    }
+}
+
+impl Agreement {
+    /// The worst verdict of all sequences.
+    pub fn verdict(&self) -> Verdict {
+        self.sequences.iter().map(|sequence| sequence.verdict).max().unwrap_or(Verdict::Same)
+    }
+
+    /// Whether all sequences are the same, all goodputs within the tolerance, and neither run was late.
+    pub fn agrees(&self) -> bool {
+        let late = self.runs.iter().any(|run| run.lateness.is_some_and(|lateness| lateness.late));
+        self.verdict() == Verdict::Same && self.flows.iter().all(FlowAgreement::agrees) && !late
+    }
+}
+
+/// Compares two runs.
+pub fn compare(left: &Run, right: &Run) -> Agreement {
+    let mut kinds = Kinds::default();
+    let flows =
+        pairs(left.results.flows.iter(), right.results.flows.iter(), |flow| (flow.traffic.clone(), flow.number));
+    let until = [left.results.run.lasted, right.results.run.lasted];
+    let progress = progress(left, right, &flows);
+    Agreement {
+        runs: [left.results.run.clone(), right.results.run.clone()],
+        sequences: sequences(left, right, &mut kinds),
+        kinds: kinds.all,
+        flows: flows.into_iter().map(|(key, sides)| flow(key, sides, until)).collect(),
+        links: pairs(left.results.links.iter(), right.results.links.iter(), |row| (row.link.clone(), row.from.clone()))
+            .into_iter()
+            .map(|((link, from), rows)| LinkAgreement { link, from, counts: rows.map(|row| row.map(|row| row.counts)) })
+            .collect(),
+        counters: counters(left, right),
+        progress,
+    }
+}
+
+/// Items of both sides that have the same key: in the left order, then those only of the right side.
+fn pairs<T: Copy, K: Ord + Clone>(
+    left: impl Iterator<Item = T>,
+    right: impl Iterator<Item = T>,
+    key: impl Fn(T) -> K,
+) -> Vec<(K, Sides<Option<T>>)> {
+    let mut places: BTreeMap<K, usize> = BTreeMap::new();
+    let mut all: Vec<(K, Sides<Option<T>>)> = Vec::new();
+    for (side, item) in left.map(|item| (0, item)).chain(right.map(|item| (1, item))) {
+        let key = key(item);
+        let place = *places.entry(key.clone()).or_insert_with(|| {
+            all.push((key, [None, None]));
+            all.len() - 1
+        });
+        all[place].1[side].get_or_insert(item);
+    }
+    all
+}
+
+fn flow((traffic, number): (String, u64), sides: Sides<Option<&FlowResult>>, until: Sides<i64>) -> FlowAgreement {
+    let goodput = |side: usize| sides[side].map(|flow| flow.goodput(until[side]));
+    FlowAgreement {
+        traffic,
+        number,
+        goodput: [goodput(0), goodput(1)],
+        outcome: sides.map(|flow| flow.map(|flow| flow.outcome.clone())),
+    }
+}
+
+type FlowPairs<'a> = [((String, u64), Sides<Option<&'a FlowResult>>)];
+
+fn progress(left: &Run, right: &Run, flows: &FlowPairs<'_>) -> Vec<(usize, Sides<Option<FlowProgress>>)> {
+    let mut found = Vec::new();
+    for (index, (key, _)) in flows.iter().enumerate() {
+        let of = |run: &Run| {
+            let is_of_flow = |progress: &&FlowProgress| {
+                let flow = run.results.flows.get(progress.flow);
+                flow.is_some_and(|flow| flow.traffic == key.0 && flow.number == key.1)
+            };
+            run.results.progress.iter().find(is_of_flow).cloned()
+        };
+        // Only the first flows have a course: looking for it among all flows would take long for nothing.
+        if found.len() >= left.results.progress.len().max(right.results.progress.len()) {
+            break;
+        }
+        let sides = [of(left), of(right)];
+        if sides.iter().any(Option::is_some) {
+            found.push((index, sides));
+        }
+    }
+    found
+}
+
+fn counters(left: &Run, right: &Run) -> Vec<CounterAgreement> {
+    let rows = |run: &'_ Run| -> Vec<(String, String, Option<String>, u64)> {
+        let all = run.results.functions.iter().flat_map(|(node, counters)| counter_rows(node, counters));
+        all.map(|(node, counter, name, count)| (node.into(), counter.into(), name.map(Into::into), count)).collect()
+    };
+    let (left, right) = (rows(left), rows(right));
+    let all =
+        pairs(left.iter(), right.iter(), |(node, counter, name, _)| (node.clone(), counter.clone(), name.clone()));
+    let counter = |((node, counter, name), sides): (_, Sides<Option<&(_, _, _, u64)>>)| CounterAgreement {
+        node,
+        counter,
+        name,
+        counts: sides.map(|row| row.map(|row| row.3)),
+    };
+    all.into_iter().map(counter).collect()
+}
+
+/// Numbers for kinds of events, the same for both runs.
+#[derive(Default)]
+struct Kinds {
+    numbers: BTreeMap<EventKind, u32>,
+    all: Vec<EventKind>,
+}
+
+impl Kinds {
+    fn number(&mut self, record: &TraceRecord) -> u32 {
+        let kind = EventKind {
+            state: record.state.clone(),
+            event: record.event.clone(),
+            row: record.row,
+            next: record.next.clone(),
+            actions: record.actions.iter().map(|action| action_name(action)).collect(),
+            error: record.kind == TraceKind::Error,
+        };
+        if let Some(number) = self.numbers.get(&kind) {
+            return *number;
+        }
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(kind.clone());
+        self.numbers.insert(kind, number);
+        number
+    }
+
+    /// The machine events of each flow, the flows in the order of creation.
+    fn events(&mut self, trace: Option<&[TraceRecord]>) -> Vec<Vec<MachineEvent>> {
+        let mut flows: BTreeMap<_, Vec<MachineEvent>> = BTreeMap::new();
+        for record in trace.unwrap_or_default() {
+            if matches!(record.kind, TraceKind::Event | TraceKind::Error) {
+                let event = MachineEvent { time: record.time, kind: self.number(record) };
+                flows.entry(record.flow).or_default().push(event);
+            }
+        }
+        flows.into_values().collect()
+    }
+}
+
+/// An action without values: its first two words, which say what is done and to what (`set_timer retransmit`,
+/// `next_number :=`, `send work`).
+fn action_name(action: &str) -> String {
+    let words: Vec<&str> = action.split_whitespace().take(2).collect();
+    words.join(" ").trim_end_matches([':', ',']).to_owned()
+}
+
+fn sequences(left: &Run, right: &Run, kinds: &mut Kinds) -> Vec<SequenceAgreement> {
+    let mut found = Vec::new();
+    for (node, traces) in pairs(left.traces.iter(), right.traces.iter(), |(node, _)| node.clone()) {
+        let [left, right] = traces.map(|trace| kinds.events(trace.map(|(_, records)| records.as_slice())));
+        let count = left.len().max(right.len());
+        let [mut left, mut right] = [left.into_iter(), right.into_iter()];
+        for flow in 1..=count {
+            let events = [left.next().unwrap_or_default(), right.next().unwrap_or_default()];
+            found.push(sequence(node.clone(), flow, events));
+        }
+    }
+    found
+}
+
+fn sequence(node: String, flow: usize, events: Sides<Vec<MachineEvent>>) -> SequenceAgreement {
+    let mut numbers =
+        [0, 1].map(|side| events[side].iter().map(|event: &MachineEvent| event.kind).collect::<Vec<u32>>());
+    let stretches = diff::diff(&numbers[0], &numbers[1], diff::MOST_DIFFERENCES);
+    let timing = timing(&events, &stretches);
+    let verdict = if numbers[0] == numbers[1] {
+        Verdict::Same
+    } else {
+        numbers.iter_mut().for_each(|numbers| numbers.sort_unstable());
+        if numbers[0] == numbers[1] { Verdict::OtherOrder } else { Verdict::Differs }
+    };
+    SequenceAgreement { node, flow, events, stretches, verdict, timing }
+}
+
+/// By how much matched events differ in time, from the first match on.
+fn timing(events: &Sides<Vec<MachineEvent>>, stretches: &[Stretch]) -> Option<Timing> {
+    let (mut left, mut right) = (0, 0);
+    let mut origin: Option<(Time, Time)> = None;
+    let mut differences = Vec::new();
+    for stretch in stretches {
+        match *stretch {
+            Stretch::Same(count) => {
+                for (a, b) in events[0][left..left + count].iter().zip(&events[1][right..right + count]) {
+                    let (first_left, first_right) = *origin.get_or_insert((a.time, b.time));
+                    let difference = b.time.since(first_right).saturating_sub(a.time.since(first_left));
+                    differences.push(difference.saturating_abs());
+                }
+                (left, right) = (left + count, right + count);
+            }
+            Stretch::Left(count) => left += count,
+            Stretch::Right(count) => right += count,
+        }
+    }
+    differences.sort_unstable();
+    Some(Timing { p50: percentile(&differences, 50)?, p99: percentile(&differences, 99)?, worst: *differences.last()? })
+}
+
+#[cfg(test)]
+mod tests;
