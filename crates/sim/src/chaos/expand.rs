@@ -35,7 +35,8 @@ pub(super) struct Block {
 pub(super) enum BlockKind {
     /// These settings from now on. They differ from the network's own in these properties, or did so before.
     Settings { link: LinkIndex, direction: usize, settings: Box<LinkSettings>, properties: BTreeSet<Property> },
-    Down { link: LinkIndex },
+    /// Of both directions, or of one.
+    Down { link: LinkIndex, direction: Option<usize> },
     Blackhole { link: LinkIndex, direction: usize },
     Field { link: LinkIndex, direction: usize, field: FieldFault },
     Restart { node: NodeIndex },
@@ -60,11 +61,10 @@ impl Block {
             BlockKind::Settings { link, direction, settings, .. } => {
                 push(at, ChangeKind::Settings { link, direction, settings });
             }
-            BlockKind::Down { link } => {
-                for direction in 0..2 {
+            BlockKind::Down { link, direction } => {
+                let directions = direction.map_or(0..2, |direction| direction..direction + 1);
+                for direction in directions {
                     push(at, ChangeKind::Down { link, direction });
-                }
-                for direction in 0..2 {
                     push(end, ChangeKind::Up { link, direction });
                 }
             }
@@ -120,14 +120,23 @@ impl Fault {
 
 fn down(network: &Network, faults: &[&Fault], wanted: LinkIndex, blocks: &mut Vec<Block>) {
     let mine = faults.iter().filter(|fault| fault.what == FaultKind::LinkDown { link: wanted });
-    // The file takes both directions down together.
-    let own = network.changes.iter().filter_map(|change| match change.what {
-        ChangeKind::Down { link, .. } if link == wanted => Some((change.at, Some(()))),
-        ChangeKind::Up { link, .. } if link == wanted => Some((change.at, None)),
-        _ => None,
+    let mine: Vec<_> = mine.map(|fault| (fault.at, fault.end(), ())).collect();
+    let [forward, backward] = [0, 1].map(|way| {
+        let own = network.changes.iter().filter_map(|change| match change.what {
+            ChangeKind::Down { link, direction } if (link, direction) == (wanted, way) => Some((change.at, Some(()))),
+            ChangeKind::Up { link, direction } if (link, direction) == (wanted, way) => Some((change.at, None)),
+            _ => None,
+        });
+        pieces(mine.clone(), own.collect(), network.duration)
     });
-    for piece in pieces(mine.map(|fault| (fault.at, fault.end(), ())).collect(), own.collect(), network.duration) {
-        blocks.push(piece.block(BlockKind::Down { link: wanted }));
+    let mut push = |pieces: Vec<Piece<()>>, direction| {
+        blocks.extend(pieces.into_iter().map(|piece| piece.block(BlockKind::Down { link: wanted, direction })));
+    };
+    if forward == backward {
+        push(forward, None);
+    } else {
+        push(forward, Some(0));
+        push(backward, Some(1));
     }
 }
 
@@ -205,7 +214,7 @@ impl<T> Piece<T> {
 /// Cuts the times and values of `mine` so that each piece sets its value and clears it at its end, whatever `own` sets
 /// and clears in between: at each instant holds the value of my time that began last; without one, the own value. As a
 /// piece's end clears an own value too, a piece with the own value follows it.
-fn pieces<T: Clone>(mine: Vec<(i64, i64, T)>, own: Vec<(i64, Option<T>)>, duration: i64) -> Vec<Piece<T>> {
+fn pieces<T: Clone + PartialEq>(mine: Vec<(i64, i64, T)>, own: Vec<(i64, Option<T>)>, duration: i64) -> Vec<Piece<T>> {
     let mine: Vec<_> = mine.into_iter().filter(|(at, end, _)| at < end).collect();
     let mut instants: BTreeSet<i64> = mine.iter().flat_map(|(at, end, _)| [*at, *end]).collect();
     instants.extend(own.iter().map(|(at, _)| *at));
@@ -222,8 +231,13 @@ fn pieces<T: Clone>(mine: Vec<(i64, i64, T)>, own: Vec<(i64, Option<T>)>, durati
             }
             None => None,
         };
-        if let Some(value) = value.filter(|_| at < end) {
-            pieces.push(Piece { at, end, value });
+        let Some(value) = value.filter(|_| at < end) else { continue };
+        match pieces.last_mut() {
+            // Only an own change interrupts what goes on.
+            Some(last) if last.end == at && last.value == value && own.iter().all(|(own, _)| *own != at) => {
+                last.end = end;
+            }
+            _ => pieces.push(Piece { at, end, value }),
         }
     }
     pieces

@@ -156,7 +156,7 @@ impl Targets {
             mask |= 1 << dice.between(0, u64::from(*width).min(8) - 1);
         }
         let share = if dice.between(0, 1) == 0 { 1.0 } else { dice.share() };
-        FieldFault { field: field.clone(), mask, share_millionths: (share * 1e6) as u32 }
+        FieldFault { field: field.clone(), mask, share_millionths: (share * 1e6).round() as u32 }
     }
 
     fn clock(&self, dice: &mut Dice) -> FaultKind {
