@@ -29,7 +29,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let agreement = compare(&left, &right);
     let labels = [&arguments.left, &arguments.right].map(|folder| folder.display().to_string());
     output::text(Some(&arguments.out), &comparison::page(&agreement, &labels[0], &labels[1]))?;
-    eprint!("{}", agreement.summary(&labels[0], &labels[1]));
+    print!("{agreement}");
     if !agreement.agrees() {
         bail!("the runs do not agree");
     }

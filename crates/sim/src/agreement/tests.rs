@@ -71,6 +71,25 @@ fn other_order_and_other_events_are_told_apart() {
 }
 
 #[test]
+fn the_same_states_are_enough_where_peers_send_more_or_fewer_packets() {
+    let moving = |names: &[&str]| {
+        let mut run = events(names);
+        for record in &mut run.traces[0].1 {
+            if record.event != "data" {
+                record.next = format!("after {}", record.event);
+            }
+        }
+        run
+    };
+    let few = moving(&["open", "data", "close"]);
+    let more = compare(&few, &moving(&["open", "data", "data", "close"]));
+    assert_eq!(more.verdict(), Verdict::SameStates);
+    assert!(more.agrees());
+    assert_eq!(compare(&few, &moving(&["open", "data", "reset"])).verdict(), Verdict::Differs);
+    assert_eq!(compare(&few, &moving(&["data", "close", "open"])).verdict(), Verdict::OtherOrder);
+}
+
+#[test]
 fn flows_are_matched_in_order_of_creation_and_missing_ones_differ() {
     let left = run(vec![record(0, 3, "b", &[]), record(1, 2, "a", &[])]);
     let right = run(vec![record(0, 10, "a", &[]), record(1, 11, "b", &[])]);
