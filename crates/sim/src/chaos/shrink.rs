@@ -161,3 +161,62 @@ fn rounder(value: i64) -> impl Iterator<Item = i64> {
     let rounded = units.into_iter().filter(move |unit| *unit > whole).map(move |unit| value / unit * unit);
     rounded.filter(move |rounded| *rounded > 0 && *rounded != value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use weftwire_network::model::LinkIndex;
+
+    fn faults(count: u32) -> Vec<Fault> {
+        let what = |link| FaultKind::LinkDown { link: LinkIndex(link) };
+        (0..count).map(|link| Fault { at: 1_234_567_890, lasts: 77_000_000, what: what(link) }).collect()
+    }
+
+    fn links(faults: &[Fault]) -> Vec<u32> {
+        let link = |fault: &Fault| match fault.what {
+            FaultKind::LinkDown { link } => link.0,
+            _ => unreachable!("only links go down here"),
+        };
+        faults.iter().map(link).collect()
+    }
+
+    #[test]
+    fn numbers_become_short_and_round() {
+        let schedule = faults(3);
+        let shrunk = shrink(&schedule, &mut |faults| {
+            faults.iter().any(|fault| links(&[fault.clone()]) == [1] && fault.end() > 1_200_000_000 && fault.at > 0)
+        });
+        let what = schedule[1].what.clone();
+        assert_eq!(shrunk, [Fault { at: 1_200_000_000, lasts: 1_000_000, what }]);
+    }
+
+    proptest! {
+        /// With a schedule that fails whenever certain faults are in it, just those are left.
+        #[test]
+        fn no_fault_can_be_left_out(count in 1..9_u32, needed in any::<u8>()) {
+            let needed: Vec<u32> = (0..count).filter(|link| needed >> link & 1 == 1).collect();
+            let mut attempts = 0;
+            let shrunk = shrink(&faults(count), &mut |faults| {
+                attempts += 1;
+                needed.iter().all(|link| links(faults).contains(link))
+            });
+            prop_assert_eq!(links(&shrunk), needed);
+            prop_assert!(attempts <= MOST_ATTEMPTS);
+        }
+
+        /// Whatever decides, the result fails.
+        #[test]
+        fn the_result_fails(count in 1..9_u32, salt in any::<u64>()) {
+            let schedule = faults(count);
+            let mut fails = |faults: &[Fault]| {
+                let digest = faults.iter().fold(salt, |digest, fault| {
+                    (digest ^ (fault.at ^ fault.lasts) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                });
+                faults == schedule || digest >> 62 == 0
+            };
+            let shrunk = shrink(&schedule, &mut fails);
+            prop_assert!(fails(&shrunk));
+        }
+    }
+}

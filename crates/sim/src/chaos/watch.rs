@@ -79,6 +79,8 @@ pub struct Watch {
     /// and these above it.
     ended: BTreeSet<u64>,
     opened: Option<FlowId>,
+    /// It wants to be called at a time that is over. The platform is not told, else it would call without end.
+    stuck: bool,
 }
 
 /// What the application did on a flow.
@@ -113,6 +115,7 @@ impl Watch {
             ended_up_to: 0,
             ended: BTreeSet::new(),
             opened: None,
+            stuck: false,
         }
     }
 
@@ -230,10 +233,11 @@ impl Watch {
         }
     }
 
-    fn check_deadline(&self, now: Time, fired: bool) {
-        let Some(deadline) = self.function.next_deadline() else { return };
-        if deadline.at < now || fired && deadline.at == now {
-            let text = format!("has forgotten `{}`, which was due at {} s", deadline.reason, deadline.at);
+    fn check_deadline(&mut self, now: Time, fired: bool) {
+        let forgotten = self.function.next_deadline().filter(|next| next.at < now || fired && next.at == now);
+        let text = forgotten.map(|next| format!("has forgotten `{}`, which was due at {} s", next.reason, next.at));
+        self.stuck = text.is_some();
+        if let Some(text) = text {
             self.find(Invariant::Timers, text);
         }
     }
@@ -337,7 +341,7 @@ impl Function for Watch {
     }
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
-        self.function.next_deadline()
+        if self.stuck { None } else { self.function.next_deadline() }
     }
 }
 
@@ -362,5 +366,190 @@ impl Inspect for Watch {
 
     fn counters(&self) -> Counters {
         self.function.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weftwire_core::inspect::PendingTimer;
+    use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
+    use weftwire_core::{LinkType, Offload};
+
+    /// What is wrong with the function below.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Defect {
+        None,
+        LeaksFlows,
+        ForgetsTimer,
+        HidesTimer,
+        FiresWithoutFlows,
+        ReusesId,
+        DeliversAfterEnd,
+        ReleasesTooMuch,
+        SendsNowhere,
+        SendsBadChecksum,
+        SendsEarly,
+    }
+
+    /// Has one flow, with a timer due a second after each call.
+    struct Planted {
+        defect: Defect,
+        timer: Option<Time>,
+        open: bool,
+    }
+
+    const FLOW: FlowId = FlowId(1);
+
+    impl Planted {
+        fn work(&mut self, now: Time, out: &mut Outbox) {
+            let mut frame = FrameBuilder::raw_ip().ipv4(&Ipv4Fields::default()).udp(1, 2).payload(b"data").finish().unwrap();
+            let (mut port, mut at) = (Port(1), now);
+            match self.defect {
+                Defect::SendsNowhere => port = Port(9),
+                Defect::SendsBadChecksum => frame[30] ^= 1,
+                Defect::SendsEarly => at = now.after(-1),
+                Defect::ReleasesTooMuch => out.push(Output::Released { flow: FLOW, length: 1000 }),
+                Defect::DeliversAfterEnd => {
+                    out.push(Output::Ended { flow: FLOW });
+                    out.deliver(FLOW, b"late");
+                }
+                _ => {}
+            }
+            out.send(at, port, &frame, Offload::default());
+            self.timer = Some(now.after(1_000_000_000));
+        }
+    }
+
+    impl Function for Planted {
+        fn frame(&mut self, now: Time, _: Port, _: Frame<'_>, out: &mut Outbox) {
+            self.work(now, out);
+        }
+
+        fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
+            self.open = true;
+            Ok(FLOW)
+        }
+
+        fn write(&mut self, now: Time, _: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
+            self.work(now, out);
+            Ok(bytes.len())
+        }
+
+        fn close(&mut self, _: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+            self.open = false;
+            if self.defect != Defect::FiresWithoutFlows {
+                self.timer = None;
+            }
+            out.push(Output::Ended { flow });
+            Ok(())
+        }
+
+        fn fire(&mut self, now: Time, out: &mut Outbox) {
+            if self.defect != Defect::ForgetsTimer && self.timer.is_some_and(|due| due <= now) {
+                self.work(now, out);
+            }
+        }
+
+        fn next_deadline(&self) -> Option<Deadline<'_>> {
+            let shown = self.timer.filter(|_| self.defect != Defect::HidesTimer);
+            shown.map(|at| Deadline { at, reason: "again" })
+        }
+    }
+
+    impl Inspect for Planted {
+        fn flows(&self) -> Vec<FlowSummary> {
+            let (key, state) = (String::new(), String::new());
+            let summary =
+                FlowSummary { flow: FLOW, key, state, created: Time::ZERO, last_active: Time::ZERO, events: 0 };
+            if self.open { vec![summary] } else { Vec::new() }
+        }
+
+        fn flow(&self, _: FlowId) -> Option<FlowDetail> {
+            let timers = self.timer.map(|due| PendingTimer { name: "again".into(), due, payload: Vec::new() });
+            let timers: Vec<_> = timers.into_iter().collect();
+            let summary = self.flows().pop()?;
+            Some(FlowDetail { summary, registers: Vec::new(), timers, packets: Vec::new(), counters: BTreeMap::new() })
+        }
+
+        fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
+            Err(InspectError::NoFlow(flow))
+        }
+
+        fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
+            Err(InspectError::NoFlow(flow))
+        }
+
+        fn counters(&self) -> Counters {
+            let flows_peak = if self.defect == Defect::LeaksFlows { 5 } else { 1 };
+            Counters { flows_live: self.open.into(), flows_peak, ..Counters::default() }
+        }
+    }
+
+    /// Opens, writes, lets a timer fire twice and closes; what the watch found.
+    fn found(defect: Defect) -> Vec<Invariant> {
+        let log = Rc::new(RefCell::new(Log::default()));
+        let ports = Ports::new([(Port(1), LinkType::Ip)]);
+        let planted = Planted { defect, timer: None, open: false };
+        let mut watch = Watch::new(Box::new(planted), NodeIndex(0), "node", &ports, 1, log.clone());
+        let mut out = Outbox::new();
+        let address = "10.0.0.1".parse().unwrap();
+        let endpoints = Endpoints {
+            protocol: 17,
+            local_address: address,
+            local_port: 1,
+            remote_address: address,
+            remote_port: 2,
+            local_mac: [0; 6],
+            remote_mac: [0; 6],
+            vlan: None,
+        };
+        let at = |seconds: i64| Time::from_nanoseconds(seconds * 1_000_000_000);
+        let flow = watch.connect(at(1), &endpoints, &mut out).unwrap();
+        watch.write(at(1), flow, b"data", &mut out).unwrap();
+        out.clear();
+        for second in 2..4 {
+            // As a platform does: only when asked to.
+            if watch.next_deadline().is_some_and(|deadline| deadline.at <= at(second)) {
+                watch.fire(at(second), &mut out);
+            }
+        }
+        watch.close(at(3), flow, &mut out).unwrap();
+        if defect == Defect::ReusesId {
+            watch.connect(at(3), &endpoints, &mut out).unwrap();
+        }
+        drop(watch);
+        let findings = log.take().findings;
+        findings.iter().map(|finding| finding.invariant).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    #[test]
+    fn each_defect_is_found_and_nothing_else() {
+        let cases = [
+            (Defect::None, vec![]),
+            (Defect::LeaksFlows, vec![Invariant::Flows]),
+            (Defect::ForgetsTimer, vec![Invariant::Timers]),
+            (Defect::HidesTimer, vec![Invariant::Timers]),
+            (Defect::FiresWithoutFlows, vec![Invariant::Timers]),
+            (Defect::ReusesId, vec![Invariant::FlowIds]),
+            (Defect::DeliversAfterEnd, vec![Invariant::FlowIds]),
+            (Defect::ReleasesTooMuch, vec![Invariant::Data]),
+            (Defect::SendsNowhere, vec![Invariant::Frames]),
+            (Defect::SendsBadChecksum, vec![Invariant::Frames]),
+            (Defect::SendsEarly, vec![Invariant::Timers]),
+        ];
+        for (defect, wanted) in cases {
+            assert_eq!(found(defect), wanted, "{defect:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_input_excuses_a_wrong_output() {
+        let log = Rc::new(RefCell::new(Log::default()));
+        let ports = Ports::new([(Port(1), LinkType::Ip)]);
+        let planted = Planted { defect: Defect::SendsBadChecksum, timer: None, open: true };
+        let mut watch = Watch::new(Box::new(planted), NodeIndex(0), "node", &ports, 1, log.clone());
+        watch.frame(Time::ZERO, Port(1), Frame::new(b"wrong"), &mut Outbox::new());
+        assert_eq!(log.borrow().findings, []);
     }
 }
