@@ -123,12 +123,13 @@ fn document(
     Some(tree)
 }
 
-/// The sweep as it is handed out, each path tried.
+/// The sweep as it is handed out, all its paths tried together, as a point of it has them.
 fn read_sweep(given: &Sweep, tree: &Value, problems: &mut Problems) -> Vec<(String, Vec<toml::Value>)> {
     let mut points = 1usize;
     let mut sweep = Vec::new();
+    let mut tree = tree.clone();
     for (path, values) in &given.0 {
-        if let Err((message, help)) = tree.clone().put(&path.text, values[0].clone()) {
+        if let Err((message, help)) = tree.put(&path.text, values[0].clone()) {
             problems.add(Diagnostic { help, ..Diagnostic::error(path.span, message) });
         }
         if path.text == "sweep" || path.text.starts_with("sweep.") {

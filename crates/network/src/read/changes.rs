@@ -9,7 +9,6 @@ use crate::model::{Change, ChangeKind, FieldFault, LinkIndex, NodeIndex, NodeKin
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_core::Port;
 use weftwire_core::format::builtin_formats;
-use weftwire_lang::diagnostic::nearest;
 use weftwire_lang::{Diagnostic, Span};
 
 const OF_FAULTS: [&str; 9] = ["for", "link", "direction", "field", "mask", "share", "node", "drift_ppm", "leap"];
@@ -164,10 +163,8 @@ impl Reader<'_> {
             let names: Vec<String> =
                 fields().map(|(format, field)| format!("{}.{}", format.name, field.name)).collect();
             let error = Diagnostic::error(word.span, format!("there is no header field `{}`", word.text));
-            self.problems.add(match nearest(&word.text, names.iter().map(String::as_str)) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.help("write FORMAT.FIELD, such as tcp.sequence or ipv4.ttl"),
-            });
+            let otherwise = "write FORMAT.FIELD, such as tcp.sequence or ipv4.ttl".to_owned();
+            self.problems.misnamed(error, &word.text, names.iter().map(String::as_str), Some(otherwise));
             return None;
         };
         let mask = fault.mask.unwrap_or(1);

@@ -3,7 +3,6 @@
 use super::problems::Problems;
 use super::tree::{Entry, Kind, Value};
 use std::fmt::Display;
-use weftwire_lang::diagnostic::nearest;
 use weftwire_lang::{Diagnostic, Span};
 
 /// Something that a value can be.
@@ -97,10 +96,8 @@ pub fn read_table<T: Table>(value: &Value, span: Span, problems: &mut Problems) 
     let asked = reader.asked;
     for entry in entries.iter().filter(|entry| !asked.contains(&entry.key.as_str())) {
         let error = Diagnostic::error(entry.span, format!("there is no key `{}` here", entry.key));
-        problems.add(match nearest(&entry.key, asked.iter().copied()) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help(format!("there are: {}", asked.join(", "))),
-        });
+        let otherwise = format!("there are: {}", asked.join(", "));
+        problems.misnamed(error, &entry.key, asked.iter().copied(), Some(otherwise));
     }
     read
 }
@@ -287,7 +284,10 @@ macro_rules! words {
         }
 
         impl $crate::read::fields::FromValue for $name {
-            const EXAMPLE: &'static str = concat!("one of", $(" \"", $word, "\""),*);
+            const EXAMPLE: &'static str = {
+                let all = concat!($("\"", $word, "\" | "),*);
+                all.split_at(all.len() - 3).0
+            };
 
             fn from_value(
                 value: &$crate::read::tree::Value,
@@ -296,7 +296,7 @@ macro_rules! words {
                 const WORDS: &[&str] = &[$($word),*];
                 let parse = |text: &str| match text {
                     $($word => Ok($name::$variant),)*
-                    _ => Err(match weftwire_lang::diagnostic::nearest(text, WORDS.iter().copied()) {
+                    _ => Err(match $crate::read::problems::near(text, WORDS.iter().copied()) {
                         Some(near) => format!("`{text}` is not known here; did you mean `{near}`?"),
                         None => format!("`{text}` is not known here; write one of {}", WORDS.join(", ")),
                     }),

@@ -77,7 +77,7 @@ impl Reader<'_> {
         // The links of each shape are at most 65 times its nodes and far fewer but for AS graphs of high degree.
         let links = match shape {
             Shape::AsGraph { nodes, degree, .. } => u64::from(nodes) * u64::from(degree),
-            Shape::FatTree { k } => 3 * u64::from(k).saturating_pow(3) / 4,
+            Shape::FatTree { k } => u64::from(k).saturating_pow(3) / 2,
             _ => 0,
         };
         if shape.node_count() > MOST_NODES as u64 || links + shape.node_count() > super::MOST_LINKS as u64 {

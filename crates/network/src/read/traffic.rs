@@ -55,6 +55,7 @@ impl Reader<'_> {
             let copies = item.copies.unwrap_or(1) as usize;
             if copies == 0 {
                 self.problems.error(item.places.value("copies"), "`copies` must be at least 1");
+                continue;
             }
             if all.len().saturating_add(pairs.len().saturating_mul(copies)) > MOST_TRAFFIC {
                 let message = format!("this makes more than {MOST_TRAFFIC} parts of traffic");
@@ -69,14 +70,20 @@ impl Reader<'_> {
                 TrafficKind::Flows { count, .. } => (*count).min(FLOWS_SPACING),
                 _ => 1,
             };
+            let last = item.source_port.map_or(0, |port| u64::from(port) + (copies as u64 * spacing).saturating_sub(1));
+            if last > u64::from(u16::MAX) && copies > 1 {
+                let message = "there are not enough port numbers behind this one for all copies";
+                self.problems.error(item.places.value("source_port"), message);
+                continue;
+            }
             let ends = pairs.iter().flat_map(|pair| std::iter::repeat_n(*pair, copies));
             for (number, (from, to)) in ends.enumerate() {
                 let name = if several { format!("{name}-{}", number + 1) } else { name.clone() };
                 let mut traffic = Traffic { name, from: node(from), to: node(to), ..pattern.clone() };
                 let range = u64::from(u16::MAX - FIRST_SOURCE_PORT) + 1;
                 traffic.source_port = match item.source_port {
-                    // Copies of one flow each need numbers of their own.
-                    Some(port) => port.wrapping_add((number % copies.max(1)) as u16),
+                    // Copies of one flow each need numbers of their own; that there are is checked above.
+                    Some(port) => port.saturating_add(((number % copies) as u64 * spacing) as u16),
                     None => {
                         let next = next_source.entry(traffic.from).or_default();
                         let offset = if *next % range + spacing > range { 0 } else { *next % range };

@@ -1,6 +1,6 @@
 //! The document as a tree whose every part knows where it stands, and changes of its values.
 
-use super::problems::Problems;
+use super::problems::{Problems, near};
 use toml::de::{DeTable, DeValue};
 use weftwire_lang::Span;
 
@@ -139,7 +139,7 @@ impl Value {
                     let names: Vec<String> = values.iter().map(element_name).collect();
                     let by_index = || part.parse::<usize>().ok().filter(|index| *index < names.len());
                     let Some(index) = names.iter().position(|name| name == part).or_else(by_index) else {
-                        let near = weftwire_lang::diagnostic::nearest(part, names.iter().map(String::as_str));
+                        let near = near(part, names.iter().map(String::as_str));
                         let help = near.map(|near| format!("did you mean `{near}`?"));
                         return Err((format!("nothing is named `{part}` in the path `{path}`"), help));
                     };
@@ -164,7 +164,7 @@ fn element_name(value: &Value) -> String {
     let name = |text: &str| text.to_owned();
     let between = || match &value.get("between")?.kind {
         Kind::Array(ends) => {
-            let ends: Option<Vec<&str>> = ends.iter().map(|end| Some(end.text()?.split(':').next()?)).collect();
+            let ends: Option<Vec<&str>> = ends.iter().map(|end| end.text()?.split(':').next()).collect();
             Some(ends?.join("-"))
         }
         _ => None,
