@@ -1,5 +1,19 @@
 //! The simulator: a network in virtual time, one event after another, the same for the same file and seed.
 
+mod clock;
+mod connection;
+mod flows;
+mod frames;
+mod function;
+mod host;
+mod lane;
+mod opening;
+mod pattern;
+mod queue;
+mod simulation;
+mod switch;
+mod wire;
+
 use std::io;
 use std::ops::ControlFlow;
 use weftwire_core::function::Ports;
@@ -60,6 +74,6 @@ pub struct Progress {
 ///
 /// # Errors
 /// Those of the surroundings.
-pub fn simulate(_network: &Network, _surroundings: &mut dyn Surroundings) -> io::Result<Results> {
-    todo!()
+pub fn simulate(network: &Network, surroundings: &mut dyn Surroundings) -> io::Result<Results> {
+    simulation::Simulation::new(network, surroundings)?.run()
 }
