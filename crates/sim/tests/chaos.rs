@@ -78,7 +78,7 @@ impl Stage for Planting {
         let function = make("reference", image, ports.clone(), options).unwrap();
         let planted = self.defect.filter(|(wanted, _)| *wanted == node).map(|(_, defect)| defect);
         let Some(defect) = planted else { return Ok(Made { function, most_flows }) };
-        let planted = Planted { function, defect, delivered: None, bad: false, calls: 0 };
+        let planted = Planted { function, defect, bad: false, done: false };
         Ok(Made { function: Box::new(planted), most_flows })
     }
 
@@ -108,15 +108,14 @@ enum Defect {
 struct Planted {
     function: Box<dyn Function>,
     defect: Defect,
-    /// Of the last delivery.
-    delivered: Option<FlowId>,
+    /// A wrong frame has come in.
     bad: bool,
-    calls: u64,
+    /// A delivery has been spoilt.
+    done: bool,
 }
 
 impl Function for Planted {
     fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
-        self.calls += 1;
         let wrong = Packet::parse(LinkType::Ethernet, frame, &Formats::default()).is_err();
         assert!(!(wrong && self.defect == Defect::Panics), "a planted panic");
         self.bad |= wrong;
@@ -128,12 +127,15 @@ impl Function for Planted {
         for item in own.items() {
             match item {
                 Output::Deliver { flow, bytes } => {
-                    let times = if self.delivered.is_some() || self.defect == Defect::DeliversTwice { 2 } else { 0 };
-                    let times = if self.delivered.is_some() { 1 } else { times };
+                    let times = match self.defect {
+                        _ if self.done => 1,
+                        Defect::DeliversTwice => 2,
+                        _ => 0,
+                    };
                     for _ in 0..times {
                         out.deliver(*flow, own.bytes(bytes));
                     }
-                    self.delivered = Some(*flow);
+                    self.done = true;
                 }
                 Output::Send { at, port, bytes, offload } => out.send(*at, *port, own.bytes(bytes), *offload),
                 other => out.push(other.clone()),
