@@ -14,9 +14,7 @@ use weftwire_lang::{Dialect, Loader};
 use weftwire_network::Network;
 use weftwire_network::link::LinkSettings;
 use weftwire_network::model::{LinkIndex, NodeIndex, NodeKind};
-use weftwire_sim::chaos::{
-    Experiment, Fault, FaultKind, Impairment, Invariant, Made, Stage, schedule, shrink,
-};
+use weftwire_sim::chaos::{Experiment, Fault, FaultKind, Impairment, Invariant, Made, Stage, schedule, shrink};
 use weftwire_sim::network::Progress;
 
 fn examples() -> PathBuf {
@@ -208,12 +206,12 @@ fn survives(network: &Network, seeds: std::ops::Range<u64>) {
 
 #[test]
 fn the_arq_transport_survives() {
-    survives(&network("arq", &[("duration", "20s"), ("traffic.file.bytes", "100kB")]), 0..20);
+    survives(&network("arq", &[("duration", "5s"), ("traffic.file.bytes", "50kB")]), 0..20);
 }
 
 #[test]
 fn the_syn_proxy_survives() {
-    survives(&network("syn-proxy", &[("duration", "3s"), ("traffic.download.bytes", "500kB")]), 0..20);
+    survives(&network("syn-proxy", &[("duration", "2s"), ("traffic.download.bytes", "100kB")]), 0..20);
 }
 
 /// A link that corrupts, in the direction towards the receiver, and much that has nothing to do with it.
@@ -235,7 +233,7 @@ fn eventful() -> Vec<Fault> {
 
 #[test]
 fn planted_defects_are_found_with_the_fault_that_they_need() {
-    let network = network("arq", &[("duration", "20s"), ("traffic.file.bytes", "100kB")]);
+    let network = network("arq", &[("duration", "6s"), ("traffic.file.bytes", "50kB")]);
     let mut lossless = network.clone();
     for settings in &mut lossless.links[0].directions {
         *settings = LinkSettings { delay: settings.delay, rate: settings.rate.clone(), ..LinkSettings::default() };
@@ -250,7 +248,11 @@ fn planted_defects_are_found_with_the_fault_that_they_need() {
         let mut stage = Planting::new(&lossless, Some((node, defect)));
         let mut experiment = Experiment::new(&lossless, &mut stage);
         let verdict = experiment.examine(&eventful()).unwrap();
-        assert_eq!(verdict.violations.first().map(|finding| finding.invariant), Some(invariant), "{defect:?}: {verdict:?}");
+        assert_eq!(
+            verdict.violations.first().map(|finding| finding.invariant),
+            Some(invariant),
+            "{defect:?}: {verdict:?}"
+        );
         assert!(!experiment.breaks(&[], invariant).unwrap(), "{defect:?}");
         let shrunk = shrink(&eventful(), &mut |faults| experiment.breaks(faults, invariant).unwrap());
         let [fault] = shrunk.as_slice() else { panic!("{defect:?}: {shrunk:#?}") };
@@ -263,7 +265,7 @@ fn planted_defects_are_found_with_the_fault_that_they_need() {
 
 #[test]
 fn a_forgotten_timer_is_found() {
-    let network = network("arq", &[("duration", "20s"), ("traffic.file.bytes", "100kB")]);
+    let network = network("arq", &[("duration", "6s"), ("traffic.file.bytes", "50kB")]);
     let mut stage = Planting::new(&network, Some(("sender", Defect::ForgetsTimers)));
     let mut experiment = Experiment::new(&network, &mut stage);
     let corrupt = FaultKind::Impair { link: LinkIndex(0), direction: 1, impairment: Impairment::Corrupt(0.9) };

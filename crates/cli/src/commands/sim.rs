@@ -87,7 +87,10 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let repetitions = arguments.repeat.unwrap_or(network.repetitions);
     let stop = StopSignal::install()?;
     if let Some(seed) = arguments.chaos {
-        ensure!(sweep.is_empty(), "--chaos examines one network; choose a point of the [sweep] with --set and leave the table out");
+        ensure!(
+            sweep.is_empty(),
+            "--chaos examines one network; choose a point of the [sweep] with --set and leave the table out"
+        );
         return chaos::run(&file, &network, seed, arguments.schedules, arguments.out.as_deref(), &stop);
     }
     if sweep.is_empty() && repetitions == 1 {

@@ -34,13 +34,34 @@ pub(super) struct Block {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum BlockKind {
     /// These settings from now on. They differ from the network's own in these properties, or did so before.
-    Settings { link: LinkIndex, direction: usize, settings: Box<LinkSettings>, properties: BTreeSet<Property> },
+    Settings {
+        link: LinkIndex,
+        direction: usize,
+        settings: Box<LinkSettings>,
+        properties: BTreeSet<Property>,
+    },
     /// Of both directions, or of one.
-    Down { link: LinkIndex, direction: Option<usize> },
-    Blackhole { link: LinkIndex, direction: usize },
-    Field { link: LinkIndex, direction: usize, field: FieldFault },
-    Restart { node: NodeIndex },
-    Clock { node: NodeIndex, drift_ppm: i64, leap: i64 },
+    Down {
+        link: LinkIndex,
+        direction: Option<usize>,
+    },
+    Blackhole {
+        link: LinkIndex,
+        direction: usize,
+    },
+    Field {
+        link: LinkIndex,
+        direction: usize,
+        field: FieldFault,
+    },
+    Restart {
+        node: NodeIndex,
+    },
+    Clock {
+        node: NodeIndex,
+        drift_ppm: i64,
+        leap: i64,
+    },
 }
 
 /// A property of a link that impairments change.

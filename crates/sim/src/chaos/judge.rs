@@ -2,6 +2,7 @@
 
 use super::watch::Log;
 use super::{Fault, FaultKind};
+use crate::network::LEAK;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use weftwire_network::Network;
@@ -87,6 +88,9 @@ pub(super) fn violations(network: &Network, faults: &[Fault], results: &Results,
             find(Invariant::Conservation, format!("{} from {}: {text}", link.link, link.from));
         }
     }
+    for leak in results.run.warnings.iter().filter(|warning| warning.starts_with(LEAK)) {
+        find(Invariant::Conservation, leak.clone());
+    }
     findings
 }
 
@@ -146,7 +150,10 @@ fn lost_data(
         let Some((flow, promised)) = flow.and_then(|flow| Some((flow, promised(flow, traffic)?))) else { continue };
         if flow.delivered < promised {
             let (name, delivered) = (flow_name(flow), flow.delivered);
-            find(Invariant::Data, format!("{name}: the sender was told `finished`, delivered are {delivered} bytes of {promised}"));
+            find(
+                Invariant::Data,
+                format!("{name}: the sender was told `finished`, delivered are {delivered} bytes of {promised}"),
+            );
         }
     }
 }
@@ -179,7 +186,13 @@ fn unbalanced(counts: &Counts) -> Option<String> {
 
 /// Flows that did not go on after the last fault, though they would have ended long before without faults. Not an error: a
 /// transport may wait for long.
-pub(super) fn stalled(network: &Network, faults: &[Fault], results: &Results, baseline: &Results, log: &Log) -> Vec<String> {
+pub(super) fn stalled(
+    network: &Network,
+    faults: &[Fault],
+    results: &Results,
+    baseline: &Results,
+    log: &Log,
+) -> Vec<String> {
     let share = |tenths: i64| network.duration / 10 * tenths;
     let restarts = faults.iter().any(|fault| matches!(fault.what, FaultKind::Restart { .. }));
     if restarts || faults.iter().any(|fault| fault.end() > share(8)) {
@@ -215,6 +228,171 @@ pub(super) fn stalled(network: &Network, faults: &[Fault], results: &Results, ba
         flow.outcome == "running" && ended.contains(&key(flow)) && !still(*index, flow) && !gave_up(flow)
     });
     flows
-        .map(|(_, flow)| format!("{} stands still: {} bytes delivered, no more since the faults", flow_name(flow), flow.delivered))
+        .map(|(_, flow)| {
+            format!("{} stands still: {} bytes delivered, no more since the faults", flow_name(flow), flow.delivered)
+        })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::watch::Claim;
+    use super::*;
+    use weftwire_core::Endpoints;
+    use weftwire_network::link::{LinkSettings, Loss};
+    use weftwire_network::model::{LinkIndex, Node, NodeKind, TrafficKind};
+    use weftwire_network::results::{FlowProgress, LinkResult, RunFacts};
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// A sender, a receiver, and one flow of 1,000 bytes that lasts 2 of 10 seconds.
+    fn network() -> Network {
+        let node = |name: &str, last| Node {
+            name: name.into(),
+            kind: NodeKind::Host { commands: Vec::new() },
+            ipv4: [10, 0, 0, last].into(),
+            ipv6: std::net::Ipv6Addr::UNSPECIFIED,
+            ports: Vec::new(),
+        };
+        let traffic = Traffic {
+            name: "file".into(),
+            from: NodeIndex(0),
+            to: NodeIndex(1),
+            start: 0,
+            stop: 10 * SECOND,
+            ipv6: false,
+            transport: Transport::Udp,
+            port: 5000,
+            source_port: 40000,
+            kind: TrafficKind::Bulk { bytes: 1000 },
+            seed: 1,
+        };
+        Network {
+            name: "pair".into(),
+            seed: 1,
+            duration: 10 * SECOND,
+            sample_interval: SECOND,
+            repetitions: 1,
+            nodes: vec![node("a", 1), node("b", 2)],
+            links: Vec::new(),
+            traffic: vec![traffic],
+            changes: Vec::new(),
+            captures: Vec::new(),
+        }
+    }
+
+    fn results(delivered: u64, outcome: &str) -> Results {
+        let complete = outcome == "complete";
+        let flow = FlowResult {
+            traffic: "file".into(),
+            number: 0,
+            from: "a".into(),
+            to: "b".into(),
+            transport: "udp".into(),
+            start: 0,
+            first_byte: None,
+            end: complete.then_some(2 * SECOND),
+            bytes: Some(1000),
+            delivered,
+            packets: None,
+            retransmissions: None,
+            lost: None,
+            rtt_samples: 0,
+            rtt_min: None,
+            rtt_mean: None,
+            rtt_max: None,
+            outcome: outcome.into(),
+        };
+        let progress = FlowProgress { flow: 0, sent: Vec::new(), acknowledged: vec![(SECOND, delivered)] };
+        Results { flows: vec![flow], progress: vec![progress], ..Results::default() }
+    }
+
+    fn told(name: &str) -> Log {
+        let endpoints = Endpoints {
+            protocol: 17,
+            local_address: [10, 0, 0, 1].into(),
+            local_port: 40000,
+            remote_address: [10, 0, 0, 2].into(),
+            remote_port: 5000,
+            local_mac: [0; 6],
+            remote_mac: [0; 6],
+            vlan: None,
+        };
+        let claim = Claim { node: NodeIndex(0), endpoints, name: name.into() };
+        Log { claims: vec![claim], ..Log::default() }
+    }
+
+    fn broken(faults: &[Fault], results: &Results, log: &Log) -> Vec<Invariant> {
+        violations(&network(), faults, results, log).iter().map(|finding| finding.invariant).collect()
+    }
+
+    fn restart(node: u32) -> Fault {
+        Fault { at: SECOND, lasts: 0, what: FaultKind::Restart { node: NodeIndex(node) } }
+    }
+
+    #[test]
+    fn data_is_neither_lost_nor_doubled_nor_altered() {
+        let quiet = Log::default();
+        assert_eq!(broken(&[], &results(1000, "complete"), &quiet), []);
+        assert_eq!(broken(&[], &results(500, "running"), &quiet), []);
+        assert_eq!(broken(&[], &results(500, "failed: gave up"), &quiet), []);
+        for (delivered, outcome) in [(999, "complete"), (1001, "running"), (500, "failed: data at byte 7 is wrong")] {
+            assert_eq!(broken(&[], &results(delivered, outcome), &quiet), [Invariant::Data], "{outcome}");
+        }
+    }
+
+    #[test]
+    fn who_is_told_finished_has_delivered() {
+        assert_eq!(broken(&[], &results(1000, "complete"), &told("finished")), []);
+        assert_eq!(broken(&[], &results(999, "running"), &told("finished")), [Invariant::Data]);
+        assert_eq!(broken(&[], &results(999, "running"), &told("failed")), []);
+        assert_eq!(broken(&[restart(1)], &results(999, "running"), &told("finished")), []);
+    }
+
+    #[test]
+    fn packets_do_not_vanish() {
+        let mut run = results(1000, "complete");
+        let counts = Counts {
+            offered_packets: 10,
+            duplicated: 2,
+            delivered_packets: 7,
+            lost: 3,
+            on_link: 2,
+            ..Counts::default()
+        };
+        run.links.push(LinkResult { link: "l".into(), from: "a:1".into(), to: "b:1".into(), rate: None, counts });
+        assert_eq!(broken(&[], &run, &Log::default()), []);
+        run.links[0].counts.on_link = 1;
+        assert_eq!(broken(&[], &run, &Log::default()), [Invariant::Conservation]);
+        run.links.clear();
+        run.run = RunFacts { warnings: vec![format!("{LEAK}: 1")], ..RunFacts::default() };
+        assert_eq!(broken(&[], &run, &Log::default()), [Invariant::Conservation]);
+    }
+
+    #[test]
+    fn flows_that_stand_still_are_told_of() {
+        let down = |at, lasts| Fault { at, lasts, what: FaultKind::LinkDown { link: LinkIndex(0) } };
+        let stalled = |faults: &[Fault], results: &Results, baseline: &Results, log: &Log| {
+            stalled(&network(), faults, results, baseline, log).len()
+        };
+        let (baseline, quiet, early) = (results(1000, "complete"), Log::default(), [down(SECOND, SECOND)]);
+        assert_eq!(stalled(&early, &results(500, "running"), &baseline, &quiet), 1);
+        // Complete, given up, still going on, faults until late, a restart, or slow anyway.
+        assert_eq!(stalled(&early, &results(1000, "complete"), &baseline, &quiet), 0);
+        assert_eq!(stalled(&early, &results(500, "reset"), &baseline, &quiet), 0);
+        assert_eq!(stalled(&early, &results(500, "running"), &baseline, &told("failed")), 0);
+        let mut going_on = results(500, "running");
+        going_on.progress[0].acknowledged.push((9 * SECOND, 400));
+        assert_eq!(stalled(&early, &going_on, &baseline, &quiet), 0);
+        assert_eq!(stalled(&[down(7 * SECOND, 2 * SECOND)], &results(500, "running"), &baseline, &quiet), 0);
+        assert_eq!(stalled(&[restart(0)], &results(500, "running"), &baseline, &quiet), 0);
+        assert_eq!(stalled(&early, &results(500, "running"), &results(900, "running"), &quiet), 0);
+    }
+
+    #[test]
+    fn impairments_leave_what_is_worse_already() {
+        let mut settings = LinkSettings { loss: Loss::Random(0.5), ..LinkSettings::default() };
+        super::super::Impairment::Loss(0.1).apply(&mut settings);
+        assert_eq!(settings.loss, Loss::Random(0.5));
+    }
 }

@@ -127,7 +127,9 @@ impl Targets {
         let kind = *dice.pick(kinds);
         let what = match kind {
             Kind::Down => FaultKind::LinkDown { link: *dice.pick(&self.links) },
-            Kind::Blackhole => FaultKind::Blackhole { link: *dice.pick(&self.links), direction: dice.between(0, 1) as usize },
+            Kind::Blackhole => {
+                FaultKind::Blackhole { link: *dice.pick(&self.links), direction: dice.between(0, 1) as usize }
+            }
             Kind::Field => FaultKind::CorruptField {
                 link: *dice.pick(&self.links),
                 direction: dice.between(0, 1) as usize,

@@ -224,7 +224,8 @@ impl Watch {
     fn check_released(&mut self, flow: FlowId, length: u64) {
         self.check_live(flow, "releases");
         let Some(called) = self.flows.get_mut(&flow) else {
-            return self.find(Invariant::Data, format!("releases {length} bytes of flow {flow}, to which none were written"));
+            return self
+                .find(Invariant::Data, format!("releases {length} bytes of flow {flow}, to which none were written"));
         };
         called.released += length;
         if called.released > called.accepted {
@@ -403,7 +404,8 @@ mod tests {
 
     impl Planted {
         fn work(&mut self, now: Time, out: &mut Outbox) {
-            let mut frame = FrameBuilder::raw_ip().ipv4(&Ipv4Fields::default()).udp(1, 2).payload(b"data").finish().unwrap();
+            let mut frame =
+                FrameBuilder::raw_ip().ipv4(&Ipv4Fields::default()).udp(1, 2).payload(b"data").finish().unwrap();
             let (mut port, mut at) = (Port(1), now);
             match self.defect {
                 Defect::SendsNowhere => port = Port(9),

@@ -472,8 +472,7 @@ mod tests {
         let mut seen = Seen::new();
         let coming = [0, 1, 1, 0, 5, 4, 4, 100_000, 99_999, 99_999, 5, 104_095, 104_096, 99_999];
         let first: Vec<bool> = coming.iter().map(|number| seen.first(*number)).collect();
-        let expected =
-            [true, true, false, false, true, true, false, true, true, false, false, true, true, false];
+        let expected = [true, true, false, false, true, true, false, true, true, false, false, true, true, false];
         assert_eq!(first, expected);
         assert_eq!(seen.distinct, 8);
     }

@@ -12,9 +12,7 @@ use weftwire_core::function::{CallError, Endpoints, Ports};
 use weftwire_core::inspect::Counters;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceKind;
-use weftwire_core::{
-    FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time, segments,
-};
+use weftwire_core::{FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time, segments};
 use weftwire_network::model::{NodeIndex, NodeKind, PortPlace, Transport};
 
 /// Bytes of the application offered at once.

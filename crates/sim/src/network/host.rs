@@ -179,8 +179,8 @@ impl Simulation<'_> {
             }
             return;
         };
-        let [index, sent] = [&head[..8], &head[8..]]
-            .map(|part| part.iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte)));
+        let [index, sent] =
+            [&head[..8], &head[8..]].map(|part| part.iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte)));
         if side == 0 {
             flow.rtt.add(now.saturating_sub(sent as i64).max(0));
             return;
@@ -300,7 +300,14 @@ impl Simulation<'_> {
     }
 
     /// Answers a segment by one without data, in its buffer.
-    fn bare_segment(&mut self, to: &Packet, slot: Slot, sequence: u32, acknowledgment: u32, flags: u8) -> io::Result<()> {
+    fn bare_segment(
+        &mut self,
+        to: &Packet,
+        slot: Slot,
+        sequence: u32,
+        acknowledgment: u32,
+        flags: u8,
+    ) -> io::Result<()> {
         let ends = Ends {
             macs: [[0; 6]; 2],
             source: to.destination,
@@ -369,7 +376,7 @@ impl Simulation<'_> {
         let both = traffic.is_none_or(|traffic| matches!(traffic.kind, TrafficKind::RequestResponse { .. }));
         // Data flows one way but for requests and responses. No buffer is larger than all data.
         let most = match self.flows.all.get(flow as usize) {
-            Some(flow) if !both => full.min(flow.goal[0].next_power_of_two().min(1 << 40) as usize).max(IDLE_BUFFER),
+            Some(flow) if !both => full.min(flow.goal[0].min(1 << 40).next_power_of_two() as usize).max(IDLE_BUFFER),
             _ => full,
         };
         let [receive, send] = match (both, side) {
@@ -431,10 +438,7 @@ impl Simulation<'_> {
             let before = connection.track.acknowledged;
             let time = connection.track.received(self.now, acknowledgment);
             let flow = self.flows.get_mut(connection.flow);
-            let asks = matches!(
-                self.network.traffic[flow.traffic as usize].kind,
-                TrafficKind::RequestResponse { .. }
-            );
+            let asks = matches!(self.network.traffic[flow.traffic as usize].kind, TrafficKind::RequestResponse { .. });
             if let Some(time) = time.filter(|_| !asks) {
                 flow.rtt.add(time);
             }

@@ -1,5 +1,6 @@
 //! The running simulation: events in order, links, changes, samples, results.
 
+use super::LEAK;
 use super::flows::{Carrier, Flows, Key, Map, NO_FLOW, Outcome, Source, carrier_name};
 use super::frames::{Frames, Slot};
 use super::function::Machine;
@@ -167,8 +168,7 @@ impl<'a> Simulation<'a> {
             self.events += 1;
             self.handle(event)?;
             if self.events.is_multiple_of(PROGRESS_STEP) {
-                let progress =
-                    Progress { now: self.time(), end: Time::from_nanoseconds(end), events: self.events };
+                let progress = Progress { now: self.time(), end: Time::from_nanoseconds(end), events: self.events };
                 if let ControlFlow::Break(()) = self.surroundings.progress(&progress) {
                     interrupted = true;
                     break;
@@ -461,6 +461,14 @@ impl<'a> Simulation<'a> {
                 });
             }
         }
+        for lane in 0..links.len() as u32 {
+            // The last look at a queue may have dropped from it.
+            self.settle(lane);
+        }
+        let (held, on_links) = (self.frames.in_use() as u64, links.iter().map(|link| link.counts.on_link).sum::<u64>());
+        if held > on_links {
+            self.warn(|| format!("{LEAK}: {held} buffers are in use, {on_links} frames are on links"));
+        }
         let (flows, progress) = self.flows.results(network);
         self.samples.sort_by_key(|sample| (sample.link, sample.at));
         let functions = network.nodes.iter().zip(&self.machines);
@@ -525,7 +533,6 @@ impl<'a> Simulation<'a> {
         let opened = |key| self.flows.find(key);
         opened(key.reversed()).map(|flow| (flow, 1)).or_else(|| opened(key).map(|flow| (flow, 0)))
     }
-
 }
 
 fn drops(counts: &Counts) -> u64 {

@@ -128,17 +128,8 @@ impl Packet {
         if end > frame.len() || transport > end {
             return Err("bad_header");
         }
-        let mut packet = Packet {
-            ip,
-            transport,
-            end,
-            ipv6,
-            protocol,
-            source,
-            destination,
-            source_port: 0,
-            destination_port: 0,
-        };
+        let mut packet =
+            Packet { ip, transport, end, ipv6, protocol, source, destination, source_port: 0, destination_port: 0 };
         let least = match protocol {
             TCP => 20,
             UDP => 8,
@@ -348,8 +339,9 @@ mod tests {
             assert_eq!(packet.payload(&frame), [0xab; 33]);
             assert_eq!((packet.source_port, packet.destination_port, packet.ipv6), (4000, 53, ipv6));
             let sliced = etherparse::SlicedPacket::from_ethernet(&frame).expect("right");
-            let Some(etherparse::TransportSlice::Udp(slice)) = sliced.transport else { panic!("no UDP") };
+            let Some(etherparse::TransportSlice::Udp(slice)) = &sliced.transport else { panic!("no UDP") };
             assert_eq!(slice.payload(), [0xab; 33]);
+            drop(sliced);
 
             let length = frame.len();
             frame[length - 1] ^= 1;
