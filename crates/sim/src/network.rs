@@ -23,6 +23,9 @@ use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace};
 use weftwire_network::results::Results;
 
+/// How the warning begins that the simulator has lost buffers of frames: a defect of the simulator.
+pub(crate) const LEAK: &str = "frames leaked";
+
 /// What a simulation needs from outside.
 pub trait Surroundings {
     /// Makes the function of a node, at the start and again at each restart of the node.

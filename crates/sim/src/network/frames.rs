@@ -64,8 +64,7 @@ impl Frames {
         self.free.push(slot);
     }
 
-    /// Frames under way.
-    #[cfg(test)]
+    /// Frames under way; a copy made by a link shares its original's buffer.
     pub fn in_use(&self) -> usize {
         self.buffers.len() - self.free.len()
     }

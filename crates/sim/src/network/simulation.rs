@@ -1,5 +1,6 @@
 //! The running simulation: events in order, links, changes, samples, results.
 
+use super::LEAK;
 use super::flows::{Carrier, Flows, Key, Map, NO_FLOW, Outcome, Source, carrier_name};
 use super::frames::{Frames, Slot};
 use super::function::Machine;
@@ -459,6 +460,14 @@ impl<'a> Simulation<'a> {
                     counts: lane.direction.counts(now),
                 });
             }
+        }
+        for lane in 0..links.len() as u32 {
+            // The last look at a queue may have dropped from it.
+            self.settle(lane);
+        }
+        let (held, on_links) = (self.frames.in_use() as u64, links.iter().map(|link| link.counts.on_link).sum::<u64>());
+        if held > on_links {
+            self.warn(|| format!("{LEAK}: {held} buffers are in use, {on_links} frames are on links"));
         }
         let (flows, progress) = self.flows.results(network);
         self.samples.sort_by_key(|sample| (sample.link, sample.at));
