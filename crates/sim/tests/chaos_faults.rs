@@ -127,10 +127,8 @@ fn wanted(network: &Network, faults: &[Fault], until: i64) -> State {
         match &fault.what {
             FaultKind::LinkDown { .. } if active => state.down = [true; 2],
             FaultKind::Blackhole { direction, .. } if active => state.blackhole[*direction] = true,
-            FaultKind::CorruptField { direction, field, .. } if active => {
-                if is_latest(0, *direction) {
-                    state.field[*direction] = Some(field.clone());
-                }
+            FaultKind::CorruptField { direction, field, .. } if active && is_latest(0, *direction) => {
+                state.field[*direction] = Some(field.clone());
             }
             FaultKind::Clock { node, drift_ppm, leap } => {
                 let node = node.0 as usize;

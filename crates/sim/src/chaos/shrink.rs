@@ -185,7 +185,9 @@ mod tests {
     fn numbers_become_short_and_round() {
         let schedule = faults(3);
         let shrunk = shrink(&schedule, &mut |faults| {
-            faults.iter().any(|fault| links(&[fault.clone()]) == [1] && fault.end() > 1_200_000_000 && fault.at > 0)
+            faults
+                .iter()
+                .any(|fault| links(std::slice::from_ref(fault)) == [1] && fault.end() > 1_200_000_000 && fault.at > 0)
         });
         let what = schedule[1].what.clone();
         assert_eq!(shrunk, [Fault { at: 1_200_000_000, lasts: 1_000_000, what }]);
