@@ -315,38 +315,25 @@ impl<'a> Relay<'a> {
                 return;
             }
             self.next_change += 1;
-            let (number, apply): (u32, Box<dyn FnOnce(&mut Lane)>) = match &change.what {
-                ChangeKind::Settings { link, direction, settings } => {
-                    let settings = (**settings).clone();
-                    (lane_of(*link, *direction), Box::new(|lane| lane.direction.change(lane.last, settings)))
-                }
-                ChangeKind::Down { link, direction } => {
-                    (lane_of(*link, *direction), Box::new(|lane| lane.direction.down(lane.last)))
-                }
-                ChangeKind::Up { link, direction } => {
-                    (lane_of(*link, *direction), Box::new(|lane| lane.direction.up(lane.last)))
-                }
-                ChangeKind::Blackhole { link, direction, on } => {
-                    let on = *on;
-                    (lane_of(*link, *direction), Box::new(move |lane| lane.direction.set_blackhole(lane.last, on)))
-                }
-                ChangeKind::CorruptField { link, direction, field } => {
-                    let seed = self.network.link_seed(*link, *direction);
-                    let corruptor = match field.as_ref().map(|field| FieldCorruptor::new(field, seed)) {
-                        Some(Err(error)) => {
-                            self.warnings.push(error);
-                            None
-                        }
-                        made => made.and_then(Result::ok),
-                    };
-                    (lane_of(*link, *direction), Box::new(|lane| lane.corruptor = corruptor))
-                }
-                // Of nodes: not the relay's.
-                ChangeKind::Restart { .. } | ChangeKind::Clock { .. } => continue,
-            };
+            let Some((link, direction)) = place_of(&change.what) else { continue };
+            let number = link.0 * 2 + direction as u32;
             let lane = &mut self.lanes[number as usize];
             lane.last = lane.last.max(Time::ZERO.after(change.at));
-            apply(lane);
+            match &change.what {
+                ChangeKind::Settings { settings, .. } => lane.direction.change(lane.last, (**settings).clone()),
+                ChangeKind::Down { .. } => lane.direction.down(lane.last),
+                ChangeKind::Up { .. } => lane.direction.up(lane.last),
+                ChangeKind::Blackhole { on, .. } => lane.direction.set_blackhole(lane.last, *on),
+                ChangeKind::CorruptField { field, .. } => {
+                    let seed = self.network.link_seed(link, direction);
+                    let corruptor = field.as_ref().map(|field| FieldCorruptor::new(field, seed)).transpose();
+                    lane.corruptor = corruptor.unwrap_or_else(|error| {
+                        self.warnings.push(error);
+                        None
+                    });
+                }
+                ChangeKind::Restart { .. } | ChangeKind::Clock { .. } => {}
+            }
             lane.settle(number, &mut self.due);
         }
     }
@@ -454,8 +441,16 @@ pub fn drops(counts: &Counts) -> u64 {
     counts.lost + counts.dropped_full + counts.dropped_early + counts.dropped_down + counts.dropped_blackhole
 }
 
-fn lane_of(link: LinkIndex, direction: usize) -> u32 {
-    link.0 * 2 + direction as u32
+/// The direction that a change is of; `None` for those of nodes, which are not the relay's.
+fn place_of(change: &ChangeKind) -> Option<(LinkIndex, usize)> {
+    match change {
+        ChangeKind::Settings { link, direction, .. }
+        | ChangeKind::Down { link, direction }
+        | ChangeKind::Up { link, direction }
+        | ChangeKind::Blackhole { link, direction, .. }
+        | ChangeKind::CorruptField { link, direction, .. } => Some((*link, *direction)),
+        ChangeKind::Restart { .. } | ChangeKind::Clock { .. } => None,
+    }
 }
 
 fn by_index(name: &str) -> Result<u32, LinuxError> {
