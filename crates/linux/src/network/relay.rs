@@ -31,9 +31,11 @@ use weftwire_network::results::{Lateness, LinkSample};
 
 /// Before a deadline this near the relay does not sleep: the kernel wakes it up late by about as much.
 const NO_SLEEP: i64 = 60_000;
+/// No sleep is worth less.
+const SHORTEST_SLEEP: i64 = 10_000;
 /// Longest sleep, so that requests to end are seen.
 const LONGEST_SLEEP: i64 = 5_000_000;
-/// A busy relay takes a break this often and for so long. The kernel stops a real-time thread that leaves the others
+/// Out of this time the relay sleeps for so long, at the end if not before. The kernel stops a real-time thread that leaves the others
 /// less than 5 % of its processor for 50 ms (the fair server); so it must not come to that.
 const BREAK_EVERY: i64 = 1_200_000;
 const BREAK: i64 = 70_000;
@@ -157,6 +159,8 @@ pub(super) struct Relay<'a> {
     realtime: bool,
     /// When the next break is due.
     next_break: Time,
+    /// How long the relay has slept since the last one.
+    rested: i64,
 }
 
 impl<'a> Relay<'a> {
@@ -204,6 +208,7 @@ impl<'a> Relay<'a> {
             warnings,
             realtime,
             next_break: Time::ZERO,
+            rested: 0,
         })
     }
 
@@ -372,14 +377,21 @@ impl<'a> Relay<'a> {
         let now = self.now();
         let left = next.since(now);
         if now >= self.next_break {
-            self.next_break = now.after(BREAK_EVERY);
-            // With time to spare a frame ends the break; else it has to be one all the same.
-            if left > BREAK + NO_SLEEP { self.socket.wait(BREAK) } else { sleep(Duration::from_nanos(BREAK as u64)) }
-        } else if self.options.busy || left <= NO_SLEEP {
+            if self.rested < BREAK {
+                sleep(Duration::from_nanos((BREAK - self.rested).unsigned_abs()));
+            }
+            self.rested = 0;
+            self.next_break = self.now().after(BREAK_EVERY);
+            return;
+        }
+        // What can be rested while nothing is due need not be when something is.
+        let spare = left - NO_SLEEP;
+        let rest = if self.options.busy { spare.min(BREAK - self.rested) } else { spare.min(LONGEST_SLEEP) };
+        if rest < SHORTEST_SLEEP {
             std::hint::spin_loop();
         } else {
-            self.socket.wait((left - NO_SLEEP).min(LONGEST_SLEEP));
-            self.next_break = self.now().after(BREAK_EVERY);
+            self.socket.wait(rest);
+            self.rested += self.now().since(now);
         }
     }
 
