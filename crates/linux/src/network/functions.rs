@@ -1,13 +1,14 @@
 //! Functions on nodes: `weft run` in the node's namespace, one process each.
 
 use super::build::{namespace_name, next_hop, port_name};
-use super::process::{end, start_in};
+use super::process::{answer_at_once, end, start_in};
 use super::traffic::{Ledger, Stage, pattern};
 use crate::control::{Request, Response};
 use crate::control_client::ControlClient;
 use crate::error::LinuxError;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -98,6 +99,13 @@ impl RunningFunction {
             command.args(["--receive", "-"]).stdout(Stdio::piped());
         }
 
+        // SAFETY: one system call, and nothing is allocated.
+        unsafe {
+            command.pre_exec(|| {
+                answer_at_once();
+                Ok(())
+            });
+        }
         let mut child = start_in(&namespace_name(&network.name, &here.name), command)?;
         let mut threads = Vec::new();
         let begun = application.sends.zip(stage).map(|(number, stage)| (stage.clone(), number));

@@ -31,9 +31,11 @@ use weftwire_network::results::{Lateness, LinkSample};
 
 /// Before a deadline this near the relay does not sleep: the kernel wakes it up late by about as much.
 const NO_SLEEP: i64 = 60_000;
+/// No sleep is worth less.
+const SHORTEST_SLEEP: i64 = 10_000;
 /// Longest sleep, so that requests to end are seen.
 const LONGEST_SLEEP: i64 = 5_000_000;
-/// A busy relay takes a break this often and for so long. The kernel stops a real-time thread that leaves the others
+/// Out of this time the relay sleeps for so long, at the end if not before. The kernel stops a real-time thread that leaves the others
 /// less than 5 % of its processor for 50 ms (the fair server); so it must not come to that.
 const BREAK_EVERY: i64 = 1_200_000;
 const BREAK: i64 = 70_000;
@@ -157,6 +159,8 @@ pub(super) struct Relay<'a> {
     realtime: bool,
     /// When the next break is due.
     next_break: Time,
+    /// How long the relay has slept since the last one.
+    rested: i64,
 }
 
 impl<'a> Relay<'a> {
@@ -204,6 +208,7 @@ impl<'a> Relay<'a> {
             warnings,
             realtime,
             next_break: Time::ZERO,
+            rested: 0,
         })
     }
 
@@ -315,38 +320,25 @@ impl<'a> Relay<'a> {
                 return;
             }
             self.next_change += 1;
-            let (number, apply): (u32, Box<dyn FnOnce(&mut Lane)>) = match &change.what {
-                ChangeKind::Settings { link, direction, settings } => {
-                    let settings = (**settings).clone();
-                    (lane_of(*link, *direction), Box::new(|lane| lane.direction.change(lane.last, settings)))
-                }
-                ChangeKind::Down { link, direction } => {
-                    (lane_of(*link, *direction), Box::new(|lane| lane.direction.down(lane.last)))
-                }
-                ChangeKind::Up { link, direction } => {
-                    (lane_of(*link, *direction), Box::new(|lane| lane.direction.up(lane.last)))
-                }
-                ChangeKind::Blackhole { link, direction, on } => {
-                    let on = *on;
-                    (lane_of(*link, *direction), Box::new(move |lane| lane.direction.set_blackhole(lane.last, on)))
-                }
-                ChangeKind::CorruptField { link, direction, field } => {
-                    let seed = self.network.link_seed(*link, *direction);
-                    let corruptor = match field.as_ref().map(|field| FieldCorruptor::new(field, seed)) {
-                        Some(Err(error)) => {
-                            self.warnings.push(error);
-                            None
-                        }
-                        made => made.and_then(Result::ok),
-                    };
-                    (lane_of(*link, *direction), Box::new(|lane| lane.corruptor = corruptor))
-                }
-                // Of nodes: not the relay's.
-                ChangeKind::Restart { .. } | ChangeKind::Clock { .. } => continue,
-            };
+            let Some((link, direction)) = place_of(&change.what) else { continue };
+            let number = link.0 * 2 + direction as u32;
             let lane = &mut self.lanes[number as usize];
             lane.last = lane.last.max(Time::ZERO.after(change.at));
-            apply(lane);
+            match &change.what {
+                ChangeKind::Settings { settings, .. } => lane.direction.change(lane.last, (**settings).clone()),
+                ChangeKind::Down { .. } => lane.direction.down(lane.last),
+                ChangeKind::Up { .. } => lane.direction.up(lane.last),
+                ChangeKind::Blackhole { on, .. } => lane.direction.set_blackhole(lane.last, *on),
+                ChangeKind::CorruptField { field, .. } => {
+                    let seed = self.network.link_seed(link, direction);
+                    let corruptor = field.as_ref().map(|field| FieldCorruptor::new(field, seed)).transpose();
+                    lane.corruptor = corruptor.unwrap_or_else(|error| {
+                        self.warnings.push(error);
+                        None
+                    });
+                }
+                ChangeKind::Restart { .. } | ChangeKind::Clock { .. } => {}
+            }
             lane.settle(number, &mut self.due);
         }
     }
@@ -385,14 +377,21 @@ impl<'a> Relay<'a> {
         let now = self.now();
         let left = next.since(now);
         if now >= self.next_break {
-            self.next_break = now.after(BREAK_EVERY);
-            // With time to spare a frame ends the break; else it has to be one all the same.
-            if left > BREAK + NO_SLEEP { self.socket.wait(BREAK) } else { sleep(Duration::from_nanos(BREAK as u64)) }
-        } else if self.options.busy || left <= NO_SLEEP {
+            if self.rested < BREAK {
+                sleep(Duration::from_nanos((BREAK - self.rested).unsigned_abs()));
+            }
+            self.rested = 0;
+            self.next_break = self.now().after(BREAK_EVERY);
+            return;
+        }
+        // What can be rested while nothing is due need not be when something is.
+        let spare = left - NO_SLEEP;
+        let rest = if self.options.busy { spare.min(BREAK - self.rested) } else { spare.min(LONGEST_SLEEP) };
+        if rest < SHORTEST_SLEEP {
             std::hint::spin_loop();
         } else {
-            self.socket.wait((left - NO_SLEEP).min(LONGEST_SLEEP));
-            self.next_break = self.now().after(BREAK_EVERY);
+            self.socket.wait(rest);
+            self.rested += self.now().since(now);
         }
     }
 
@@ -454,8 +453,16 @@ pub fn drops(counts: &Counts) -> u64 {
     counts.lost + counts.dropped_full + counts.dropped_early + counts.dropped_down + counts.dropped_blackhole
 }
 
-fn lane_of(link: LinkIndex, direction: usize) -> u32 {
-    link.0 * 2 + direction as u32
+/// The direction that a change is of; `None` for those of nodes, which are not the relay's.
+fn place_of(change: &ChangeKind) -> Option<(LinkIndex, usize)> {
+    match change {
+        ChangeKind::Settings { link, direction, .. }
+        | ChangeKind::Down { link, direction }
+        | ChangeKind::Up { link, direction }
+        | ChangeKind::Blackhole { link, direction, .. }
+        | ChangeKind::CorruptField { link, direction, .. } => Some((*link, *direction)),
+        ChangeKind::Restart { .. } | ChangeKind::Clock { .. } => None,
+    }
 }
 
 fn by_index(name: &str) -> Result<u32, LinuxError> {

@@ -2,6 +2,7 @@
 
 use super::{FLOWS, Ledger, PATIENCE, Stage, pattern};
 use crate::error::LinuxError;
+use crate::network::process::answer_at_once;
 use crate::socket_address::{connect, listen as open, tcp_info};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -51,6 +52,9 @@ fn limit(stream: &TcpStream) -> io::Result<()> {
 fn answer(stage: &Stage, mut stream: TcpStream, number: usize, flow: u64) -> io::Result<()> {
     let traffic = &stage.network.traffic[number];
     let ledger = &stage.ledgers[number];
+    if let TrafficKind::RequestResponse { .. } = traffic.kind {
+        answer_at_once();
+    }
     let mut buffer = vec![0; CHUNK];
     let (mut received, mut sent) = (0, 0);
     loop {
@@ -132,6 +136,9 @@ fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
         flow.start = start;
         flow.bytes = limited.then_some(begin.bytes);
     });
+    if let TrafficKind::RequestResponse { .. } = traffic.kind {
+        answer_at_once();
+    }
     let mut rtt = Rtt::default();
     let done = connection(stage, traffic, begin.number).and_then(|mut stream| {
         let sent = match &traffic.kind {
