@@ -54,11 +54,13 @@ fn compare(name: &str, folder: &Path) -> Result<()> {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
 fn the_arq_transport_does_the_same_on_both_platforms() -> Result<()> {
     agree("arq")
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
 fn the_syn_proxy_does_the_same_on_both_platforms() -> Result<()> {
     agree("syn-proxy")
 }
