@@ -67,7 +67,7 @@ fn upper_bound(bucket: usize) -> i64 {
         return bucket as i64;
     }
     let (power, step) = (bucket / STEPS + 3, bucket % STEPS);
-    (((STEPS + step + 1) as i64) << (power - 4)) - 1
+    ((((STEPS + step + 1) as u64) << (power - 4)) - 1).cast_signed()
 }
 
 /// Nobody tells 50 us from none where the kernel's own timers are no better.
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn buckets_hold_their_values_and_are_narrow() {
-        let values = (0..200).chain((8..62).flat_map(|power| [(1_i64 << power) - 1, 1 << power, (1 << power) * 5 / 4]));
+        let values = (0..200).chain((8..62).flat_map(|power| [(1_i64 << power) - 1, 1 << power, (1 << power) / 4 * 5]));
         for value in values.chain([i64::MAX]) {
             let bound = upper_bound(bucket(value));
             assert!(bound >= value, "{value}");
