@@ -132,7 +132,9 @@ fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
     let ledger = &stage.ledgers[number];
     let bytes = match traffic.kind {
         TrafficKind::Bulk { bytes: u64::MAX } => None,
-        TrafficKind::RequestResponse { response, count, .. } => Some(begin.bytes.saturating_add(response.saturating_mul(count))),
+        TrafficKind::RequestResponse { response, count, .. } => {
+            Some(begin.bytes.saturating_add(response.saturating_mul(count)))
+        }
         _ => Some(begin.bytes),
     };
     let start = stage.now();
