@@ -32,7 +32,7 @@ enum Comparison {
     /// The calendar beside heaps, trees and timing wheels, with 1,000 to 10,000,000 timers
     Calendar {
         /// Rounds; each measures every structure once
-        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1000))]
         repeats: u32,
         /// Most timers
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]

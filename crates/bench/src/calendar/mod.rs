@@ -16,8 +16,8 @@ use crate::allocations::bytes_in_use;
 use cases::{CASES, Operations, STRUCTURES, filled, prepare};
 use histogram::Histogram;
 
-/// Each measurement takes at least this long.
-const SHORTEST: Duration = Duration::from_millis(5);
+/// Pairs of one measurement: enough for the clock, and so few that most measurements fall between two interruptions.
+const PAIRS: u64 = 4_096;
 /// Numbers of timers of the table of distributions, and single operations that are timed for it.
 const DISTRIBUTIONS: [u32; 2] = [10_000, 1_000_000];
 const SINGLE: u64 = 2_000_000;
@@ -78,26 +78,21 @@ fn rows(case: &'static str, timers: u32, repeats: u32) -> Vec<Row> {
         .filter_map(|structure| {
             let mut operations = prepare(structure, case, timers)?;
             // Once around, so that it is as in a long run.
-            let mut pairs = u64::from(timers).max(64);
-            timed(pairs, &mut *operations);
-            pairs = 64;
-            while timed(pairs, &mut *operations) < SHORTEST {
-                pairs *= 2;
-            }
-            Some((Row { case, timers, structure, pairs, nanoseconds: Vec::new() }, operations))
+            run_pairs(u64::from(timers).max(PAIRS), &mut *operations);
+            Some((Row { case, timers, structure, nanoseconds: Vec::new() }, operations))
         })
         .collect();
     for _ in 0..repeats {
         for (row, operations) in &mut prepared {
-            row.nanoseconds.push(timed(row.pairs, &mut **operations).as_nanos() as f64 / row.pairs as f64);
+            row.nanoseconds.push(timed(&mut **operations).as_nanos() as f64 / PAIRS as f64);
         }
     }
     prepared.into_iter().map(|(row, _)| row).collect()
 }
 
-fn timed(pairs: u64, operations: &mut dyn FnMut(u64)) -> Duration {
+fn timed(operations: &mut dyn FnMut(u64)) -> Duration {
     let start = Instant::now();
-    run_pairs(pairs, operations);
+    run_pairs(PAIRS, operations);
     start.elapsed()
 }
 
@@ -152,7 +147,6 @@ pub struct Row {
     pub timers: u32,
     /// The structure.
     pub structure: &'static str,
-    pairs: u64,
     /// Nanoseconds a pair, one number a round.
     nanoseconds: Vec<f64>,
 }
