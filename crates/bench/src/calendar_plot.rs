@@ -24,7 +24,10 @@ pub fn picture(results: &Results) -> String {
             });
             for structure in structures {
                 let points = rows().filter(|row| row.structure == structure);
-                chart.add(structure, Shape::Line(points.map(|row| (f64::from(row.timers), row.median() * 1e-9)).collect()));
+                chart.add(
+                    structure,
+                    Shape::Line(points.map(|row| (f64::from(row.timers), row.median() * 1e-9)).collect()),
+                );
             }
             chart
         })

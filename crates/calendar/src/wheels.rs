@@ -121,11 +121,18 @@ impl Wheel {
         Wheel { prefix: key >> shift >> BITS, shift, parent, ..Wheel::new() }
     }
 
+    /// Puts something in a bucket.
     #[inline]
-    fn set(&mut self, position: usize, bucket: Bucket) {
-        self.buckets[position] = bucket;
-        let bit = 1 << position;
-        self.occupied = if bucket == Bucket::EMPTY { self.occupied & !bit } else { self.occupied | bit };
+    fn fill(&mut self, position: usize, bucket: Bucket) {
+        self.buckets[position % BUCKETS] = bucket;
+        self.occupied |= 1 << (position % BUCKETS);
+    }
+
+    /// Empties a bucket.
+    #[inline]
+    fn clear(&mut self, position: usize) {
+        self.buckets[position % BUCKETS] = Bucket::EMPTY;
+        self.occupied &= !(1 << (position % BUCKETS));
     }
 
     /// The least key it may hold.
@@ -234,7 +241,7 @@ impl Wheels {
             tag if tag as usize == MOST => self.split(bucket, slot, key, wheel),
             _ => self.append(bucket, slot),
         };
-        self.wheels.at_mut(wheel).set(position, bucket);
+        self.wheels.at_mut(wheel).fill(position, bucket);
     }
 
     /// Takes a slot out; false if it is not there with this key.
@@ -256,12 +263,11 @@ impl Wheels {
             // All that is left in this wheel comes before all that is elsewhere.
             self.first.set(First::Within(wheel));
         }
-        if rest == bucket {
-            return true;
-        }
-        self.wheels.at_mut(wheel).set(position, rest);
         if rest == Bucket::EMPTY {
+            self.wheels.at_mut(wheel).clear(position);
             self.thin_out(wheel);
+        } else if rest != bucket {
+            self.wheels.at_mut(wheel).fill(position, rest);
         }
         true
     }
@@ -314,7 +320,7 @@ impl Wheels {
     }
 
     /// The bucket of a key: in the finest wheel that covers it. The search begins at a wheel that may be near.
-    #[inline]
+    #[inline(always)]
     fn find(&self, key: u64, near: u32) -> (u32, usize, Bucket) {
         let mut wheel = near;
         let mut found = self.wheels.at(near);
@@ -351,34 +357,32 @@ impl Wheels {
     #[inline]
     fn append(&mut self, bucket: Bucket, slot: u32) -> Bucket {
         let (count, index) = (bucket.tag(), bucket.index());
-        let index = match count {
-            0 => slot,
-            1 => {
-                self.moved(1);
-                self.fours.add([index, slot, NONE, NONE])
-            }
-            4 => {
-                self.moved(4);
-                let mut slots = [NONE; MOST];
-                slots[..4].copy_from_slice(self.fours.at(index));
-                slots[4] = slot;
-                self.fours.free(index);
-                self.sixteens.add(slots)
-            }
-            2 | 3 => {
-                self.fours.at_mut(index)[count as usize] = slot;
-                index
-            }
-            _ => {
-                self.sixteens.at_mut(index)[count as usize % MOST] = slot;
-                index
-            }
-        };
-        Bucket::new(count + 1, index)
+        match count {
+            0 => return Bucket::new(1, slot),
+            1 | 4 => return self.widen(bucket, slot),
+            2 | 3 => self.fours.at_mut(index)[count as usize] = slot,
+            _ => self.sixteens.at_mut(index)[count as usize % MOST] = slot,
+        }
+        Bucket(bucket.0 + Bucket::new(1, 0).0)
+    }
+
+    /// Adds a slot to a bucket that needs more room for it.
+    fn widen(&mut self, bucket: Bucket, slot: u32) -> Bucket {
+        let index = bucket.index();
+        if bucket.tag() == 1 {
+            self.moved(1);
+            return Bucket::new(2, self.fours.add([index, slot, NONE, NONE]));
+        }
+        self.moved(4);
+        let mut slots = [NONE; MOST];
+        slots[..4].copy_from_slice(self.fours.at(index));
+        slots[4] = slot;
+        self.fours.free(index);
+        Bucket::new(5, self.sixteens.add(slots))
     }
 
     /// A bucket of few slots without one of them; `None` if it is not there. The others stay in order.
-    #[inline]
+    #[inline(always)]
     fn without(&mut self, bucket: Bucket, slot: u32) -> Option<Bucket> {
         fn close(slots: &mut [u32], slot: u32) -> Option<usize> {
             let place = slots.iter().position(|it| *it == slot)?;
@@ -389,6 +393,13 @@ impl Wheels {
         match count {
             0 => None,
             1 => (index == slot).then_some(Bucket::EMPTY),
+            // The oldest of two: what happens most often where timers come and go in turn.
+            2 if self.fours.at(index)[0] == slot => {
+                let last = self.fours.at(index)[1];
+                self.moved(1);
+                self.fours.free(index);
+                Some(Bucket::new(1, last))
+            }
             2..=4 => {
                 let slots = self.fours.at_mut(index);
                 let moved = close(&mut slots[..count as usize], slot)?;
@@ -433,7 +444,7 @@ impl Wheels {
             let position = self.wheels.at(wheel).position(key);
             // Their keys differ in the bits of this wheel, so that no bucket gets all 17.
             let bucket = self.append(self.wheels.at(wheel).buckets[position], slot);
-            self.wheels.at_mut(wheel).set(position, bucket);
+            self.wheels.at_mut(wheel).fill(position, bucket);
         }
         Bucket::new(WHEEL, wheel)
     }
@@ -442,8 +453,8 @@ impl Wheels {
     #[cold]
     fn fork(&mut self, bucket: Bucket, other: u64, slot: u32, key: u64, parent: u32) -> Bucket {
         let mut wheel = Wheel::finer(key, other ^ key, parent);
-        wheel.set(wheel.position(other), bucket);
-        wheel.set(wheel.position(key), Bucket::new(1, slot));
+        wheel.fill(wheel.position(other), bucket);
+        wheel.fill(wheel.position(key), Bucket::new(1, slot));
         let wheel = self.wheels.add(wheel);
         if bucket.tag() == WHEEL {
             self.wheels.at_mut(bucket.index()).parent = wheel;
@@ -452,18 +463,24 @@ impl Wheels {
     }
 
     /// After a bucket of this wheel has become empty: a wheel with only one bucket is not needed.
+    #[inline]
     fn thin_out(&mut self, wheel: u32) {
-        let found = self.wheels.at(wheel);
-        if wheel == ROOT || !found.occupied.is_power_of_two() {
-            return;
+        let occupied = self.wheels.at(wheel).occupied;
+        if occupied & occupied.wrapping_sub(1) == 0 && wheel != ROOT {
+            self.drop_wheel(wheel);
         }
+    }
+
+    /// Puts the only bucket of a wheel in the wheel's place.
+    fn drop_wheel(&mut self, wheel: u32) {
+        let found = self.wheels.at(wheel);
         let (start, parent) = (found.start(), found.parent);
         let last = found.buckets[found.occupied.trailing_zeros() as usize % BUCKETS];
         if last.tag() == WHEEL {
             self.wheels.at_mut(last.index()).parent = parent;
         }
         let above = self.wheels.at_mut(parent);
-        above.set(above.position(start), last);
+        above.fill(above.position(start), last);
         self.wheels.at_mut(wheel).prefix = u64::MAX;
         self.wheels.free(wheel);
         if matches!(self.first.get(), First::Within(within) if within == wheel) {

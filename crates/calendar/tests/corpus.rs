@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[allow(dead_code, reason = "shared with other tests, each of which uses a part")]
 mod steps;
 
 #[test]

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use weftwire_calendar::{Calendar, Owned, TimerHandle};
 use weftwire_core::Time;
 
+#[allow(dead_code, reason = "shared with other tests, each of which uses a part")]
 mod steps;
 use steps::{Step, run};
 
@@ -104,7 +105,7 @@ fn a_handle_of_another_calendar_does_no_harm() {
     for it in 0..1_000 {
         calendar.insert(Time::from_nanoseconds(it % 50), it).expect("not full");
     }
-    handles.into_iter().for_each(|handle| drop(calendar.remove(handle)));
+    handles.into_iter().for_each(|handle| _ = calendar.remove(handle));
     let left = calendar.len();
     assert!(calendar.drain_due(Time::MAX).take(left).count() <= left);
 }

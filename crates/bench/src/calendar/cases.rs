@@ -36,8 +36,7 @@ pub const CASES: [Case; 5] = [
 ];
 
 /// The structures; the first is the one that is measured, the others are its peers.
-pub const STRUCTURES: [&str; 6] =
-    ["calendar", "BinaryHeap", "BTreeMap", "radix-heap", "hashed wheel", "DelayQueue"];
+pub const STRUCTURES: [&str; 6] = ["calendar", "BinaryHeap", "BTreeMap", "radix-heap", "hashed wheel", "DelayQueue"];
 
 /// Does pairs of operations.
 pub type Operations = Box<dyn FnMut(u64)>;

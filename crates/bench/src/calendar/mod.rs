@@ -39,7 +39,10 @@ pub fn measure(repeats: u32, most: u32, json: Option<PathBuf>, plot: Option<Path
         results.distributions.push(distribution("nothing", timers, &mut |_| ()));
     }
     for timers in sizes(most.min(1_000_000)) {
-        results.memory.push(Memory { timers, bytes: STRUCTURES.map(|it| [false, true].map(|dense| bytes(it, timers, dense))).into() });
+        results.memory.push(Memory {
+            timers,
+            bytes: STRUCTURES.map(|it| [false, true].map(|dense| bytes(it, timers, dense))).into(),
+        });
     }
     println!("{results}");
     if let Some(path) = json {
@@ -116,7 +119,8 @@ fn bytes(structure: &str, timers: u32, dense: bool) -> Option<f64> {
     let before = bytes_in_use();
     let _held = filled(structure, timers, dense)?;
     // The list of handles that the case itself keeps is not the structure's.
-    let own = if matches!(structure, "BinaryHeap" | "radix-heap") { 0 } else { handle_bytes(structure) * i64::from(timers) };
+    let own =
+        if matches!(structure, "BinaryHeap" | "radix-heap") { 0 } else { handle_bytes(structure) * i64::from(timers) };
     Some((bytes_in_use() - before - own) as f64 / f64::from(timers))
 }
 
@@ -201,7 +205,11 @@ impl fmt::Display for Results {
             writeln!(f, "  {:<14} {:>9.1} {:>9.1}", row.structure, row.best(), row.median())?;
         }
         writeln!(f, "\nsingle pairs, in ns, with the clock's own cost")?;
-        writeln!(f, "{:<13} {:>9} {:>7} {:>7} {:>7} {:>7} {:>9} {:>7}", "", "timers", "p50", "p99", "p99.9", "p99.99", "max", "> 5 us")?;
+        writeln!(
+            f,
+            "{:<13} {:>9} {:>7} {:>7} {:>7} {:>7} {:>9} {:>7}",
+            "", "timers", "p50", "p99", "p99.9", "p99.99", "max", "> 5 us"
+        )?;
         for Distribution { case, timers, quantiles: [p50, p99, p999, p9999, most], above } in &self.distributions {
             writeln!(f, "{case:<13} {timers:>9} {p50:>7} {p99:>7} {p999:>7} {p9999:>7} {most:>9} {above:>7}")?;
         }

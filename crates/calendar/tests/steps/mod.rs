@@ -38,8 +38,8 @@ pub fn run(tick: i64, limit: usize, steps: &[Step]) {
             Step::Insert(at) => pair.insert(at),
             Step::InsertMany(at, count) => (0..count).for_each(|_| pair.insert(at)),
             Step::Remove(number) => pair.remove(number),
-            Step::PopDue(now) => drop(pair.pop(now)),
-            Step::PopSome(count) => (0..count).for_each(|_| drop(pair.pop(i64::MAX))),
+            Step::PopDue(now) => _ = pair.pop(now),
+            Step::PopSome(count) => (0..count).for_each(|_| _ = pair.pop(i64::MAX)),
             Step::Batch(now, most) => pair.batch(now, most),
         }
         pair.compare();
