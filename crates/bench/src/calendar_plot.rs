@@ -5,7 +5,7 @@ use weftwire_sim::report::{Axis, Unit};
 
 use crate::calendar::Results;
 
-/// One chart for each case: nanoseconds a pair against the number of timers.
+/// One chart for each case: the best round against the number of timers.
 pub fn picture(results: &Results) -> String {
     let mut cases: Vec<&str> = results.rows.iter().map(|row| row.case).collect();
     cases.dedup();
@@ -26,11 +26,13 @@ pub fn picture(results: &Results) -> String {
                 let points = rows().filter(|row| row.structure == structure);
                 chart.add(
                     structure,
-                    Shape::Line(points.map(|row| (f64::from(row.timers), row.median() * 1e-9)).collect()),
+                    Shape::Line(points.map(|row| (f64::from(row.timers), row.best() * 1e-9)).collect()),
                 );
             }
             chart
         })
         .collect();
-    stack(&charts)
+    // The picture stands alone, so it brings the style of the reports along.
+    let style = concat!("<style>", include_str!("../../sim/src/report/style.css"), "</style>\n");
+    stack(&charts).replacen("</title>\n", &format!("</title>\n{style}"), 1)
 }

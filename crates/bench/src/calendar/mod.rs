@@ -157,13 +157,14 @@ pub struct Row {
 
 impl Row {
     /// The middle round's nanoseconds.
-    pub fn median(&self) -> f64 {
+    fn median(&self) -> f64 {
         let mut sorted = self.nanoseconds.clone();
         sorted.sort_by(f64::total_cmp);
         sorted[sorted.len() / 2]
     }
 
-    fn best(&self) -> f64 {
+    /// The best round's nanoseconds: what the machine's other work has disturbed least.
+    pub fn best(&self) -> f64 {
         self.nanoseconds.iter().copied().fold(f64::INFINITY, f64::min)
     }
 }
