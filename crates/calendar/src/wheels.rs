@@ -580,7 +580,8 @@ mod tests {
 
     #[test]
     fn no_operation_moves_many() {
-        let shapes: [(&str, fn(u32) -> u64); 7] = [
+        type Shape = (&'static str, fn(u32) -> u64);
+        let shapes: [Shape; 7] = [
             ("all in one bucket far away", |it| (1 << 40) + u64::from(it)),
             ("all equal", |_| 7),
             ("spread over everything", scattered),
