@@ -1,6 +1,5 @@
-//! The calendar of entries: the order of [`Wheels`], and what each slot in it stands for.
+//! The calendar of entries: what [`Wheels`] put in order, with handles, a limit and a tick.
 
-use crate::pool::{Pool, Pooled};
 use crate::wheels::{MOST_SLOTS, Wheels};
 use std::fmt;
 use weftwire_core::Time;
@@ -12,8 +11,7 @@ use weftwire_core::Time;
 /// of it: an entry is never due early, and entries due at the same tick come in the order of insertion.
 #[derive(Clone, Debug)]
 pub struct Calendar<T> {
-    order: Wheels,
-    entries: Pool<Entry<T>>,
+    order: Wheels<T>,
     inserted: u64,
     limit: u32,
     tick: i64,
@@ -53,27 +51,6 @@ impl<T> fmt::Display for Full<T> {
 
 impl<T: fmt::Debug> std::error::Error for Full<T> {}
 
-/// A slot: an entry with its serial number or, without an entry, the number of the next free slot.
-#[derive(Clone, Debug)]
-struct Entry<T> {
-    number: u64,
-    entry: Option<T>,
-}
-
-impl<T> Pooled for Entry<T> {
-    fn new() -> Entry<T> {
-        Entry { number: 0, entry: None }
-    }
-
-    fn link(&self) -> u32 {
-        self.number as u32
-    }
-
-    fn set_link(&mut self, next: u32) {
-        self.number = u64::from(next);
-    }
-}
-
 impl<T> Default for Calendar<T> {
     fn default() -> Calendar<T> {
         Calendar::with_limit(Calendar::<T>::MOST)
@@ -92,7 +69,7 @@ impl<T> Calendar<T> {
     /// An empty calendar for this many entries, at most [`Calendar::MOST`].
     pub fn with_limit(limit: usize) -> Calendar<T> {
         let limit = limit.min(Calendar::<T>::MOST) as u32;
-        Calendar { order: Wheels::new(), entries: Pool::new(), inserted: 0, limit, tick: 1 }
+        Calendar { order: Wheels::new(), inserted: 0, limit, tick: 1 }
     }
 
     /// The same calendar with a tick of this many nanoseconds, at least 1. Entries that are there keep their times.
@@ -113,49 +90,51 @@ impl<T> Calendar<T> {
         let deadline = if self.tick == 1 { deadline } else { round_up(deadline, self.tick) };
         let serial = self.inserted;
         self.inserted += 1;
-        let slot = self.entries.add(Entry { number: serial, entry: Some(entry) });
-        self.order.insert(slot, key(deadline));
+        let slot = self.order.insert(key(deadline), serial, entry);
         Ok(TimerHandle { deadline, serial, slot })
     }
 
     /// Takes an entry out; `None` if it has been popped or removed already.
     #[inline]
     pub fn remove(&mut self, handle: TimerHandle) -> Option<T> {
-        self.get(handle)?;
-        self.order.remove(handle.slot, key(handle.deadline)).then(|| self.release(handle.slot))?
+        let found = self.order.get(handle.slot)?;
+        // A free slot keeps its number, and has no entry to give.
+        if found.serial != handle.serial {
+            return None;
+        }
+        self.order.remove(handle.slot)
     }
 
     /// The entry of a handle, if it is still there.
     #[inline]
     pub fn get(&self, handle: TimerHandle) -> Option<&T> {
-        let found = self.entries.get(handle.slot)?;
-        found.entry.as_ref().filter(|_| found.number == handle.serial)
+        let found = self.order.get(handle.slot)?;
+        found.entry.as_ref().filter(|_| found.serial == handle.serial)
     }
 
     /// The earliest deadline.
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
-        self.order.first().map(|(key, _)| deadline(key))
+        self.order.first_key().map(deadline)
     }
 
     /// The entry that comes next, with its deadline.
     #[inline]
     pub fn first(&self) -> Option<(Time, &T)> {
-        let (key, slot) = self.order.first()?;
-        Some((deadline(key), self.entries.at(slot).entry.as_ref()?))
+        let (_, slot) = self.order.first()?;
+        Some((deadline(slot.key), slot.entry.as_ref()?))
     }
 
     /// Takes out the next entry if it is due at or before `now`, with its deadline and the handle it had.
     #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, TimerHandle, T)> {
-        let (first, slot) = self.order.first()?;
-        let deadline = deadline(first);
+        let deadline = self.next_deadline()?;
         if deadline > now {
             return None;
         }
-        self.order.remove(slot, first);
-        let handle = TimerHandle { deadline, serial: self.entries.at(slot).number, slot };
-        Some((deadline, handle, self.release(slot)?))
+        let (slot, found) = self.order.first()?;
+        let handle = TimerHandle { deadline, serial: found.serial, slot };
+        Some((deadline, handle, self.order.remove(slot)?))
     }
 
     /// Takes out the entries that are due at or before `now`, in their order, as they are asked for. What is inserted
@@ -185,13 +164,6 @@ impl<T> Calendar<T> {
     /// How many entries there may be.
     pub fn limit(&self) -> usize {
         self.limit as usize
-    }
-
-    #[inline]
-    fn release(&mut self, slot: u32) -> Option<T> {
-        let entry = self.entries.at_mut(slot).entry.take();
-        self.entries.free(slot);
-        entry
     }
 }
 

@@ -3,9 +3,6 @@
 /// Names nothing.
 pub const NONE: u32 = u32::MAX;
 
-/// Bytes of a segment, about: so few that to add one is no stall.
-const SEGMENT_BYTES: usize = 16_384;
-
 /// What a pool can hold.
 pub trait Pooled {
     /// A new one.
@@ -16,36 +13,20 @@ pub trait Pooled {
     fn set_link(&mut self, next: u32);
 }
 
-impl<const LENGTH: usize> Pooled for [u32; LENGTH] {
-    fn new() -> [u32; LENGTH] {
-        [NONE; LENGTH]
-    }
-
-    fn link(&self) -> u32 {
-        self[0]
-    }
-
-    fn set_link(&mut self, next: u32) {
-        self[0] = next;
-    }
-}
-
-/// The things, in segments that stay where they are: a growing `Vec` would move everything now and then.
+/// The things, in segments of `LENGTH` that stay where they are: a growing `Vec` would move everything now and then.
+/// A segment should be so short that to add one is no stall.
 #[derive(Clone, Debug)]
-pub struct Pool<T> {
-    segments: Vec<Box<[T]>>,
+pub struct Pool<T, const LENGTH: usize> {
+    segments: Vec<Box<[T; LENGTH]>>,
     /// The first free one.
     free: u32,
     /// How many there are, with the free ones.
     made: u32,
 }
 
-impl<T: Pooled> Pool<T> {
-    /// Things in a segment: the power of two that makes it about [`SEGMENT_BYTES`] long.
-    const SHIFT: u32 = (SEGMENT_BYTES / size_of::<T>()).ilog2();
-    const MASK: usize = (1 << Self::SHIFT) - 1;
-
-    pub const fn new() -> Pool<T> {
+impl<T: Pooled, const LENGTH: usize> Pool<T, LENGTH> {
+    pub const fn new() -> Pool<T, LENGTH> {
+        assert!(LENGTH.is_power_of_two());
         Pool { segments: Vec::new(), free: NONE, made: 0 }
     }
 
@@ -71,28 +52,20 @@ impl<T: Pooled> Pool<T> {
     #[inline]
     pub fn at(&self, index: u32) -> &T {
         let index = index as usize;
-        &self.segments[index >> Self::SHIFT][index & Self::MASK]
+        &self.segments[index / LENGTH][index % LENGTH]
     }
 
     #[inline]
     pub fn at_mut(&mut self, index: u32) -> &mut T {
         let index = index as usize;
-        &mut self.segments[index >> Self::SHIFT][index & Self::MASK]
+        &mut self.segments[index / LENGTH][index % LENGTH]
     }
 
     /// `None` for a number that was never given.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&T> {
         let index = index as usize;
-        Some(&self.segments.get(index >> Self::SHIFT)?[index & Self::MASK])
-    }
-
-    /// Makes all up to this number.
-    #[inline]
-    pub fn reach(&mut self, index: u32) {
-        while self.made <= index {
-            self.make();
-        }
+        Some(&self.segments.get(index / LENGTH)?[index % LENGTH])
     }
 
     /// How many there are, without the free ones.
@@ -107,13 +80,14 @@ impl<T: Pooled> Pool<T> {
     #[cold]
     fn make(&mut self) -> u32 {
         let index = self.made;
-        if index as usize >> Self::SHIFT == self.segments.len() {
+        if index as usize / LENGTH == self.segments.len() {
             let unlinked = || {
                 let mut thing = T::new();
                 thing.set_link(NONE);
                 thing
             };
-            self.segments.push(std::iter::repeat_with(unlinked).take(1 << Self::SHIFT).collect());
+            let segment: Vec<T> = std::iter::repeat_with(unlinked).take(LENGTH).collect();
+            self.segments.extend(segment.try_into().ok());
         }
         self.made += 1;
         index
@@ -124,14 +98,29 @@ impl<T: Pooled> Pool<T> {
 mod tests {
     use super::*;
 
+    impl Pooled for [u32; 4] {
+        fn new() -> [u32; 4] {
+            [NONE; 4]
+        }
+
+        fn link(&self) -> u32 {
+            self[0]
+        }
+
+        fn set_link(&mut self, next: u32) {
+            self[0] = next;
+        }
+    }
+
     #[test]
     fn numbers_are_used_again() {
-        let mut pool: Pool<[u32; 4]> = Pool::new();
+        let mut pool: Pool<[u32; 4], 64> = Pool::new();
         let numbers: Vec<u32> = (0..5_000).map(|it| pool.add([it; 4])).collect();
         assert!(numbers.iter().copied().eq(0..5_000));
         assert!((0..5_000).all(|it| pool.at(it)[3] == it));
         pool.free(17);
         pool.free(4_000);
+        assert_eq!(pool.used(), 4_998);
         assert_eq!([pool.add([1; 4]), pool.add([2; 4]), pool.add([3; 4])], [4_000, 17, 5_000]);
         assert_eq!(pool.get(100_000), None);
     }

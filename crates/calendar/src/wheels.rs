@@ -1,47 +1,61 @@
 //! The order of timers: wheels within wheels. See `docs/calendar.md` for the structure and what it costs.
 //!
-//! A timer is a slot number with a key. A bucket holds up to 16 slots of any order of keys; one more turns it into a
-//! wheel of 64 finer buckets. A key's place depends on the keys alone, not on the time: nothing moves because time goes
-//! by. Slots with equal keys are always in one bucket, in the order in which they came.
+//! A timer is a slot with a key. A bucket is a list of slots of any order of keys, linked both ways; one that has become
+//! long, or not quite so long and is the first, is made a wheel of 64 finer buckets. A key's place depends on the keys
+//! alone, not on the time: nothing moves because time goes by. Slots with equal keys are always in one bucket, in the
+//! order in which they came.
 
 use crate::pool::{NONE, Pool, Pooled};
-use std::cell::Cell;
 
 /// Bits of a key that choose a bucket of a wheel.
 const BITS: u32 = 6;
 /// Buckets of a wheel.
 const BUCKETS: usize = 1 << BITS;
-/// Most slots of a bucket before it becomes a wheel, or a crowd if all their keys are equal.
-const MOST: usize = 16;
+/// Most slots of a bucket before it becomes a wheel, if their keys may differ.
+const MOST: u32 = 31;
+/// A bucket that has at most so many when they are counted stays one.
+const FEW: u32 = 16;
+/// Most slots of the first bucket, which is searched for its least key again and again.
+const MOST_FIRST: u32 = 8;
 /// The wheel that holds everything. It is always there; only 16 of its buckets are used.
 const ROOT: u32 = 0;
 
+/// Most slots that can be numbered. There are less than two wheels for every slot, and what a link can say besides a
+/// slot is enough to name all their buckets.
+pub const MOST_SLOTS: u32 = 33_000_000;
+
 /// Slots in the order of their keys.
 #[derive(Clone, Debug)]
-pub struct Wheels {
-    /// For each slot its key; in a crowd, which has the key, its neighbours.
-    words: Pool<Word>,
-    wheels: Pool<Wheel>,
-    fours: Pool<[u32; 4]>,
-    sixteens: Pool<[u32; MOST]>,
-    crowds: Pool<Crowd>,
+pub struct Wheels<T> {
+    slots: Pool<Slot<T>, 512>,
+    wheels: Pool<Wheel, 32>,
     count: usize,
-    first: Cell<First>,
-    /// The wheels in which a slot was put and from which one was taken last: the next is often there too.
+    /// The earliest slot, if there is any.
+    first: First,
+    /// The wheel in which a slot was put last: the next is often put there too.
     put: u32,
-    taken: u32,
-    /// Slot numbers written from one bucket to another.
+    /// Slots moved from one bucket to another.
     #[cfg(test)]
     moves: usize,
 }
 
-/// What is known of the earliest slot.
+/// The least key, the slot that came first of those with it, and a wheel that it is in or below.
 #[derive(Clone, Copy, Debug)]
-enum First {
-    /// It is this one, and was found in this wheel.
-    Known { key: u64, slot: u32, wheel: u32 },
-    /// It is somewhere in this wheel.
-    Within(u32),
+struct First {
+    key: u64,
+    slot: u32,
+    wheel: u32,
+}
+
+/// A timer, or a free slot, which has no entry.
+#[derive(Clone, Debug)]
+pub struct Slot<T> {
+    pub key: u64,
+    pub serial: u64,
+    /// The slots before and after it in its bucket, or the bucket itself.
+    before: u32,
+    after: u32,
+    pub entry: Option<T>,
 }
 
 /// 64 buckets, for the keys with this prefix.
@@ -49,59 +63,52 @@ enum First {
 struct Wheel {
     /// A bit for each bucket that is not empty.
     occupied: u64,
+    /// A bit for each bucket that is a wheel.
+    finer: u64,
     /// What stands above the bits that choose the bucket. All ones, which no key has there, if the wheel is free.
     prefix: u64,
-    /// Where the bits are that choose the bucket.
+    /// Where the bits are that choose the bucket. At 0, all keys of a bucket are equal.
     shift: u32,
     /// The wheel one of whose buckets this is.
     parent: u32,
     buckets: [Bucket; BUCKETS],
 }
 
-/// How many slots and where, or which crowd or wheel, in one word.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Bucket(u32);
-
-const INDEX_BITS: u32 = 27;
-const CROWD: u32 = 17;
-const WHEEL: u32 = 18;
-
-/// Most slots that can be numbered.
-pub const MOST_SLOTS: u32 = 1 << INDEX_BITS;
-
-/// Any number of slots with the same key, in the order in which they came, linked in their words.
-#[derive(Clone, Debug)]
-struct Crowd {
-    key: u64,
+/// A list, or the number of a wheel in place of the head. It means nothing while the bucket is empty.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// The first slot and, above `INDEX_BITS`, how many were added since they were counted, up to `MOST`.
     head: u32,
     tail: u32,
 }
 
-/// A key or, in a crowd, the slots before and after.
-#[derive(Clone, Copy, Debug)]
-struct Word {
-    before: u32,
-    after: u32,
-}
+const INDEX_BITS: u32 = 27;
 
 impl Bucket {
-    const EMPTY: Bucket = Bucket(0);
-
-    #[inline]
-    fn new(tag: u32, index: u32) -> Bucket {
-        Bucket(tag << INDEX_BITS | index)
-    }
-
-    /// The number of slots, or `CROWD`, or `WHEEL`.
-    #[inline]
-    fn tag(self) -> u32 {
-        self.0 >> INDEX_BITS
-    }
+    const EMPTY: Bucket = Bucket { head: 0, tail: 0 };
 
     #[inline]
     fn index(self) -> u32 {
-        self.0 & (MOST_SLOTS - 1)
+        self.head & ((1 << INDEX_BITS) - 1)
     }
+
+    #[inline]
+    fn added(self) -> u32 {
+        self.head >> INDEX_BITS
+    }
+}
+
+/// How a slot names its bucket.
+#[inline]
+fn link(wheel: u32, position: usize) -> u32 {
+    MOST_SLOTS + (wheel << BITS) + position as u32
+}
+
+/// The bucket that a link names; `None` if it names a slot.
+#[inline]
+fn bucket(link: u32) -> Option<(u32, usize)> {
+    let number = link.checked_sub(MOST_SLOTS)?;
+    Some((number >> BITS, number as usize % BUCKETS))
 }
 
 impl Wheel {
@@ -117,22 +124,15 @@ impl Wheel {
 
     /// An empty wheel for keys that differ in these bits, the highest of which are to choose the bucket.
     fn finer(key: u64, differing: u64, parent: u32) -> Wheel {
-        let shift = differing.ilog2() / BITS * BITS;
+        let shift = (differing | 1).ilog2() / BITS * BITS;
         Wheel { prefix: key >> shift >> BITS, shift, parent, ..Wheel::new() }
     }
 
-    /// Puts something in a bucket.
-    #[inline]
-    fn fill(&mut self, position: usize, bucket: Bucket) {
-        self.buckets[position % BUCKETS] = bucket;
-        self.occupied |= 1 << (position % BUCKETS);
-    }
-
-    /// Empties a bucket.
-    #[inline]
-    fn clear(&mut self, position: usize) {
-        self.buckets[position % BUCKETS] = Bucket::EMPTY;
-        self.occupied &= !(1 << (position % BUCKETS));
+    /// Puts a wheel in a bucket.
+    fn put_wheel(&mut self, position: usize, wheel: u32) {
+        self.buckets[position % BUCKETS] = Bucket { head: wheel, tail: NONE };
+        self.occupied |= 1 << position;
+        self.finer |= 1 << position;
     }
 
     /// The least key it may hold.
@@ -143,7 +143,7 @@ impl Wheel {
 
 impl Pooled for Wheel {
     fn new() -> Wheel {
-        Wheel { occupied: 0, prefix: u64::MAX, shift: 0, parent: NONE, buckets: [Bucket::EMPTY; BUCKETS] }
+        Wheel { occupied: 0, finer: 0, prefix: u64::MAX, shift: 0, parent: NONE, buckets: [Bucket::EMPTY; BUCKETS] }
     }
 
     fn link(&self) -> u32 {
@@ -155,387 +155,293 @@ impl Pooled for Wheel {
     }
 }
 
-impl Pooled for Crowd {
-    fn new() -> Crowd {
-        Crowd { key: 0, head: NONE, tail: NONE }
+impl<T> Pooled for Slot<T> {
+    fn new() -> Slot<T> {
+        Slot { key: 0, serial: 0, before: NONE, after: NONE, entry: None }
     }
 
-    fn link(&self) -> u32 {
-        self.head
-    }
-
-    fn set_link(&mut self, next: u32) {
-        self.head = next;
-    }
-}
-
-impl Pooled for Word {
-    fn new() -> Word {
-        Word { before: NONE, after: NONE }
-    }
-
+    #[inline]
     fn link(&self) -> u32 {
         self.after
     }
 
+    #[inline]
     fn set_link(&mut self, next: u32) {
         self.after = next;
     }
 }
 
-impl Word {
-    #[inline]
-    fn of(key: u64) -> Word {
-        Word { before: (key >> 32) as u32, after: key as u32 }
-    }
-
-    #[inline]
-    fn key(self) -> u64 {
-        u64::from(self.before) << 32 | u64::from(self.after)
-    }
-}
-
-impl Wheels {
+impl<T> Wheels<T> {
     /// No slots.
-    pub fn new() -> Wheels {
+    pub fn new() -> Wheels<T> {
         let mut wheels = Pool::new();
         wheels.add(Wheel { prefix: 0, shift: 10 * BITS, ..Wheel::new() });
         Wheels {
-            words: Pool::new(),
+            slots: Pool::new(),
             wheels,
-            fours: Pool::new(),
-            sixteens: Pool::new(),
-            crowds: Pool::new(),
             count: 0,
-            first: Cell::new(First::Within(ROOT)),
+            first: First { key: 0, slot: NONE, wheel: ROOT },
             put: ROOT,
-            taken: ROOT,
             #[cfg(test)]
             moves: 0,
         }
     }
 
-    /// How many slots there are.
+    /// How many slots are taken.
     #[inline]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Puts a slot where its key belongs, after all that are there with the same key. The slot must not be there yet.
-    pub fn insert(&mut self, slot: u32, key: u64) {
-        self.words.reach(slot);
-        *self.words.at_mut(slot) = Word::of(key);
-        let (wheel, position, bucket) = self.find(key, self.put);
-        self.put = wheel;
-        let earlier = match self.first.get() {
-            First::Known { key: first, .. } => key < first,
-            First::Within(wheel) => key < self.wheels.at(wheel).start(),
-        };
-        if earlier || self.count == 0 {
-            self.first.set(First::Known { key, slot, wheel });
-        }
-        self.count += 1;
-        let bucket = match bucket.tag() {
-            CROWD => self.join(bucket, slot, key, wheel),
-            WHEEL => self.fork(bucket, self.wheels.at(bucket.index()).start(), slot, key, wheel),
-            tag if tag as usize == MOST => self.split(bucket, slot, key, wheel),
-            _ => self.append(bucket, slot),
-        };
-        self.wheels.at_mut(wheel).fill(position, bucket);
-    }
-
-    /// Takes a slot out; false if it is not there with this key.
-    pub fn remove(&mut self, slot: u32, key: u64) -> bool {
-        let near = match self.first.get() {
-            First::Known { slot: first, wheel, .. } if first == slot => wheel,
-            _ => self.taken,
-        };
-        let (wheel, position, bucket) = self.find(key, near);
-        self.taken = wheel;
-        let rest = match bucket.tag() {
-            WHEEL => None,
-            CROWD => self.leave(bucket, slot, key),
-            _ => self.without(bucket, slot),
-        };
-        let Some(rest) = rest else { return false };
-        self.count -= 1;
-        if matches!(self.first.get(), First::Known { slot: first, .. } if first == slot) {
-            // All that is left in this wheel comes before all that is elsewhere.
-            self.first.set(First::Within(wheel));
-        }
-        if rest == Bucket::EMPTY {
-            self.wheels.at_mut(wheel).clear(position);
-            self.thin_out(wheel);
-        } else if rest != bucket {
-            self.wheels.at_mut(wheel).fill(position, rest);
-        }
-        true
-    }
-
-    /// The least key, and the slot that came first of those with this key.
+    /// A slot; `None` if there never was one with this number.
     #[inline]
-    pub fn first(&self) -> Option<(u64, u32)> {
-        match self.first.get() {
-            First::Known { key, slot, .. } if self.count > 0 => Some((key, slot)),
-            First::Within(wheel) if self.count > 0 => Some(self.seek(wheel)),
-            _ => None,
-        }
+    pub fn get(&self, slot: u32) -> Option<&Slot<T>> {
+        self.slots.get(slot)
     }
 
-    /// Finds the first slot, which is in this wheel.
-    fn seek(&self, mut wheel: u32) -> (u64, u32) {
-        loop {
-            let found = self.wheels.at(wheel);
-            // Only the root may be empty, and only if everything is.
-            let bucket = found.buckets[found.occupied.trailing_zeros() as usize % BUCKETS];
-            let (key, slot) = match bucket.tag() {
-                WHEEL => {
-                    wheel = bucket.index();
-                    continue;
-                }
-                CROWD => {
-                    let crowd = self.crowds.at(bucket.index());
-                    (crowd.key, crowd.head)
-                }
-                _ => self.least(bucket),
-            };
-            self.first.set(First::Known { key, slot, wheel });
-            return (key, slot);
-        }
+    /// The earliest slot, its number and what is in it.
+    #[inline]
+    pub fn first(&self) -> Option<(u32, &Slot<T>)> {
+        (self.count > 0).then(|| (self.first.slot, self.slots.at(self.first.slot)))
     }
 
-    /// The least key of a few slots, and the first of them with it.
-    fn least(&self, bucket: Bucket) -> (u64, u32) {
-        let key = |slot: u32| self.words.at(slot).key();
-        let single = [bucket.index()];
-        let slots = self.few(bucket, &single);
-        let mut least = (key(slots[0]), slots[0]);
-        for &slot in &slots[1..] {
-            let key = key(slot);
-            if key < least.0 {
-                least = (key, slot);
+    /// The least key.
+    #[inline]
+    pub fn first_key(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.first.key)
+    }
+
+    /// Takes a slot for an entry, after all that are there with the same key.
+    #[inline]
+    pub fn insert(&mut self, key: u64, serial: u64, entry: T) -> u32 {
+        let (mut wheel, mut position) = self.find(key);
+        let found = self.wheels.at(wheel);
+        if found.occupied >> position & 1 != 0 {
+            let full = found.buckets[position].added() == MOST && found.shift > 0;
+            if found.finer >> position & 1 != 0 {
+                (wheel, position) = self.fork(wheel, position, key);
+            } else if full {
+                (wheel, position) = self.relieve(wheel, position, key);
             }
         }
-        least
+        self.put = wheel;
+        let slot = self.slots.add(Slot { key, serial, before: NONE, after: NONE, entry: Some(entry) });
+        self.append(wheel, position, slot);
+        if key < self.first.key || self.count == 0 {
+            self.first = First { key, slot, wheel };
+        }
+        self.count += 1;
+        slot
     }
 
-    /// The bucket of a key: in the finest wheel that covers it. The search begins at a wheel that may be near.
+    /// Frees a slot that is taken; its entry.
+    #[inline]
+    pub fn remove(&mut self, slot: u32) -> Option<T> {
+        let found = self.slots.at_mut(slot);
+        let entry = found.entry.take()?;
+        let (before, after) = (found.before, found.after);
+        self.slots.free(slot);
+        self.count -= 1;
+        if before == after {
+            self.emptied(before);
+        } else {
+            match bucket(before) {
+                None => self.slots.at_mut(before).after = after,
+                Some((wheel, position)) => {
+                    let head = &mut self.wheels.at_mut(wheel).buckets[position].head;
+                    *head = *head >> INDEX_BITS << INDEX_BITS | after;
+                }
+            }
+            match bucket(after) {
+                None => self.slots.at_mut(after).before = before,
+                Some((wheel, position)) => self.wheels.at_mut(wheel).buckets[position].tail = before,
+            }
+        }
+        if slot == self.first.slot && self.count > 0 {
+            // All that is left in this wheel comes before all that is elsewhere.
+            self.seek();
+        }
+        Some(entry)
+    }
+
+    /// Finds the first slot, which is in the wheel where the one before was.
+    fn seek(&mut self) {
+        let mut wheel = self.first.wheel;
+        let mut opened = false;
+        loop {
+            let found = self.wheels.at(wheel);
+            let position = found.occupied.trailing_zeros() as usize % BUCKETS;
+            let index = found.buckets[position].index();
+            if found.finer >> position & 1 != 0 {
+                wheel = index;
+                continue;
+            }
+            let head = self.slots.at(index);
+            let (mut least, mut slot) = (head.key, index);
+            if found.shift > 0 {
+                let (mut next, mut count, mut differing) = (head.after, 1, 0);
+                while next < MOST_SLOTS {
+                    let other = self.slots.at(next);
+                    differing |= other.key ^ least;
+                    if other.key < least {
+                        (least, slot) = (other.key, next);
+                    }
+                    next = other.after;
+                    count += 1;
+                }
+                if count > MOST_FIRST && !opened {
+                    // Once: what is left to do is done with the next operations.
+                    opened = true;
+                    wheel = self.split(wheel, position, least, differing);
+                    continue;
+                }
+            }
+            self.first = First { key: least, slot, wheel };
+            return;
+        }
+    }
+
+    /// The bucket of a key: in the finest wheel that covers it.
     #[inline(always)]
-    fn find(&self, key: u64, near: u32) -> (u32, usize, Bucket) {
-        let mut wheel = near;
-        let mut found = self.wheels.at(near);
+    fn find(&self, key: u64) -> (u32, usize) {
+        let mut wheel = self.put;
+        let mut found = self.wheels.at(wheel);
         if !found.covers(key) {
             wheel = ROOT;
             found = self.wheels.at(ROOT);
         }
         loop {
             let position = found.position(key);
-            let bucket = found.buckets[position];
-            if bucket.tag() != WHEEL {
-                return (wheel, position, bucket);
+            if found.finer >> position & 1 == 0 {
+                return (wheel, position);
             }
-            let finer = self.wheels.at(bucket.index());
+            let index = found.buckets[position].index();
+            let finer = self.wheels.at(index);
             if !finer.covers(key) {
-                return (wheel, position, bucket);
+                return (wheel, position);
             }
-            (wheel, found) = (bucket.index(), finer);
+            (wheel, found) = (index, finer);
         }
     }
 
-    /// The slots of a bucket of at most 16; a single one is in the bucket's word.
+    /// Adds a slot at the end of a list.
     #[inline]
-    fn few<'a>(&'a self, bucket: Bucket, single: &'a [u32; 1]) -> &'a [u32] {
-        match bucket.tag() as usize {
-            0 => &[],
-            1 => single,
-            count if count <= 4 => &self.fours.at(bucket.index())[..count],
-            count => &self.sixteens.at(bucket.index())[..count.min(MOST)],
-        }
-    }
-
-    /// Adds a slot to a bucket of fewer than 16.
-    #[inline]
-    fn append(&mut self, bucket: Bucket, slot: u32) -> Bucket {
-        let (count, index) = (bucket.tag(), bucket.index());
-        match count {
-            0 => return Bucket::new(1, slot),
-            1 | 4 => return self.widen(bucket, slot),
-            2 | 3 => self.fours.at_mut(index)[count as usize] = slot,
-            _ => self.sixteens.at_mut(index)[count as usize % MOST] = slot,
-        }
-        Bucket(bucket.0 + Bucket::new(1, 0).0)
-    }
-
-    /// Adds a slot to a bucket that needs more room for it.
-    fn widen(&mut self, bucket: Bucket, slot: u32) -> Bucket {
-        let index = bucket.index();
-        if bucket.tag() == 1 {
-            self.moved(1);
-            return Bucket::new(2, self.fours.add([index, slot, NONE, NONE]));
-        }
-        self.moved(4);
-        let mut slots = [NONE; MOST];
-        slots[..4].copy_from_slice(self.fours.at(index));
-        slots[4] = slot;
-        self.fours.free(index);
-        Bucket::new(5, self.sixteens.add(slots))
-    }
-
-    /// A bucket of few slots without one of them; `None` if it is not there. The others stay in order.
-    #[inline(always)]
-    fn without(&mut self, bucket: Bucket, slot: u32) -> Option<Bucket> {
-        fn close(slots: &mut [u32], slot: u32) -> Option<usize> {
-            let place = slots.iter().position(|it| *it == slot)?;
-            slots.copy_within(place + 1.., place);
-            Some(slots.len() - 1 - place)
-        }
-        let (count, index) = (bucket.tag(), bucket.index());
-        match count {
-            0 => None,
-            1 => (index == slot).then_some(Bucket::EMPTY),
-            // The oldest of two: what happens most often where timers come and go in turn.
-            2 if self.fours.at(index)[0] == slot => {
-                let last = self.fours.at(index)[1];
-                self.moved(1);
-                self.fours.free(index);
-                Some(Bucket::new(1, last))
+    fn append(&mut self, wheel: u32, position: usize, slot: u32) {
+        let found = self.wheels.at_mut(wheel);
+        let bucket = &mut found.buckets[position % BUCKETS];
+        let link = link(wheel, position);
+        let last = if found.occupied >> position & 1 == 0 {
+            found.occupied |= 1 << position;
+            *bucket = Bucket { head: 1 << INDEX_BITS | slot, tail: slot };
+            link
+        } else {
+            if bucket.added() < MOST {
+                bucket.head += 1 << INDEX_BITS;
             }
-            2..=4 => {
-                let slots = self.fours.at_mut(index);
-                let moved = close(&mut slots[..count as usize], slot)?;
-                let first = slots[0];
-                self.moved(moved);
-                if count == 2 {
-                    self.fours.free(index);
-                    return Some(Bucket::new(1, first));
-                }
-                Some(Bucket::new(count - 1, index))
-            }
-            _ => {
-                let slots = self.sixteens.at_mut(index);
-                let moved = close(&mut slots[..(count as usize).min(MOST)], slot)?;
-                let four = [slots[0], slots[1], slots[2], slots[3]];
-                self.moved(moved);
-                if count == 5 {
-                    self.moved(4);
-                    self.sixteens.free(index);
-                    return Some(Bucket::new(4, self.fours.add(four)));
-                }
-                Some(Bucket::new(count - 1, index))
-            }
-        }
+            let last = std::mem::replace(&mut bucket.tail, slot);
+            self.slots.at_mut(last).after = slot;
+            last
+        };
+        let added = self.slots.at_mut(slot);
+        (added.before, added.after) = (last, link);
     }
 
-    /// A full bucket of a wheel, and one more slot: finer buckets, or a crowd if there is nothing to tell them apart.
+    /// Makes room for one more key in a bucket to which many were added; its place.
     #[cold]
-    fn split(&mut self, bucket: Bucket, slot: u32, key: u64, parent: u32) -> Bucket {
-        let slots = *self.sixteens.at(bucket.index());
-        self.sixteens.free(bucket.index());
-        self.moved(MOST);
-        let keys = slots.map(|slot| self.words.at(slot).key());
-        let differing = keys.iter().fold(0, |bits, other| bits | (other ^ key));
-        if differing == 0 {
-            let crowd = self.crowds.add(Crowd { key, head: NONE, tail: NONE });
-            slots.iter().chain([&slot]).for_each(|slot| self.push(crowd, *slot));
-            return Bucket::new(CROWD, crowd);
+    fn relieve(&mut self, wheel: u32, position: usize, key: u64) -> (u32, usize) {
+        let (mut count, mut differing) = (0, 0);
+        let mut next = self.wheels.at(wheel).buckets[position].index();
+        while next < MOST_SLOTS {
+            let slot = self.slots.at(next);
+            differing |= slot.key ^ key;
+            next = slot.after;
+            count += 1;
         }
-        let wheel = self.wheels.add(Wheel::finer(key, differing, parent));
-        for (slot, key) in slots.into_iter().zip(keys).chain([(slot, key)]) {
-            let position = self.wheels.at(wheel).position(key);
-            // Their keys differ in the bits of this wheel, so that no bucket gets all 17.
-            let bucket = self.append(self.wheels.at(wheel).buckets[position], slot);
-            self.wheels.at_mut(wheel).fill(position, bucket);
+        if count <= FEW {
+            let bucket = &mut self.wheels.at_mut(wheel).buckets[position];
+            bucket.head = count << INDEX_BITS | bucket.index();
+            return (wheel, position);
         }
-        Bucket::new(WHEEL, wheel)
+        let finer = self.split(wheel, position, key, differing);
+        (finer, self.wheels.at(finer).position(key))
     }
 
-    /// A new wheel with a crowd or a wheel, one of whose keys is `other`, and a slot that does not belong in there.
+    /// Makes a list a wheel of finer buckets, for keys that differ in these bits from this one; its number.
     #[cold]
-    fn fork(&mut self, bucket: Bucket, other: u64, slot: u32, key: u64, parent: u32) -> Bucket {
-        let mut wheel = Wheel::finer(key, other ^ key, parent);
-        wheel.fill(wheel.position(other), bucket);
-        wheel.fill(wheel.position(key), Bucket::new(1, slot));
-        let wheel = self.wheels.add(wheel);
-        if bucket.tag() == WHEEL {
-            self.wheels.at_mut(bucket.index()).parent = wheel;
+    fn split(&mut self, wheel: u32, position: usize, key: u64, differing: u64) -> u32 {
+        let mut next = self.wheels.at(wheel).buckets[position].index();
+        let finer = self.wheels.add(Wheel::finer(key, differing, wheel));
+        while next < MOST_SLOTS {
+            let slot = self.slots.at(next);
+            let (key, moved) = (slot.key, next);
+            next = slot.after;
+            self.append(finer, self.wheels.at(finer).position(key), moved);
+            #[cfg(test)]
+            {
+                self.moves += 1;
+            }
         }
-        Bucket::new(WHEEL, wheel)
+        self.wheels.at_mut(wheel).put_wheel(position, finer);
+        finer
     }
 
-    /// After a bucket of this wheel has become empty: a wheel with only one bucket is not needed.
+    /// Puts a new wheel above one that does not cover a key; the key's place in it.
+    #[cold]
+    fn fork(&mut self, wheel: u32, position: usize, key: u64) -> (u32, usize) {
+        let below = self.wheels.at(wheel).buckets[position].index();
+        let start = self.wheels.at(below).start();
+        let mut above = Wheel::finer(key, start ^ key, wheel);
+        above.put_wheel(above.position(start), below);
+        let place = above.position(key);
+        let above = self.wheels.add(above);
+        self.wheels.at_mut(below).parent = above;
+        self.wheels.at_mut(wheel).put_wheel(position, above);
+        (above, place)
+    }
+
+    /// After the last slot of a bucket is gone: wheels that are not needed go too.
     #[inline]
+    fn emptied(&mut self, link: u32) {
+        let Some((wheel, position)) = bucket(link) else { return };
+        let found = self.wheels.at_mut(wheel);
+        found.occupied &= !(1 << position);
+        found.finer &= !(1 << position);
+        if found.occupied & found.occupied.wrapping_sub(1) == 0 && wheel != ROOT {
+            self.thin_out(wheel);
+        }
+    }
+
+    /// Drops a wheel with at most one bucket, and puts that in the wheel's place.
     fn thin_out(&mut self, wheel: u32) {
-        let occupied = self.wheels.at(wheel).occupied;
-        if occupied & occupied.wrapping_sub(1) == 0 && wheel != ROOT {
-            self.drop_wheel(wheel);
-        }
-    }
-
-    /// Puts the only bucket of a wheel in the wheel's place.
-    fn drop_wheel(&mut self, wheel: u32) {
         let found = self.wheels.at(wheel);
-        let (start, parent) = (found.start(), found.parent);
-        let last = found.buckets[found.occupied.trailing_zeros() as usize % BUCKETS];
-        if last.tag() == WHEEL {
-            self.wheels.at_mut(last.index()).parent = parent;
+        let (start, parent, shift) = (found.start(), found.parent, found.shift);
+        let last = (found.occupied != 0).then_some(found.occupied.trailing_zeros() as usize % BUCKETS);
+        let above = self.wheels.at(parent).position(start);
+        if let Some(last) = last {
+            let bucket = found.buckets[last];
+            if found.finer >> last & 1 != 0 {
+                let below = bucket.index();
+                self.wheels.at_mut(below).parent = parent;
+                self.wheels.at_mut(parent).put_wheel(above, below);
+            } else {
+                // Equal keys stay apart from others, as their list may be of any length.
+                if shift == 0 && bucket.index() != bucket.tail {
+                    return;
+                }
+                let place = self.wheels.at_mut(parent);
+                place.buckets[above] = bucket;
+                place.finer &= !(1 << above);
+                self.slots.at_mut(bucket.index()).before = link(parent, above);
+                self.slots.at_mut(bucket.tail).after = link(parent, above);
+            }
         }
-        let above = self.wheels.at_mut(parent);
-        above.fill(above.position(start), last);
         self.wheels.at_mut(wheel).prefix = u64::MAX;
         self.wheels.free(wheel);
-        if matches!(self.first.get(), First::Within(within) if within == wheel) {
-            self.first.set(First::Within(parent));
+        if self.first.wheel == wheel {
+            self.first.wheel = parent;
         }
-    }
-
-    fn join(&mut self, bucket: Bucket, slot: u32, key: u64, parent: u32) -> Bucket {
-        let crowd = self.crowds.at(bucket.index());
-        if crowd.key != key {
-            return self.fork(bucket, crowd.key, slot, key, parent);
-        }
-        self.push(bucket.index(), slot);
-        bucket
-    }
-
-    /// Adds a slot at the end of a crowd.
-    fn push(&mut self, crowd: u32, slot: u32) {
-        let found = self.crowds.at_mut(crowd);
-        let last = std::mem::replace(&mut found.tail, slot);
-        if last == NONE {
-            found.head = slot;
-        } else {
-            self.words.at_mut(last).after = slot;
-        }
-        *self.words.at_mut(slot) = Word { before: last, after: NONE };
-    }
-
-    /// Takes a slot out of a crowd; `None` if it is not in it.
-    fn leave(&mut self, bucket: Bucket, slot: u32, key: u64) -> Option<Bucket> {
-        let Word { before, after } = *self.words.get(slot)?;
-        let crowd = self.crowds.at_mut(bucket.index());
-        if crowd.key != key {
-            return None;
-        }
-        match before {
-            NONE => crowd.head = after,
-            _ => self.words.at_mut(before).after = after,
-        }
-        match after {
-            NONE => crowd.tail = before,
-            _ => self.words.at_mut(after).before = before,
-        }
-        if (before, after) == (NONE, NONE) {
-            self.crowds.free(bucket.index());
-            return Some(Bucket::EMPTY);
-        }
-        Some(bucket)
-    }
-
-    #[inline]
-    fn moved(&mut self, _slots: usize) {
-        #[cfg(test)]
-        {
-            self.moves += _slots;
+        if last.is_none() {
+            self.emptied(link(parent, above));
         }
     }
 }
@@ -544,62 +450,59 @@ impl Wheels {
 mod tests {
     use super::*;
 
-    /// Slot numbers that one operation may write at most: a split writes 16, each perhaps once more on the way from one
-    /// size of bucket to the next (1, then 4), and the one that is inserted.
-    const MOST_MOVES: usize = 64;
+    /// Slots that one operation may move at most: a list that is split.
+    const MOST_MOVES: usize = MOST as usize;
 
-    /// Wheels, a list of what is in them, and how many moves one operation took at most.
-    #[derive(Default)]
+    /// Wheels, and how many moves one operation took at most.
     struct Watched {
-        wheels: Option<Wheels>,
+        wheels: Wheels<()>,
         most: usize,
     }
 
     impl Watched {
-        fn run<R>(&mut self, operation: impl FnOnce(&mut Wheels) -> R) -> R {
-            let wheels = self.wheels.get_or_insert_with(Wheels::new);
-            let before = wheels.moves;
-            let result = operation(wheels);
-            self.most = self.most.max(wheels.moves - before);
+        fn run<R>(&mut self, operation: impl FnOnce(&mut Wheels<()>) -> R) -> R {
+            let before = self.wheels.moves;
+            let result = operation(&mut self.wheels);
+            self.most = self.most.max(self.wheels.moves - before);
             result
         }
 
-        fn pop(&mut self) -> Option<(u64, u32)> {
+        fn pop(&mut self) -> Option<(u64, u64)> {
             self.run(|wheels| {
-                let (key, slot) = wheels.first()?;
-                assert!(wheels.remove(slot, key));
-                Some((key, slot))
+                let (slot, found) = wheels.first()?;
+                let next = (found.key, found.serial);
+                assert!(wheels.first_key() == Some(next.0) && wheels.remove(slot).is_some());
+                Some(next)
             })
         }
     }
 
     /// Not random, and without a pattern that matters here.
-    fn scattered(number: u32) -> u64 {
-        (u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    fn scattered(number: u64) -> u64 {
+        (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     #[test]
     fn no_operation_moves_many() {
-        type Shape = (&'static str, fn(u32) -> u64);
+        type Shape = (&'static str, fn(u64) -> u64);
         let shapes: [Shape; 7] = [
-            ("all in one bucket far away", |it| (1 << 40) + u64::from(it)),
+            ("all in one bucket far away", |it| (1 << 40) + it),
             ("all equal", |_| 7),
             ("spread over everything", scattered),
             ("spread over a second", |it| scattered(it) % 1_000_000_000),
             ("a few ticks", |it| scattered(it) % 100),
-            ("clusters far apart", |it| (u64::from(it) / 20) << 33),
+            ("clusters far apart", |it| (it / 20) << 33),
             ("every power of two", |it| 1 << (it % 64)),
         ];
         for (name, shape) in shapes {
-            let mut watched = Watched::default();
+            let mut watched = Watched { wheels: Wheels::new(), most: 0 };
             let count = 50_000;
             // One before all others, which keeps them from being looked at until it is gone.
-            watched.run(|wheels| wheels.insert(count, 0));
-            for slot in 0..count {
-                watched.run(|wheels| wheels.insert(slot, shape(slot).max(1)));
-            }
-            for slot in (0..count).step_by(3) {
-                assert!(watched.run(|wheels| wheels.remove(slot, shape(slot).max(1))), "{name}");
+            watched.run(|wheels| wheels.insert(0, count, ()));
+            let insert = |serial| watched.run(|wheels| wheels.insert(shape(serial).max(1), serial, ()));
+            let slots: Vec<u32> = (0..count).map(insert).collect();
+            for slot in slots.iter().step_by(3) {
+                assert!(watched.run(|wheels| wheels.remove(*slot)).is_some(), "{name}");
             }
             let mut last = (0, 0);
             assert_eq!(watched.pop(), Some((0, count)));
@@ -607,7 +510,7 @@ mod tests {
                 assert!(last <= next, "{name}: {last:?} before {next:?}");
                 last = next;
             }
-            assert_eq!(watched.wheels.map(|wheels| wheels.len()), Some(0));
+            assert_eq!(watched.wheels.len(), 0);
             assert!(watched.most <= MOST_MOVES, "{name}: {} moves at once", watched.most);
         }
     }
@@ -615,27 +518,24 @@ mod tests {
     #[test]
     fn nothing_is_left_behind() {
         let mut wheels = Wheels::new();
-        for slot in 0..5_000 {
-            wheels.insert(slot, scattered(slot) % 100_000);
+        let slots: Vec<u32> = (0..5_000).map(|it| wheels.insert(scattered(it) % 100_000, it, ())).collect();
+        for slot in slots {
+            assert!(wheels.remove(slot).is_some());
+            assert!(wheels.remove(slot).is_none());
         }
-        for slot in 0..5_000 {
-            assert!(wheels.remove(slot, scattered(slot) % 100_000));
-            assert!(!wheels.remove(slot, scattered(slot) % 100_000));
-        }
-        assert_eq!((wheels.first(), wheels.wheels.at(ROOT).occupied), (None, 0));
-        assert_eq!(wheels.wheels.used(), 1);
-        assert_eq!((wheels.fours.used(), wheels.sixteens.used(), wheels.crowds.used()), (0, 0, 0));
+        assert!(wheels.first().is_none() && wheels.wheels.at(ROOT).occupied == 0);
+        assert_eq!((wheels.wheels.used(), wheels.slots.used()), (1, 0));
     }
 
     #[test]
-    fn a_wheel_has_at_least_two_buckets() {
-        let mut wheels = Wheels::new();
-        for slot in 0..2_000 {
-            wheels.insert(slot, scattered(slot) % (1 << 30));
-        }
-        for slot in 0..1_990 {
-            assert!(wheels.remove(slot, scattered(slot) % (1 << 30)));
-            assert!(wheels.wheels.used() <= wheels.len());
+    fn there_are_fewer_wheels_than_twice_the_slots() {
+        for spread in [1 << 30, 1 << 12, 200] {
+            let mut wheels = Wheels::new();
+            let slots: Vec<u32> = (0..2_000).map(|it| wheels.insert(scattered(it) % spread, it, ())).collect();
+            for slot in &slots[..1_990] {
+                assert!(wheels.remove(*slot).is_some());
+                assert!(wheels.wheels.used() <= 2 * wheels.len());
+            }
         }
     }
 }
