@@ -134,7 +134,7 @@ impl<T> Calendar<T> {
         }
         let (slot, found) = self.order.first()?;
         let handle = TimerHandle { deadline, serial: found.serial, slot };
-        Some((deadline, handle, self.order.remove(slot)?))
+        Some((deadline, handle, self.order.remove_first()?))
     }
 
     /// Takes out the entries that are due at or before `now`, in their order, as they are asked for. What is inserted

@@ -6,6 +6,7 @@
 //! order in which they came.
 
 use crate::pool::{NONE, Pool, Pooled};
+use std::cell::Cell;
 
 /// Bits of a key that choose a bucket of a wheel.
 const BITS: u32 = 6;
@@ -30,8 +31,7 @@ pub struct Wheels<T> {
     slots: Pool<Slot<T>, 512>,
     wheels: Pool<Wheel, 32>,
     count: usize,
-    /// The earliest slot, if there is any.
-    first: First,
+    first: Cell<First>,
     /// The wheel in which a slot was put last: the next is often put there too.
     put: u32,
     /// Slots moved from one bucket to another.
@@ -39,12 +39,21 @@ pub struct Wheels<T> {
     moves: usize,
 }
 
-/// The least key, the slot that came first of those with it, and a wheel that it is in or below.
+/// Where the earliest slot is: in this wheel or a finer one; and, if it is known, the slot and its key.
 #[derive(Clone, Copy, Debug)]
 struct First {
     key: u64,
+    /// `NONE` if it is not known.
     slot: u32,
     wheel: u32,
+}
+
+/// The earliest slot, the bucket it is in, how many are looked through to find it there, and in which bits they differ.
+struct Sought {
+    first: First,
+    position: usize,
+    count: u32,
+    differing: u64,
 }
 
 /// A timer, or a free slot, which has no entry.
@@ -180,7 +189,7 @@ impl<T> Wheels<T> {
             slots: Pool::new(),
             wheels,
             count: 0,
-            first: First { key: 0, slot: NONE, wheel: ROOT },
+            first: Cell::new(First { key: 0, slot: NONE, wheel: ROOT }),
             put: ROOT,
             #[cfg(test)]
             moves: 0,
@@ -202,13 +211,28 @@ impl<T> Wheels<T> {
     /// The earliest slot, its number and what is in it.
     #[inline]
     pub fn first(&self) -> Option<(u32, &Slot<T>)> {
-        (self.count > 0).then(|| (self.first.slot, self.slots.at(self.first.slot)))
+        let slot = self.known_first()?.slot;
+        Some((slot, self.slots.at(slot)))
     }
 
     /// The least key.
     #[inline]
     pub fn first_key(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.first.key)
+        self.known_first().map(|first| first.key)
+    }
+
+    /// The earliest slot. It is looked for only if somebody asks: who cancels the oldest timer again and again does not.
+    #[inline]
+    fn known_first(&self) -> Option<First> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut first = self.first.get();
+        if first.slot == NONE {
+            first = self.seek(first.wheel).first;
+            self.first.set(first);
+        }
+        Some(first)
     }
 
     /// Takes a slot for an entry, after all that are there with the same key.
@@ -227,8 +251,11 @@ impl<T> Wheels<T> {
         self.put = wheel;
         let slot = self.slots.add(Slot { key, serial, before: NONE, after: NONE, entry: Some(entry) });
         self.append(wheel, position, slot);
-        if key < self.first.key || self.count == 0 {
-            self.first = First { key, slot, wheel };
+        let first = self.first.get();
+        // If it is not known, what comes before all of its wheel is it.
+        let least = if first.slot == NONE { self.wheels.at(first.wheel).start() } else { first.key };
+        if key < least || self.count == 0 {
+            self.first.set(First { key, slot, wheel });
         }
         self.count += 1;
         slot
@@ -242,63 +269,68 @@ impl<T> Wheels<T> {
         let (before, after) = (found.before, found.after);
         self.slots.free(slot);
         self.count -= 1;
+        if slot == self.first.get().slot {
+            // All that is left in this wheel comes before all that is elsewhere.
+            self.first.get_mut().slot = NONE;
+        }
         if before == after {
             self.emptied(before);
-        } else {
-            match bucket(before) {
-                None => self.slots.at_mut(before).after = after,
-                Some((wheel, position)) => {
-                    let head = &mut self.wheels.at_mut(wheel).buckets[position].head;
-                    *head = *head >> INDEX_BITS << INDEX_BITS | after;
-                }
-            }
-            match bucket(after) {
-                None => self.slots.at_mut(after).before = before,
-                Some((wheel, position)) => self.wheels.at_mut(wheel).buckets[position].tail = before,
+            return Some(entry);
+        }
+        match bucket(before) {
+            None => self.slots.at_mut(before).after = after,
+            Some((wheel, position)) => {
+                let head = &mut self.wheels.at_mut(wheel).buckets[position].head;
+                *head = *head >> INDEX_BITS << INDEX_BITS | after;
             }
         }
-        if slot == self.first.slot && self.count > 0 {
-            // All that is left in this wheel comes before all that is elsewhere.
-            self.seek();
+        match bucket(after) {
+            None => self.slots.at_mut(after).before = before,
+            Some((wheel, position)) => self.wheels.at_mut(wheel).buckets[position].tail = before,
         }
         Some(entry)
     }
 
-    /// Finds the first slot, which is in the wheel where the one before was.
-    fn seek(&mut self) {
-        let mut wheel = self.first.wheel;
-        let mut opened = false;
-        loop {
+    /// Frees the slot that comes first; its entry. The first bucket is kept short, as this is done again and again.
+    #[inline]
+    pub fn remove_first(&mut self) -> Option<T> {
+        let entry = self.remove(self.known_first()?.slot)?;
+        if self.count > 0 {
+            let mut sought = self.seek(self.first.get().wheel);
+            if sought.count > MOST_FIRST {
+                // Once: if the first of the new buckets is long too, it is split the next time.
+                let finer = self.split(sought.first.wheel, sought.position, sought.first.key, sought.differing);
+                sought = self.seek(finer);
+            }
+            self.first.set(sought.first);
+        }
+        Some(entry)
+    }
+
+    /// Finds the first slot of a wheel, which must not be empty.
+    fn seek(&self, mut wheel: u32) -> Sought {
+        let (position, index, shift) = loop {
             let found = self.wheels.at(wheel);
             let position = found.occupied.trailing_zeros() as usize % BUCKETS;
             let index = found.buckets[position].index();
-            if found.finer >> position & 1 != 0 {
-                wheel = index;
-                continue;
+            if found.finer >> position & 1 == 0 {
+                break (position, index, found.shift);
             }
-            let head = self.slots.at(index);
-            let (mut least, mut slot) = (head.key, index);
-            if found.shift > 0 {
-                let (mut next, mut count, mut differing) = (head.after, 1, 0);
-                while next < MOST_SLOTS {
-                    let other = self.slots.at(next);
-                    differing |= other.key ^ least;
-                    if other.key < least {
-                        (least, slot) = (other.key, next);
-                    }
-                    next = other.after;
-                    count += 1;
-                }
-                if count > MOST_FIRST && !opened {
-                    // Once: what is left to do is done with the next operations.
-                    opened = true;
-                    wheel = self.split(wheel, position, least, differing);
-                    continue;
-                }
+            wheel = index;
+        };
+        let head = self.slots.at(index);
+        let (mut key, mut slot, mut next) = (head.key, index, head.after);
+        let (mut count, mut differing) = (1, 0);
+        while shift > 0 && next < MOST_SLOTS {
+            let other = self.slots.at(next);
+            differing |= other.key ^ key;
+            if other.key < key {
+                (key, slot) = (other.key, next);
             }
-            self.first = First { key: least, slot, wheel };
-            return;
+            next = other.after;
+            count += 1;
         }
+        Sought { first: First { key, slot, wheel }, position, count, differing }
     }
 
     /// The bucket of a key: in the finest wheel that covers it.
@@ -437,8 +469,9 @@ impl<T> Wheels<T> {
         }
         self.wheels.at_mut(wheel).prefix = u64::MAX;
         self.wheels.free(wheel);
-        if self.first.wheel == wheel {
-            self.first.wheel = parent;
+        let first = self.first.get_mut();
+        if first.wheel == wheel {
+            first.wheel = parent;
         }
         if last.is_none() {
             self.emptied(link(parent, above));
@@ -471,7 +504,8 @@ mod tests {
             self.run(|wheels| {
                 let (slot, found) = wheels.first()?;
                 let next = (found.key, found.serial);
-                assert!(wheels.first_key() == Some(next.0) && wheels.remove(slot).is_some());
+                assert!(wheels.first_key() == Some(next.0) && wheels.slots.at(slot).entry.is_some());
+                assert!(wheels.remove_first().is_some());
                 Some(next)
             })
         }
