@@ -33,11 +33,16 @@ impl<T: Pooled, const LENGTH: usize> Pool<T, LENGTH> {
     /// Adds a thing; the least number that is free if none was ever freed, else the one that was freed last.
     #[inline]
     pub fn add(&mut self, thing: T) -> u32 {
+        let index = self.reserve();
+        *self.at_mut(index) = thing;
+        index
+    }
+
+    /// Adds whatever is there: the caller is to replace it.
+    #[inline]
+    pub fn reserve(&mut self) -> u32 {
         let index = if self.free == NONE { self.make() } else { self.free };
-        let place = self.at_mut(index);
-        let next = place.link();
-        *place = thing;
-        self.free = next;
+        self.free = self.at(index).link();
         index
     }
 

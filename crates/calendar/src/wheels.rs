@@ -249,8 +249,9 @@ impl<T> Wheels<T> {
             }
         }
         self.put = wheel;
-        let slot = self.slots.add(Slot { key, serial, before: NONE, after: NONE, entry: Some(entry) });
-        self.append(wheel, position, slot);
+        let slot = self.slots.reserve();
+        let (before, after) = self.append(wheel, position, slot);
+        *self.slots.at_mut(slot) = Slot { key, serial, before, after, entry: Some(entry) };
         let first = self.first.get();
         // If it is not known, what comes before all of its wheel is it.
         let least = if first.slot == NONE { self.wheels.at(first.wheel).start() } else { first.key };
@@ -356,9 +357,9 @@ impl<T> Wheels<T> {
         }
     }
 
-    /// Adds a slot at the end of a list.
+    /// Adds a slot at the end of a list; what stands before and after it there.
     #[inline]
-    fn append(&mut self, wheel: u32, position: usize, slot: u32) {
+    fn append(&mut self, wheel: u32, position: usize, slot: u32) -> (u32, u32) {
         let found = self.wheels.at_mut(wheel);
         let bucket = &mut found.buckets[position % BUCKETS];
         let link = link(wheel, position);
@@ -374,8 +375,7 @@ impl<T> Wheels<T> {
             self.slots.at_mut(last).after = slot;
             last
         };
-        let added = self.slots.at_mut(slot);
-        (added.before, added.after) = (last, link);
+        (last, link)
     }
 
     /// Makes room for one more key in a bucket to which many were added; its place.
@@ -407,7 +407,9 @@ impl<T> Wheels<T> {
             let slot = self.slots.at(next);
             let (key, moved) = (slot.key, next);
             next = slot.after;
-            self.append(finer, self.wheels.at(finer).position(key), moved);
+            let links = self.append(finer, self.wheels.at(finer).position(key), moved);
+            let slot = self.slots.at_mut(moved);
+            (slot.before, slot.after) = links;
             #[cfg(test)]
             {
                 self.moves += 1;
