@@ -310,26 +310,52 @@ impl<T> Wheels<T> {
 
     /// Finds the first slot of a wheel, which must not be empty.
     fn seek(&self, mut wheel: u32) -> Sought {
-        let (position, index, shift) = loop {
+        let (position, bucket, shift) = loop {
             let found = self.wheels.at(wheel);
             let position = found.occupied.trailing_zeros() as usize % BUCKETS;
-            let index = found.buckets[position].index();
+            let bucket = found.buckets[position];
             if found.finer >> position & 1 == 0 {
-                break (position, index, found.shift);
+                break (position, bucket, found.shift);
             }
-            wheel = index;
+            wheel = bucket.index();
         };
-        let head = self.slots.at(index);
-        let (mut key, mut slot, mut next) = (head.key, index, head.after);
+        let (mut near, mut far) = (bucket.index(), bucket.tail);
+        let mut head = self.slots.at(near);
+        let (mut key, mut slot) = (head.key, near);
         let (mut count, mut differing) = (1, 0);
-        while shift > 0 && next < MOST_SLOTS {
-            let other = self.slots.at(next);
-            differing |= other.key ^ key;
-            if other.key < key {
-                (key, slot) = (other.key, next);
+        if shift > 0 && near != far {
+            // From both ends, so that the processor fetches two slots at once.
+            let one = key;
+            let mut tail = self.slots.at(far);
+            let (mut last_key, mut last) = (tail.key, far);
+            loop {
+                count += 1;
+                differing |= (head.key ^ one) | (tail.key ^ one);
+                if head.key < key {
+                    (key, slot) = (head.key, near);
+                }
+                if tail.key <= last_key {
+                    (last_key, last) = (tail.key, far);
+                }
+                if head.after == far {
+                    break;
+                }
+                near = head.after;
+                head = self.slots.at(near);
+                count += 1;
+                if tail.before == near {
+                    differing |= head.key ^ one;
+                    if head.key < key {
+                        (key, slot) = (head.key, near);
+                    }
+                    break;
+                }
+                far = tail.before;
+                tail = self.slots.at(far);
             }
-            next = other.after;
-            count += 1;
+            if last_key < key {
+                (key, slot) = (last_key, last);
+            }
         }
         Sought { first: First { key, slot, wheel }, position, count, differing }
     }
