@@ -8,6 +8,8 @@
 )]
 
 mod allocations;
+mod calendar;
+mod calendar_plot;
 mod engine;
 mod network;
 mod simulator;
@@ -28,6 +30,24 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Comparison {
+    /// The calendar beside heaps, trees and timing wheels, with 1,000 to 10,000,000 timers
+    Calendar {
+        /// Rounds; each measures every structure once
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        repeats: u32,
+        /// Most timers
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+        most: u32,
+        /// Only run this case with this many timers this many times, for a tool that counts instructions
+        #[arg(long, num_args = 3, value_names = ["CASE", "TIMERS", "N"], conflicts_with_all = ["repeats", "json", "plot"])]
+        once: Option<Vec<String>>,
+        /// Also write every single measurement to this file
+        #[arg(long)]
+        json: Option<PathBuf>,
+        /// Also draw the cost against the number of timers, as SVG
+        #[arg(long)]
+        plot: Option<PathBuf>,
+    },
     /// The reference engine on frames in memory, beside what any packet processor pays
     Engine {
         /// Rounds; each measures every case once
@@ -76,6 +96,10 @@ enum Comparison {
 
 fn main() -> Result<()> {
     match Arguments::parse().comparison {
+        Comparison::Calendar { once: Some(words), .. } => {
+            calendar::once(&words[0], words[1].parse()?, words[2].parse()?)
+        }
+        Comparison::Calendar { repeats, most, json, plot, once: None } => calendar::measure(repeats, most, json, plot),
         Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),

@@ -149,8 +149,10 @@ impl Run<'_> {
             *value = self.read(operand);
         }
         let setting = Setting { flow: self.instance.flow, timer, payload: values };
-        let handle = self.shared.calendar.insert(due, setting);
-        self.instance.add_timer(handle);
+        match self.shared.calendar.insert(due, setting) {
+            Ok(handle) => self.instance.add_timer(handle),
+            Err(_full) => self.count(DropReason::TooManyTimers),
+        }
     }
 
     /// Section 4.10.

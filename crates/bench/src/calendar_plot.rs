@@ -1,0 +1,38 @@
+//! The picture of what the calendar costs.
+
+use weftwire_sim::report::chart::{Chart, Shape, stack};
+use weftwire_sim::report::{Axis, Unit};
+
+use crate::calendar::Results;
+
+/// One chart for each case: the best round against the number of timers.
+pub fn picture(results: &Results) -> String {
+    let mut cases: Vec<&str> = results.rows.iter().map(|row| row.case).collect();
+    cases.dedup();
+    let charts: Vec<Chart> = cases
+        .into_iter()
+        .map(|case| {
+            let x = Axis::logarithmic("timers", Unit::Plain);
+            let y = Axis::logarithmic("time of a pair of operations", Unit::Seconds);
+            let mut chart = Chart::new(case, x, y);
+            let rows = || results.rows.iter().filter(|row| row.case == case);
+            let mut structures: Vec<&str> = Vec::new();
+            rows().for_each(|row| {
+                if !structures.contains(&row.structure) {
+                    structures.push(row.structure);
+                }
+            });
+            for structure in structures {
+                let points = rows().filter(|row| row.structure == structure);
+                chart.add(
+                    structure,
+                    Shape::Line(points.map(|row| (f64::from(row.timers), row.best() * 1e-9)).collect()),
+                );
+            }
+            chart
+        })
+        .collect();
+    // The picture stands alone, so it brings the style of the reports along.
+    let style = concat!("<style>", include_str!("../../sim/src/report/style.css"), "</style>\n");
+    stack(&charts).replacen("</title>\n", &format!("</title>\n{style}"), 1)
+}
