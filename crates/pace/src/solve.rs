@@ -173,12 +173,12 @@ fn inside(
         } else {
             high = time;
         }
-        if error.abs() <= 2e-16 * missing.max(1e-6) {
+        if error.abs() <= 1e-15 * missing.max(1e-6) {
             return Ok((time, sent));
         }
         let newton = time - error / rate(time)?;
         let next = if newton > low && newton < high { newton } else { low + (high - low) / 2.0 };
-        if (next - time).abs() <= 1e-16 * time.abs() || next <= low || next >= high {
+        if (next - time).abs() <= f64::EPSILON * time.abs() || next <= low || next >= high {
             // No number lies between.
             return Ok((high, missing));
         }

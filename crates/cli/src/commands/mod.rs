@@ -7,6 +7,7 @@ pub mod debug;
 pub mod explain;
 pub mod flows;
 pub mod graph;
+pub mod pace;
 pub mod replay;
 pub mod report;
 pub mod run;
