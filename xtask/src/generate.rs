@@ -6,7 +6,7 @@ use std::path::Path;
 /// A generated file: its path and how it is made.
 type Generated = (&'static str, fn() -> String);
 
-const FILES: [Generated; 1] = [("docs/image.schema.json", image_schema)];
+const FILES: [Generated; 2] = [("docs/image.schema.json", image_schema), ("docs/network.schema.json", network_schema)];
 
 /// Writes every generated file.
 pub fn write(root: &Path) -> Result<()> {
@@ -30,4 +30,8 @@ pub fn check(root: &Path) -> Result<()> {
 
 fn image_schema() -> String {
     format!("{:#}\n", weftwire_image::schema())
+}
+
+fn network_schema() -> String {
+    format!("{:#}\n", weftwire_network::schema())
 }

@@ -10,6 +10,7 @@
 mod allocations;
 mod engine;
 mod network;
+mod simulator;
 mod synproxy;
 mod table;
 
@@ -51,6 +52,11 @@ enum Comparison {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// The simulator: packet-hops a second of one core, and memory
+    Simulator {
+        /// Only this case: `udp`, `tcp`, `flows` or `graph`
+        case: Option<String>,
+    },
     /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx. Needs root
     Synproxy {
         /// Rounds; each measures every system once
@@ -73,6 +79,7 @@ fn main() -> Result<()> {
         Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),
+        Comparison::Simulator { case } => simulator::measure(case.as_deref()),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),
     }
 }

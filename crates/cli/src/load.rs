@@ -34,6 +34,11 @@ impl Loaded {
         &self.image.digest
     }
 
+    /// How many flows its table may hold.
+    pub fn most_flows(&self) -> u64 {
+        self.image.flow.max.into()
+    }
+
     /// Starts it on these ports with the named engine. Without a key one comes from the seed.
     pub fn start(&self, engine: &str, ports: &Ports, seed: u64, key: Option<[u64; 2]>) -> Result<Box<dyn Function>> {
         let hash_key = key.map(|[low, high]| {

@@ -45,6 +45,17 @@ enum Command {
     Run(Box<commands::run::Arguments>),
     /// Simulate a network.
     Sim(commands::sim::Arguments),
+    /// Make a network from network namespaces.
+    Up(commands::up::Arguments),
+    /// Remove networks made by `up`.
+    Down(commands::down::Arguments),
+    /// Run a command in a node of a network that is up.
+    Exec(commands::exec::Arguments),
+    /// Show the networks that are up.
+    Status(commands::status::Arguments),
+    /// Hold a network; started by `up`.
+    #[command(hide = true)]
+    Hold(commands::up::HoldArguments),
     /// Compare two runs of a network.
     Compare(commands::compare::Arguments),
     /// Show and change the flows of a running function.
@@ -64,6 +75,11 @@ fn main() -> ExitCode {
         Command::Report(arguments) => commands::report::execute(arguments),
         Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Sim(arguments) => commands::sim::execute(&arguments),
+        Command::Up(arguments) => commands::up::execute(&arguments),
+        Command::Down(arguments) => commands::down::execute(&arguments),
+        Command::Exec(arguments) => commands::exec::execute(&arguments),
+        Command::Status(arguments) => commands::status::execute(&arguments),
+        Command::Hold(arguments) => commands::up::hold(&arguments),
         Command::Compare(arguments) => commands::compare::execute(&arguments),
         Command::Flows(arguments) => commands::flows::execute(arguments),
         Command::Debug(arguments) => commands::debug::execute(arguments),

@@ -44,6 +44,7 @@ pub fn value_of(text: &str) -> toml::Value {
 
 /// Arguments of every command that reads a network.
 #[derive(clap::Args, Clone)]
+#[group(skip)]
 pub struct Arguments {
     /// The network
     #[arg(value_name = "NETWORK.toml")]

@@ -50,7 +50,7 @@ pub fn write_many(folder: &Path, name: &str, runs: &[(RunKey, Results)]) -> Resu
     let metrics: Vec<_> = runs.iter().map(|(key, results)| (key.clone(), results.metrics())).collect();
     write_table(folder, &table::runs(&metrics))?;
     for of_run in TABLES {
-        let mut all = Table::default();
+        let mut all = Table::new(of_run(&Results::default()).name());
         for (key, results) in runs {
             all.append_run(key, of_run(results));
         }

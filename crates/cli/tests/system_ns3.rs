@@ -13,6 +13,7 @@ const RATE: u64 = 10_000_000;
 const SECONDS: u64 = 10;
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
 fn the_overloaded_dumbbell_is_that_of_ns3() -> Result<()> {
     let Some(_turn) = skip_unless_installed(&["c++", "ns3++"]) else { return Ok(()) };
     let folder = std::env::temp_dir().join(format!("weft-ns3-{}", std::process::id()));

@@ -90,6 +90,9 @@ pub enum LinuxError {
     /// The function refused a connection.
     #[error("cannot connect")]
     Connect(#[from] weftwire_core::CallError),
+    /// A network of namespaces can't be made, found, used or taken down; the text says why and what would be right.
+    #[error("{0}")]
+    Network(String),
     /// Any other failure of a system call.
     #[error("cannot {action}")]
     System {

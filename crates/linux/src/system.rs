@@ -65,6 +65,21 @@ pub fn processor_seconds() -> f64 {
     }
 }
 
+/// Seconds of processor time that this process and those of its children that have ended used.
+pub(crate) fn process_seconds() -> f64 {
+    let seconds = |who| {
+        // SAFETY: rusage is plain data, which the kernel fills; with these numbers the call can't fail.
+        let usage: libc::rusage = unsafe {
+            let mut usage = std::mem::zeroed();
+            libc::getrusage(who, &raw mut usage);
+            usage
+        };
+        let time = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        time(usage.ru_utime) + time(usage.ru_stime)
+    };
+    seconds(libc::RUSAGE_SELF) + seconds(libc::RUSAGE_CHILDREN)
+}
+
 /// Waits until a descriptor is ready or `timeout_ns` have passed; `None` waits without end. Interruption by a
 /// signal is an early return, not an error.
 pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ns: Option<i64>) -> io::Result<()> {
@@ -105,10 +120,20 @@ impl Clock {
     }
 }
 
-fn monotonic_ns() -> i64 {
+/// `CLOCK_MONOTONIC` in nanoseconds.
+pub(crate) fn monotonic_ns() -> i64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn realtime_ns() -> i64 {
+    clock_ns(libc::CLOCK_REALTIME)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec. CLOCK_MONOTONIC always exists, so the call can't fail.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    // SAFETY: the kernel writes one timespec. These clocks always exist, so the call can't fail.
+    unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`model`]: a network with everything resolved (nodes, ports, links, traffic, faults): what platforms run;
 //! - [`read`] makes it from a `network.toml`, [`description`] is that file's form;
+//! - [`topology`] makes nodes and links by a rule;
 //! - [`routing`] finds the next hops;
 //! - [`link`] is one direction of a link as a state machine without clock: the simulator and the relay on Linux use
 //!   the same one;
@@ -17,7 +18,9 @@ pub mod quantity;
 pub mod read;
 pub mod results;
 pub mod routing;
+pub mod topology;
 pub mod traffic;
 
+pub use description::schema;
 pub use model::Network;
 pub use read::{Reading, read};

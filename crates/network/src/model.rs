@@ -327,7 +327,7 @@ impl Network {
     pub fn mac(&self, place: PortPlace) -> [u8; 6] {
         let [_, a, b, c] = place.node.0.to_be_bytes();
         let [p, q] = place.port.0.to_be_bytes();
-        [0x02 | (p & 0x3f) << 2, a, b, c, 0, q]
+        [0x02, a, b, c, p, q]
     }
 
     /// `NODE:PORT`, as files and tables name a port.
@@ -365,6 +365,18 @@ impl Network {
 const TRAFFIC_STREAM: u64 = 1;
 const LINK_STREAM: u64 = 2;
 const NODE_STREAM: u64 = 3;
+const TOPOLOGY_STREAM: u64 = 4;
+const PAIRS_STREAM: u64 = 5;
+
+/// Seed of the choices that a topology makes.
+pub(crate) fn topology_seed(seed: u64) -> u64 {
+    mix(seed, TOPOLOGY_STREAM, 0)
+}
+
+/// Seed of who sends to whom in part `index` of the traffic.
+pub(crate) fn pairs_seed(seed: u64, index: u64) -> u64 {
+    mix(seed, PAIRS_STREAM, index)
+}
 
 /// A well-mixed seed for part `index` of a kind `stream` (the finaliser of SplitMix64).
 fn mix(seed: u64, stream: u64, index: u64) -> u64 {

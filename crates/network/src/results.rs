@@ -129,12 +129,12 @@ pub struct FlowResult {
 impl FlowResult {
     /// Flow completion time: from opening to the last byte.
     pub fn completion_time(&self) -> Option<i64> {
-        self.end.map(|end| end - self.start)
+        self.end.map(|end| end.saturating_sub(self.start))
     }
 
     /// Bits per second of the application, from opening to the end (or to `until` while running).
     pub fn goodput(&self, until: i64) -> f64 {
-        let lasted = self.end.unwrap_or(until) - self.start;
+        let lasted = self.end.unwrap_or(until).saturating_sub(self.start);
         if lasted <= 0 { 0.0 } else { self.delivered as f64 * 8e9 / lasted as f64 }
     }
 }
@@ -259,7 +259,7 @@ impl Results {
         let delivered: f64 = self.flows.iter().map(|flow| flow.delivered as f64).sum();
         let first = self.flows.iter().map(|flow| flow.start).min().unwrap_or(0);
         let last = self.flows.iter().map(|flow| flow.end.unwrap_or(self.run.lasted)).max().unwrap_or(0);
-        if last <= first { 0.0 } else { delivered * 8e9 / (last - first) as f64 }
+        if last <= first { 0.0 } else { delivered * 8e9 / last.saturating_sub(first) as f64 }
     }
 }
 

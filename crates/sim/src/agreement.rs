@@ -10,6 +10,7 @@ pub use diff::Stretch;
 
 use crate::table::counter_rows;
 use std::collections::BTreeMap;
+use std::fmt;
 use weftwire_core::Time;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_network::link::Counts;
@@ -97,6 +98,9 @@ pub struct SequenceAgreement {
 pub enum Verdict {
     /// The same events in the same order.
     Same,
+    /// The same way through the states, with more or fewer events within them: peers that cut or acknowledge the same bytes
+    /// otherwise.
+    SameStates,
     /// The same events as often, in another order.
     OtherOrder,
     /// Different events, or not as often.
@@ -191,10 +195,49 @@ impl Agreement {
         self.sequences.iter().map(|sequence| sequence.verdict).max().unwrap_or(Verdict::Same)
     }
 
-    /// Whether all sequences are the same, all goodputs within the tolerance, and neither run was late.
-    pub fn agrees(&self) -> bool {
-        let late = self.runs.iter().any(|run| run.lateness.is_some_and(|lateness| lateness.late));
-        self.verdict() == Verdict::Same && self.flows.iter().all(FlowAgreement::agrees) && !late
+    /// Whether all functions went the same way through their states, all goodputs within the tolerance, and neither run was late
+    /// (unless that is allowed).
+    pub fn agrees(&self, allow_late: bool) -> bool {
+        let late = !allow_late && self.runs.iter().any(|run| run.lateness.is_some_and(|lateness| lateness.late));
+        self.verdict() <= Verdict::SameStates && self.flows.iter().all(FlowAgreement::agrees) && !late
+    }
+}
+
+/// A few lines for the terminal.
+impl fmt::Display for Agreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for verdict in Verdict::ALL {
+            let count = self.sequences.iter().filter(|sequence| sequence.verdict == verdict).count();
+            if count > 0 {
+                writeln!(f, "{count} flows of functions: {}", verdict.text())?;
+            }
+        }
+        for flow in &self.flows {
+            let number =
+                |side: usize| flow.goodput[side].map_or_else(|| "-".into(), |rate| format!("{:.0}", rate / 1e3));
+            let verdict = if flow.agrees() { "agrees" } else { "differs" };
+            let (name, left, right) = (format!("{} {}", flow.traffic, flow.number), number(0), number(1));
+            writeln!(f, "goodput of {name}: {left} and {right} kbit/s, {verdict}")?;
+        }
+        for run in self.runs.iter().filter(|run| run.lateness.is_some_and(|lateness| lateness.late)) {
+            writeln!(f, "the run on {} was late and is not to be trusted", run.platform)?;
+        }
+        Ok(())
+    }
+}
+
+impl Verdict {
+    /// All, the best first.
+    pub const ALL: [Verdict; 4] = [Verdict::Same, Verdict::SameStates, Verdict::OtherOrder, Verdict::Differs];
+
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Same => "the same events",
+            Verdict::SameStates => "the same way through the states",
+            Verdict::OtherOrder => "the same events in another order",
+            Verdict::Differs => "different events",
+        }
     }
 }
 
@@ -251,25 +294,17 @@ fn flow((traffic, number): (String, u64), sides: Sides<Option<&FlowResult>>, unt
 type FlowPairs<'a> = [((String, u64), Sides<Option<&'a FlowResult>>)];
 
 fn progress(left: &Run, right: &Run, flows: &FlowPairs<'_>) -> Vec<(usize, Sides<Option<FlowProgress>>)> {
-    let mut found = Vec::new();
-    for (index, (key, _)) in flows.iter().enumerate() {
-        let of = |run: &Run| {
-            let is_of_flow = |progress: &&FlowProgress| {
-                let flow = run.results.flows.get(progress.flow);
-                flow.is_some_and(|flow| flow.traffic == key.0 && flow.number == key.1)
-            };
-            run.results.progress.iter().find(is_of_flow).cloned()
-        };
-        // Only the first flows have a course: looking for it among all flows would take long for nothing.
-        if found.len() >= left.results.progress.len().max(right.results.progress.len()) {
-            break;
-        }
-        let sides = [of(left), of(right)];
-        if sides.iter().any(Option::is_some) {
-            found.push((index, sides));
-        }
-    }
-    found
+    let keyed = |run: &Run| -> Vec<((String, u64), FlowProgress)> {
+        let keyed = run.results.progress.iter().filter_map(|progress| {
+            let flow = run.results.flows.get(progress.flow)?;
+            Some(((flow.traffic.clone(), flow.number), progress.clone()))
+        });
+        keyed.collect()
+    };
+    let (left, right) = (keyed(left), keyed(right));
+    let both = pairs(left.iter(), right.iter(), |(key, _)| key.clone()).into_iter();
+    let place = |key: &(String, u64)| flows.iter().position(|(known, _)| known == key);
+    both.filter_map(|(key, sides)| Some((place(&key)?, sides.map(|side| side.map(|side| side.1.clone()))))).collect()
 }
 
 fn counters(left: &Run, right: &Run) -> Vec<CounterAgreement> {
@@ -343,24 +378,33 @@ fn sequences(left: &Run, right: &Run, kinds: &mut Kinds) -> Vec<SequenceAgreemen
         let [mut left, mut right] = [left.into_iter(), right.into_iter()];
         for flow in 1..=count {
             let events = [left.next().unwrap_or_default(), right.next().unwrap_or_default()];
-            found.push(sequence(node.clone(), flow, events));
+            found.push(sequence(node.clone(), flow, events, &kinds.all));
         }
     }
     found
 }
 
-fn sequence(node: String, flow: usize, events: Sides<Vec<MachineEvent>>) -> SequenceAgreement {
+fn sequence(node: String, flow: usize, events: Sides<Vec<MachineEvent>>, kinds: &[EventKind]) -> SequenceAgreement {
     let mut numbers =
         [0, 1].map(|side| events[side].iter().map(|event: &MachineEvent| event.kind).collect::<Vec<u32>>());
     let stretches = diff::diff(&numbers[0], &numbers[1], diff::MOST_DIFFERENCES);
     let timing = timing(&events, &stretches);
     let verdict = if numbers[0] == numbers[1] {
         Verdict::Same
+    } else if path(&events[0], kinds).is_some_and(|path_left| Some(path_left) == path(&events[1], kinds)) {
+        Verdict::SameStates
     } else {
         numbers.iter_mut().for_each(|numbers| numbers.sort_unstable());
         if numbers[0] == numbers[1] { Verdict::OtherOrder } else { Verdict::Differs }
     };
     SequenceAgreement { node, flow, events, stretches, verdict, timing }
+}
+
+/// The events that change the state; `None` if none does: then states say nothing.
+fn path(events: &[MachineEvent], kinds: &[EventKind]) -> Option<Vec<u32>> {
+    let moves = |number: &u32| kinds.get(*number as usize).is_some_and(|kind| kind.state != kind.next || kind.error);
+    let path: Vec<u32> = events.iter().map(|event| event.kind).filter(moves).collect();
+    (!path.is_empty()).then_some(path)
 }
 
 /// By how much matched events differ in time, from the first match on.

@@ -1,5 +1,19 @@
 //! The simulator: a network in virtual time, one event after another, the same for the same file and seed.
 
+mod clock;
+mod connection;
+mod flows;
+mod frames;
+mod function;
+mod host;
+mod lane;
+mod opening;
+mod pattern;
+mod queue;
+mod simulation;
+mod switch;
+mod wire;
+
 use std::io;
 use std::ops::ControlFlow;
 use weftwire_core::function::Ports;
@@ -8,6 +22,9 @@ use weftwire_core::{Function, Time};
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace};
 use weftwire_network::results::Results;
+
+/// How the warning begins that the simulator has lost buffers of frames: a defect of the simulator.
+pub(crate) const LEAK: &str = "frames leaked";
 
 /// What a simulation needs from outside.
 pub trait Surroundings {
@@ -60,6 +77,6 @@ pub struct Progress {
 ///
 /// # Errors
 /// Those of the surroundings.
-pub fn simulate(_network: &Network, _surroundings: &mut dyn Surroundings) -> io::Result<Results> {
-    todo!()
+pub fn simulate(network: &Network, surroundings: &mut dyn Surroundings) -> io::Result<Results> {
+    simulation::Simulation::new(network, surroundings)?.run()
 }

@@ -6,13 +6,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use weftwire_core::Endpoints;
 use weftwire_core::wire::ethernet::parse_address;
+use weftwire_network::quantity::QuantityError;
+
+pub use weftwire_network::quantity::parse_duration;
 
 /// Why a text was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpecError {
     /// Not a duration.
-    #[error("`{0}` is not a duration; write a number and a unit, such as 10s, 1.5s, 5min, 1h, 200ms, 50us or 7ns")]
-    Duration(String),
+    #[error(transparent)]
+    Duration(#[from] QuantityError),
     /// Not `SRC:PORT-DST:PORT`.
     #[error("`{0}` is not a connection; write SRC:PORT-DST:PORT, such as 10.0.0.1:4000-10.0.0.2:80, {IPV6_HELP}")]
     Connection(String),
@@ -31,40 +34,6 @@ pub enum SpecError {
 }
 
 const IPV6_HELP: &str = "with IPv6 addresses in brackets, and /udp behind for UDP";
-
-/// Nanoseconds of a duration: a decimal number and a unit (`ns`, `us`, `ms`, `s`, `min`, `h`); without a unit, seconds.
-///
-/// # Errors
-/// [`SpecError::Duration`], also when the value is negative, finer than a nanosecond, or beyond 64 bits.
-pub fn parse_duration(text: &str) -> Result<i64, SpecError> {
-    let wrong = || SpecError::Duration(text.to_owned());
-    let unit_at = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let unit: i64 = match unit.trim() {
-        "" | "s" => 1_000_000_000,
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return Err(wrong()),
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || fraction.contains('.') || (number.contains('.') && fraction.is_empty()) {
-        return Err(wrong());
-    }
-    let whole: i64 = whole.parse().map_err(|_| wrong())?;
-    let mut total = whole.checked_mul(unit).ok_or_else(wrong)?;
-    let mut place = unit;
-    for digit in fraction.bytes() {
-        if place % 10 != 0 {
-            return Err(wrong());
-        }
-        place /= 10;
-        total = total.checked_add(i64::from(digit - b'0') * place).ok_or_else(wrong)?;
-    }
-    Ok(total)
-}
 
 /// A connection to open, as `SRC:PORT-DST:PORT[/udp][@TIME]`: `SRC` is this end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -158,25 +127,6 @@ impl fmt::Display for Connect {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations() {
-        for (text, nanoseconds) in [
-            ("10s", 10_000_000_000),
-            ("1.5s", 1_500_000_000),
-            ("0.25", 250_000_000),
-            ("200ms", 200_000_000),
-            ("1.5us", 1_500),
-            ("7ns", 7),
-            ("2min", 120_000_000_000),
-            ("1.5h", 5_400_000_000_000),
-        ] {
-            assert_eq!(parse_duration(text), Ok(nanoseconds), "{text}");
-        }
-        for text in ["", "s", ".5s", "1.s", "1.2.3s", "-1s", "1d", "0.5ns", "99999999999999s", "1 0s"] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn connects() {

@@ -1,6 +1,6 @@
 //! Tables of typed columns, and how they are written: CSV and Parquet.
 //!
-//! [`results`](self::links) become tables here: [`links()`], [`flows()`], [`samples()`], [`functions()`] and
+//! Results become tables here: [`links()`], [`flows()`], [`samples()`], [`functions()`] and
 //! [`node_drops()`] of one run; [`runs()`] has a row for each of many runs, and [`Table::append_run`] puts the tables of
 //! many runs into one. Columns and rows have the same order each time. Units are part of a column's name.
 

@@ -21,6 +21,9 @@ pub struct Arguments {
     /// Write the page with both side by side to this file; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "comparison.html")]
     out: PathBuf,
+    /// Let runs agree that were late, as on a machine with other work
+    #[arg(long)]
+    allow_late: bool,
 }
 
 /// Runs the command.
@@ -29,8 +32,8 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let agreement = compare(&left, &right);
     let labels = [&arguments.left, &arguments.right].map(|folder| folder.display().to_string());
     output::text(Some(&arguments.out), &comparison::page(&agreement, &labels[0], &labels[1]))?;
-    eprint!("{}", agreement.summary(&labels[0], &labels[1]));
-    if !agreement.agrees() {
+    print!("{agreement}");
+    if !agreement.agrees(arguments.allow_late) {
         bail!("the runs do not agree");
     }
     Ok(())

@@ -1,12 +1,13 @@
 //! `weft sim`: a network in virtual time, once or many times.
 
+mod chaos;
 mod many;
 mod one;
 
 use crate::network::{self, NetworkFile};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use weftwire_linux::signals::StopSignal;
 
@@ -15,13 +16,15 @@ use weftwire_linux::signals::StopSignal;
 /// One run writes its tables, captures, traces and report into the folder. With --repeat, or a `[sweep]` or `repetitions`
 /// in the file, there are many runs: each point of the sweep with each seed. What is done stays done: the same command
 /// goes on where an interrupted one stopped.
+///
+/// With --chaos the network runs under random faults, and what must hold all the same is checked.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     network: network::Arguments,
     /// Write the results into this folder
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "chaos")]
+    out: Option<PathBuf>,
     /// Run each point so many times, with seeds that count up [default: the file's `repetitions`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeat: Option<u32>,
@@ -34,6 +37,20 @@ pub struct Arguments {
     /// Of each of many runs, write all tables and its report, not only its results
     #[arg(long)]
     details: bool,
+    /// Examine the network under random faults, drawn from this seed
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["repeat", "jobs", "shard", "details"])]
+    chaos: Option<u64>,
+    /// So many schedules of faults, with seeds that count up
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "chaos",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    schedules: u32,
+}
+
+impl Arguments {
+    /// Where results go. Only without faults must it be given, and is: clap asks for it.
+    fn folder(&self) -> &Path {
+        self.out.as_deref().unwrap_or(Path::new("."))
+    }
 }
 
 /// A share of many runs.
@@ -69,9 +86,16 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let (network, sweep) = file.network(&[])?;
     let repetitions = arguments.repeat.unwrap_or(network.repetitions);
     let stop = StopSignal::install()?;
+    if let Some(seed) = arguments.chaos {
+        ensure!(
+            sweep.is_empty(),
+            "--chaos examines one network; choose a point of the [sweep] with --set and leave the table out"
+        );
+        return chaos::run(&file, &network, seed, arguments.schedules, arguments.out.as_deref(), &stop);
+    }
     if sweep.is_empty() && repetitions == 1 {
         ensure!(arguments.shard.is_none(), "--shard divides many runs; this is one: give --repeat or a [sweep]");
-        return one::run(&file, &network, &arguments.out, &stop);
+        return one::run(&file, &network, arguments.folder(), &stop);
     }
     if arguments.network.seed.is_some() && sweep.iter().any(|(path, _)| path == "seed") {
         bail!("--seed has no meaning where the sweep sets the seed; leave one of them out");

@@ -120,6 +120,8 @@ pub struct Counts {
     pub reordered: u64,
     /// Packets with an inverted bit.
     pub corrupted: u64,
+    /// Packets on the link now, copies included: waiting, in service, on the wire.
+    pub on_link: u64,
     /// Packets that began service: those that the waiting times below are of.
     pub served: u64,
     /// Sum of the waiting times in the queue, nanoseconds.
@@ -311,6 +313,7 @@ impl<P: Clone> Direction<P> {
         self.advance(now);
         self.integrate(now);
         let mut counts = self.counts;
+        counts.on_link = self.line.packets() + self.flying.len() as u64;
         counts.busy -= self.free_at.saturating_sub(now).max(0) as u128;
         counts
     }

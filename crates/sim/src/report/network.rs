@@ -20,6 +20,8 @@ const MOST_ROWS: usize = 200;
 const MOST_LINKS: usize = 8;
 /// Flows whose bytes over time are drawn.
 const MOST_PLOTS: usize = 8;
+/// Segments before and behind a repeated one that are drawn close up.
+const CLOSE_SEGMENTS: usize = 150;
 /// Series in a chart of distributions: traffic.
 const MOST_TRAFFIC: usize = 8;
 
@@ -30,7 +32,8 @@ pub fn page(network: &Network, results: &Results) -> String {
     header(&mut body, network, results);
     body.push_str("</header>\n");
     let by_direction = |link: weftwire_network::model::LinkIndex, direction: usize| {
-        let row = results.links.get(link.0 as usize * 2 + direction)?;
+        let row =
+            results.links.get(link.0 as usize * 2 + direction).filter(|row| row.link == network.link(link).name)?;
         row.utilisation(results.run.lasted)
     };
     if network.nodes.len() <= topology::MOST_NODES {
@@ -124,7 +127,7 @@ fn header(body: &mut String, network: &Network, results: &Results) {
     if run.interrupted {
         notice(body, "calm", ["This run was interrupted. What is here is what happened up to then."]);
     }
-    notice(body, "calm", run.warnings.iter().map(String::as_str));
+    notice(body, "calm", run.warnings.iter().take(MOST_ROWS).map(String::as_str));
 }
 
 /// Of a network too large to draw: how many of what.
@@ -223,7 +226,7 @@ fn course(link: &LinkResult, samples: &[&LinkSample]) -> Vec<Chart> {
     let seconds = |sample: &LinkSample| sample.at as f64 / 1e9;
     let mut start = 0;
     let rates = samples.iter().map(|sample| {
-        let interval = sample.at - std::mem::replace(&mut start, sample.at);
+        let interval = sample.at.saturating_sub(std::mem::replace(&mut start, sample.at));
         (seconds(sample), if interval > 0 { sample.delivered_bytes as f64 * 8e9 / interval as f64 } else { 0.0 })
     });
     let rates: Vec<(f64, f64)> = rates.collect();
@@ -373,24 +376,47 @@ fn distributions(results: &Results) -> Vec<Chart> {
 
 fn progress(results: &Results) -> Vec<Chart> {
     let shown = results.progress.iter().filter(|progress| !progress.sent.is_empty()).take(MOST_PLOTS);
-    shown.map(|progress| sequence(results, progress)).collect()
+    shown.flat_map(|progress| sequence(results, progress)).collect()
 }
 
-fn sequence(results: &Results, progress: &FlowProgress) -> Chart {
+/// A flow from its beginning to its end and, if that is long, what is around its first repeated segment.
+fn sequence(results: &Results, progress: &FlowProgress) -> Vec<Chart> {
     let name = match results.flows.get(progress.flow) {
         Some(flow) => format!("{} {}, {} to {}", flow.traffic, flow.number, flow.from, flow.to),
         None => format!("flow {}", progress.flow),
     };
-    let mut chart = Chart::new(&name, Axis::new("time", Unit::Seconds), Axis::new("", Unit::Bytes));
+    let axes = || (Axis::new("time", Unit::Seconds), Axis::new("", Unit::Bytes));
+    let mut charts = vec![sequence_part(&name, progress, axes())];
+    let repeated = progress.sent.iter().position(|segment| segment.3);
+    if let Some(at) = repeated.filter(|_| progress.sent.len() > 4 * CLOSE_SEGMENTS) {
+        let sent = &progress.sent[at.saturating_sub(CLOSE_SEGMENTS)..progress.sent.len().min(at + CLOSE_SEGMENTS)];
+        let span = |ends: (i64, i64), at: i64| (ends.0.min(at), ends.1.max(at));
+        let (first, last) = sent.iter().fold((i64::MAX, i64::MIN), |ends, segment| span(ends, segment.0));
+        let ends = (Some(first as f64 / 1e9), Some(last as f64 / 1e9));
+        let low = sent.iter().map(|segment| segment.1).min().unwrap_or(0);
+        let high = sent.iter().map(|segment| segment.1.saturating_add(u64::from(segment.2))).max().unwrap_or(0);
+        // Acknowledgments of what is shown only; others would lie at the edges.
+        let within = |(at, bytes): &&(i64, u64)| (first..=last).contains(at) && (low..=high).contains(bytes);
+        let acknowledged = progress.acknowledged.iter().filter(within).copied().collect();
+        let part = FlowProgress { flow: progress.flow, sent: sent.to_vec(), acknowledged };
+        let (x, y) = axes();
+        let y = Axis { ends: (Some(low as f64), Some(high as f64)), ..y };
+        charts.push(sequence_part("Around its first repeated segment", &part, (Axis { ends, ..x }, y)));
+    }
+    charts
+}
+
+fn sequence_part(name: &str, progress: &FlowProgress, (x, y): (Axis, Axis)) -> Chart {
+    let mut chart = Chart::new(name, x, y);
     let acknowledged = progress.acknowledged.iter().map(|(at, bytes)| (*at as f64 / 1e9, *bytes as f64));
     chart.add_as("stair", "acknowledged", Shape::Step(acknowledged.collect()));
-    for (class, wanted, label) in [("data", false, "data"), ("repeated", true, "repeated")] {
+    for (class, wanted) in [("data", false), ("repeated", true)] {
         let strokes = progress.sent.iter().filter(|segment| segment.3 == wanted).map(|(at, first, length, _)| {
             (*at as f64 / 1e9, *first as f64, first.saturating_add(u64::from(*length)) as f64)
         });
         let strokes: Vec<_> = strokes.collect();
         if !strokes.is_empty() {
-            chart.add_as(class, label, Shape::Strokes(strokes));
+            chart.add_as(class, class, Shape::Strokes(strokes));
         }
     }
     chart

@@ -1,9 +1,10 @@
 //! One HTML page of everything: no network, no scripts, light or dark as the reader has it.
 
-use super::connection::Connection;
-use super::html::{self, section};
-use super::{grouped, ladder, plot, seconds};
+use super::connection::{Connection, Tally};
+use super::html::{self, Cell, section, table};
+use super::{ladder, plot, seconds};
 use std::fmt::Write as _;
+use weftwire_core::Port;
 use weftwire_image::Image;
 use weftwire_image::explain::{Form, escape_markup, explain};
 
@@ -79,16 +80,12 @@ fn facts(body: &mut String, page: &Page<'_>) {
 }
 
 fn tallies(connection: &Connection) -> String {
-    let mut out = String::from(
-        "<table class=\"counts\">\n<thead><tr><th>port</th><th>direction</th><th>packets</th><th>payload bytes</th>\
-         <th>repeated</th><th>late</th><th>pure ACKs</th><th>with SACK</th><th>resets</th></tr></thead>\n<tbody>\n",
-    );
+    let heads =
+        ["port", "direction", "packets", "payload bytes", "repeated", "late", "pure ACKs", "with SACK", "resets"];
     let mut tallies: Vec<_> = connection.tallies().into_iter().collect();
     tallies.sort_by_key(|((port, inbound), _)| (*port, !inbound));
-    for ((port, inbound), tally) in tallies {
-        let direction = if inbound { "arrived" } else { "left" };
-        let _ = write!(out, "<tr><td>{port}</td><td>{direction}</td>");
-        for count in [
+    let row = |((port, inbound), tally): ((Port, bool), Tally)| {
+        let counts = [
             tally.packets,
             tally.payload,
             tally.repeated,
@@ -96,12 +93,10 @@ fn tallies(connection: &Connection) -> String {
             tally.pure_acknowledgments,
             tally.with_sack,
             tally.resets,
-        ] {
-            let class = if count == 0 { " class=\"zero\"" } else { "" };
-            let _ = write!(out, "<td{class}>{}</td>", grouped(i64::try_from(count).unwrap_or(i64::MAX)));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table>\n");
-    out
+        ];
+        let mut cells = vec![Cell::text(port.to_string()), Cell::text(if inbound { "arrived" } else { "left" })];
+        cells.extend(counts.map(Cell::count));
+        cells
+    };
+    table(&heads, tallies.into_iter().map(row))
 }

@@ -91,6 +91,9 @@ fn points(runs: &[(RunKey, Metrics)]) -> Vec<Point<'_>> {
     points
 }
 
+/// A series: its name, and at each place the 10th, 50th and 90th percentile.
+type Spreads = (String, Vec<(f64, [f64; 3])>);
+
 struct Metric {
     name: String,
     title: String,
@@ -124,7 +127,7 @@ fn chart(metric: &Metric, points: &[Point<'_>]) -> Chart {
     let across = (0..count).find(is_numeric);
     let over = across.unwrap_or(0);
     let mut categories: Vec<String> = Vec::new();
-    let mut series: Vec<(String, Vec<(f64, [f64; 3])>)> = Vec::new();
+    let mut series: Vec<Spreads> = Vec::new();
     for point in points {
         let value = point.value(over).to_owned();
         let at = match across.and_then(|_| number(&value)) {
@@ -161,7 +164,7 @@ fn chart(metric: &Metric, points: &[Point<'_>]) -> Chart {
     draw(metric, x, series)
 }
 
-fn draw(metric: &Metric, x: Axis, series: Vec<(String, Vec<(f64, [f64; 3])>)>) -> Chart {
+fn draw(metric: &Metric, x: Axis, series: Vec<Spreads>) -> Chart {
     let mut chart = Chart::new(&metric.title, x, Axis::new("", metric.unit));
     chart.height = 200.0;
     const TONES: [&str; MOST_SERIES] = ["tone0", "tone1", "tone2", "tone3", "tone4", "tone5", "tone6", "tone7"];

@@ -56,7 +56,7 @@ pub(super) fn picture(network: &Network, utilisation: &dyn Fn(LinkIndex, usize) 
             wire(&mut out, ends, aside, names, utilisation(index, direction));
         }
         if step >= LABEL_STEP {
-            let beside = if before == 0 { -9.0 } else { 6.0 + before as f64 * 14.0 };
+            let beside = if before == 0 { -9.0 } else { 16.0 + before as f64 * 14.0 };
             let (x, y) = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + beside);
             let _ = writeln!(
                 labels,
@@ -304,6 +304,66 @@ fn frame(places: &mut [Place], sizes: &[(f64, f64)]) -> (f64, f64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use weftwire_core::Port;
+    use weftwire_network::link::LinkSettings;
+    use weftwire_network::model::{NodeIndex, PortPlace};
+
+    /// Nodes, and links between them by number; nothing else of the network matters to the picture.
+    fn network(nodes: usize, links: &[(u32, u32)]) -> Network {
+        let node = |number: usize| Node {
+            name: format!("n{number}"),
+            kind: NodeKind::Router,
+            ipv4: [10, 0, 0, number as u8].into(),
+            ipv6: [0; 16].into(),
+            ports: Vec::new(),
+        };
+        let place = |node| PortPlace { node: NodeIndex(node), port: Port(1) };
+        let link = |(a, b): &(u32, u32)| Link {
+            name: "wire <1>".into(),
+            ends: [place(*a), place(*b)],
+            directions: [
+                LinkSettings { rate: Some(Rate::Constant(1_500_000)), ..LinkSettings::default() },
+                LinkSettings { delay: 20_000_000, ..LinkSettings::default() },
+            ],
+        };
+        Network {
+            name: "t".into(),
+            seed: 0,
+            duration: 1,
+            sample_interval: 1,
+            repetitions: 1,
+            nodes: (0..nodes).map(node).collect(),
+            links: links.iter().map(link).collect(),
+            traffic: Vec::new(),
+            changes: Vec::new(),
+            captures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_chain_lies_in_a_line_from_left_to_right() {
+        let places = layout(&network(5, &[(0, 1), (1, 2), (2, 3), (3, 4)])).0;
+        assert!(places.windows(2).all(|pair| pair[1].0 > pair[0].0 + STEP * 0.9), "{places:?}");
+        assert!(places.iter().all(|place| (place.1 - places[0].1).abs() < STEP * 0.1), "{places:?}");
+    }
+
+    #[test]
+    fn neighbours_lie_nearer_than_others() {
+        // Two stars of four, joined at their middles.
+        let places = layout(&network(8, &[(0, 1), (0, 2), (0, 3), (4, 5), (4, 6), (4, 7), (0, 4)])).0;
+        let distance = |a: usize, b: usize| (places[a].0 - places[b].0).hypot(places[a].1 - places[b].1);
+        for (leaf, other) in [(1, 5), (2, 6), (3, 7)] {
+            assert!(distance(leaf, 0) < distance(leaf, 4) && distance(leaf, 4) < distance(leaf, other));
+        }
+    }
+
+    #[test]
+    fn links_say_rate_and_delay_of_both_directions_if_they_differ() {
+        assert_eq!(about(&network(2, &[(0, 1)]).links[0]), "1.50 Mbit/s / none, none / 20 ms");
+        let svg = picture(&network(2, &[(0, 1), (0, 1)]), &|_, direction| Some(direction as f64));
+        assert_eq!((svg.matches("busy3").count(), svg.matches("idle").count()), (2, 2));
+        assert_eq!(picture(&network(0, &[]), &|_, _| None).matches("<rect").count(), 0);
+    }
 
     proptest! {
         #[test]

@@ -130,7 +130,7 @@ pub fn samples(results: &Results) -> Table {
         .map(|row| {
             let start = if last.0 == row.link { last.1 } else { 0 };
             last = (row.link, row.at);
-            row.at - start
+            row.at.saturating_sub(start)
         })
         .collect();
     let throughput = rows().zip(&intervals).map(|(row, interval)| {

@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weftwire_core::Port;
+use weftwire_core::function::FlowId;
 use weftwire_core::inspect::Counters;
+use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_core::{Port, Time};
 use weftwire_network::Network;
 use weftwire_network::link::{Counts, LinkSettings, Rate};
 use weftwire_network::model::{FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace};
 use weftwire_network::results::{FlowProgress, FlowResult, Lateness, LinkResult, LinkSample, Results, RunFacts};
+use weftwire_sim::agreement::Run;
 
 const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
@@ -240,4 +243,79 @@ pub fn sawtooth(flow: usize) -> FlowProgress {
 /// A run that was too late.
 pub fn late() -> Lateness {
     Lateness { packets: 412_345, p50: 40_000, p99: 2_300_000, worst: 9_000_000, allowed: 500_000, late: true }
+}
+
+/// A simulated and a real run of a stop-and-wait transfer; the real one has a lost acknowledgment more, and some jitter.
+pub fn two_runs() -> (Run, Run) {
+    let network = network("arq", &["sender!arq-sender", "receiver!arq-receiver"], &[("wire", 0, 1, 1_000_000, 5 * MS)]);
+    let run = |real: bool| {
+        let mut results = results(&network, 0, 0);
+        results.run.platform = if real { "linux" } else { "simulator" }.into();
+        results.run.lateness = real.then(|| Lateness { late: false, ..late() });
+        results.links[0].counts.lost += u64::from(real);
+        let mut progress = sawtooth(0);
+        progress.sent.iter_mut().for_each(|segment| segment.0 = segment.0 * if real { 51 } else { 50 } / 50);
+        results.progress = vec![progress];
+        let mut traces = Vec::new();
+        for node in ["sender", "receiver"] {
+            traces.push((node.to_owned(), arq_trace(node == "sender", real)));
+        }
+        results.flows = vec![FlowResult {
+            traffic: "file".into(),
+            number: 0,
+            from: "sender".into(),
+            to: "receiver".into(),
+            transport: "arq".into(),
+            start: 0,
+            first_byte: Some(17 * MS),
+            end: Some(if real { 6_090 * MS } else { 6_000 * MS }),
+            bytes: Some(300_000),
+            delivered: 300_000,
+            packets: Some(300),
+            retransmissions: Some(if real { 4 } else { 3 }),
+            lost: None,
+            rtt_samples: 296,
+            rtt_min: Some(10 * MS),
+            rtt_mean: Some(11 * MS),
+            rtt_max: Some(15 * MS),
+            outcome: "complete".into(),
+        }];
+        results.functions = vec![("sender".into(), Counters { frames_in: 300 - u64::from(real), ..counters() })];
+        Run { results, traces }
+    };
+    (run(false), run(true))
+}
+
+fn arq_trace(sender: bool, real: bool) -> Vec<TraceRecord> {
+    let mut records = Vec::new();
+    let mut push = |at: i64, state: &str, event: &str, row: u32, next: &str, actions: &[String]| {
+        let late = if real { (noise(at as u64) * 60_000.0) as i64 } else { 0 };
+        records.push(TraceRecord {
+            time: Time::from_nanoseconds(at + late),
+            flow: FlowId(1),
+            kind: TraceKind::Event,
+            state: state.into(),
+            event: event.into(),
+            row: Some(row),
+            line: None,
+            next: next.into(),
+            actions: actions.to_vec(),
+            registers: Vec::new(),
+        });
+    };
+    for number in 0..300_i64 {
+        let at = number * 20 * MS;
+        let send =
+            ["send work (1042 bytes) to port 1".to_owned(), format!("set_timer retransmit in {} ns", 200 + number)];
+        if sender {
+            push(at, "idle", "data", 2, "waiting", &send);
+            if number == 120 || (real && number == 200) {
+                push(at + 8 * MS, "waiting", "retransmit", 4, "waiting", &send);
+            }
+            push(at + 10 * MS, "waiting", "packet", 3, "idle", &["cancel_timer retransmit".to_owned()]);
+        } else {
+            push(at + 5 * MS, "open", "packet", 1, "open", &["deliver current: 1000 bytes from 0".to_owned()]);
+        }
+    }
+    records
 }

@@ -58,7 +58,7 @@ pub fn run(
     arguments: &Arguments,
     stop: &StopSignal,
 ) -> Result<()> {
-    let folder = &arguments.out;
+    let folder = arguments.folder();
     let count = sweep.iter().try_fold(u64::from(repetitions), |all, (_, values)| all.checked_mul(values.len() as u64));
     let count = count.filter(|count| *count <= MOST_RUNS);
     let count = count.with_context(|| format!("the sweep has more than {MOST_RUNS} runs; sweep fewer values"))?;
@@ -195,7 +195,7 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
 
 /// One run, into a folder that takes its name when all of it is written.
 fn execute_one(file: &NetworkFile, run: &Run<'_>, arguments: &Arguments, stop: &StopSignal) -> Result<()> {
-    let target = run_folder(&arguments.out, run.number());
+    let target = run_folder(arguments.folder(), run.number());
     let temporary = target.with_extension(format!("{}.partial", std::process::id()));
     let made = fill(file, run, arguments, stop, &temporary).and_then(|complete| {
         if complete {

@@ -1,0 +1,203 @@
+//! `weft up`: a network from network namespaces.
+
+use crate::network::{self, NetworkFile};
+use crate::outputs;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use weftwire_core::Time;
+use weftwire_linux::LinuxError;
+use weftwire_linux::network::run::{RunProgress, run};
+use weftwire_linux::network::state::{State, folder};
+use weftwire_linux::network::supervisor::{self, UpOptions};
+use weftwire_linux::signals::StopSignal;
+use weftwire_network::Network;
+
+/// What the holder says once everything is ready.
+const READY: &[u8] = b"ready\n";
+
+/// Make a network from network namespaces: each node a namespace, each link emulated by a relay.
+///
+/// The network stays until `weft down`. With --run its traffic, commands and changes run once, in the foreground, and it
+/// is taken down at the end. Needs root.
+#[derive(Args, Clone)]
+pub struct Arguments {
+    #[command(flatten)]
+    network: network::Arguments,
+    /// Another name than the file's
+    #[arg(long)]
+    name: Option<String>,
+    /// Run the file's traffic, commands and changes, write results, take the network down
+    #[arg(long, requires = "out")]
+    run: bool,
+    /// Write the results of --run into this folder
+    #[arg(long, value_name = "DIR", requires = "run")]
+    out: Option<PathBuf>,
+    /// Have the relay never sleep: lateness of microseconds, for a whole processor [default: with --run on two or more]
+    #[arg(long, conflicts_with = "no_busy")]
+    busy: bool,
+    /// Have the relay sleep while nothing is due
+    #[arg(long)]
+    no_busy: bool,
+}
+
+/// Arguments of the process that holds a network.
+#[derive(Args)]
+pub struct HoldArguments {
+    #[command(flatten)]
+    up: Arguments,
+}
+
+impl Arguments {
+    /// The network and its file's text.
+    fn read(&self) -> Result<(Network, String)> {
+        let mut arguments = self.network.clone();
+        if let Some(name) = &self.name {
+            arguments.changes.push(("name".to_owned(), toml::Value::String(name.clone())));
+        }
+        let file = NetworkFile::open(&arguments)?;
+        let (network, sweep) = file.network(&[])?;
+        ensure!(
+            sweep.is_empty() || !self.run,
+            "the file has a [sweep], which only `weft sim` runs; choose values with --set"
+        );
+        // What is wrong with a function is told before anything is made.
+        file.functions(&network)?;
+        Ok((network, file.text().to_owned()))
+    }
+
+    fn options(&self, network: &Network) -> Result<UpOptions> {
+        let file = &self.network.file;
+        let file = file.canonicalize().with_context(|| format!("cannot find {}", file.display()))?;
+        let program = std::env::current_exe().context("cannot find the program's own file")?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let busy = self.busy || (self.run && !self.no_busy && processors >= 2 && !network.links.is_empty());
+        Ok(UpOptions { file, program, busy })
+    }
+}
+
+/// Runs the command.
+pub fn execute(arguments: &Arguments) -> Result<()> {
+    match &arguments.out {
+        Some(out) => run_once(arguments, out),
+        None => start(),
+    }
+}
+
+/// Makes the network, runs it, and writes what came of it.
+fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
+    let (network, text) = arguments.read()?;
+    let options = arguments.options(&network)?;
+    outputs::make_folder(out)?;
+    let stop = StopSignal::install()?;
+    let network = Arc::new(network);
+    let terminal = io::stderr().is_terminal();
+    let results = run(&network, &options, out, &stop, &mut |progress| {
+        if terminal {
+            show(progress);
+        }
+    });
+    if terminal {
+        eprint!("\r\x1b[K");
+    }
+    let results = results?;
+    outputs::write_run(out, &text, &network, &results)?;
+    outputs::describe(&results, out);
+    if let Some(lateness) = results.run.lateness {
+        let microseconds = |nanoseconds: i64| nanoseconds as f64 / 1e3;
+        println!(
+            "relay late by   {:>11.1} us  at the median, p99 {:.1} us, worst {:.1} us",
+            microseconds(lateness.p50),
+            microseconds(lateness.p99),
+            microseconds(lateness.worst)
+        );
+    }
+    Ok(())
+}
+
+fn show(progress: &RunProgress<'_>) {
+    let delivered: u64 = progress.relay.directions.iter().map(|it| it.counts.delivered_packets).sum();
+    let (now, end) = (Time::from_nanoseconds(progress.now), Time::from_nanoseconds(progress.end));
+    let late = progress.relay.lateness.p99 / 1000;
+    // Nobody is left to tell if standard error is closed.
+    let _ = write!(io::stderr(), "\r\x1b[K{now:.1} of {end} s, {delivered} packet-hops, relay p99 {late} us late");
+}
+
+/// Starts a process that makes and holds the network, and waits until it is ready.
+fn start() -> Result<()> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("hold").args(std::env::args_os().skip_while(|word| word != "up").skip(1));
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cannot start the process that holds the network")?;
+    let mut said = Vec::new();
+    if let Some(mut output) = child.stdout.take() {
+        output.read_to_end(&mut said).context("cannot read from the process that holds the network")?;
+    }
+    if !said.ends_with(READY) {
+        // It has said why on standard error.
+        let status = child.wait()?;
+        std::process::exit(status.code().filter(|code| *code != 0).unwrap_or(1));
+    }
+    said.truncate(said.len() - READY.len());
+    io::stdout().write_all(&said)?;
+    Ok(())
+}
+
+/// What was made and how to use it.
+fn description(network: &Network) -> String {
+    let name = &network.name;
+    let mut text = String::new();
+    let mut println = |line: std::fmt::Arguments<'_>| {
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "{line}");
+    };
+    println(format_args!("{name} is up: {} nodes, {} links", network.nodes.len(), network.links.len()));
+    let width = network.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0);
+    for node in network.nodes.iter().take(20) {
+        let kind = weftwire_linux::network::build::kind_name(&node.kind);
+        let addresses = match node.is_addressed() {
+            true => format!("{}  {}", node.ipv4, node.ipv6),
+            false => String::new(),
+        };
+        println(format_args!("  {:width$}  {kind:8}  {addresses}", node.name));
+    }
+    if network.nodes.len() > 20 {
+        println(format_args!("  and {} more", network.nodes.len() - 20));
+    }
+    let node = network.nodes.first().map_or("NODE", |node| &node.name);
+    println(format_args!("run a command in a node    weft exec --network {name} {node} -- COMMAND"));
+    println(format_args!("look at links and relay    weft status {name}"));
+    println(format_args!("take it down               weft down {name}"));
+    text
+}
+
+/// Makes and holds the network, in the background process.
+pub fn hold(arguments: &HoldArguments) -> Result<()> {
+    // What ends this terminal's processes is not meant for the network.
+    weftwire_linux::session::lead()?;
+    let (network, _) = arguments.up.read()?;
+    let options = arguments.up.options(&network)?;
+    let stop = StopSignal::install()?;
+    let text = description(&network);
+    supervisor::hold(&Arc::new(network), &options, &stop, |state| tell(state, &text))?;
+    Ok(())
+}
+
+/// Tells `weft up` that the network is ready, and from then on speaks to a log. Fails if nobody listens any more.
+fn tell(state: &State, text: &str) -> Result<(), LinuxError> {
+    let failed = |error| LinuxError::system("tell `weft up` that the network is ready", error);
+    let log = File::create(folder(&state.name).join("log")).map_err(failed)?;
+    let mut output = io::stdout();
+    output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.write_all(READY))
+        .and_then(|()| output.flush())
+        .map_err(failed)?;
+    weftwire_linux::session::speak_to(log.as_fd()).map_err(failed)
+}

@@ -1,0 +1,429 @@
+//! Networks from namespaces: made, used, measured and removed, also after a crash.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests: real processes and sockets")]
+
+use anyhow::{Context as _, Result, ensure};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use weftwire_linux::namespace::NetworkNamespace;
+use weftwire_linux::network::state::{folder, read};
+use weftwire_network::results::{FlowResult, Results};
+use weftwire_testbed::{Output, Running, skip_unless_root, wait_for};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+
+/// `a` and `b` with a router between; 10 Mbit/s and 10 ms on one side.
+const ROUTED: &str = r#"
+duration = "20s"
+[nodes.a]
+[nodes.b]
+[nodes.r]
+kind = "router"
+[[links]]
+name = "slow"
+between = ["a", "r"]
+rate = "10Mbit/s"
+delay = "10ms"
+[[links]]
+between = ["r", "b"]
+"#;
+
+/// A network of one test, named by it and by this process; taken down in the end, whatever happens.
+struct Site {
+    name: String,
+    file: PathBuf,
+    out: PathBuf,
+    interfaces: BTreeSet<String>,
+}
+
+impl Site {
+    fn new(test: &str, text: &str) -> Result<Site> {
+        let name = format!("{test}-{}", std::process::id());
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("network-{test}"));
+        // It may be there from the last run.
+        let _ = fs::remove_dir_all(&out);
+        fs::create_dir_all(&out)?;
+        let file = out.join("test.toml");
+        fs::write(&file, text.replace("EXAMPLES", EXAMPLES))?;
+        Ok(Site { name, file, out, interfaces: interfaces()? })
+    }
+
+    fn up(test: &str, text: &str) -> Result<Site> {
+        let site = Site::new(test, text)?;
+        site.succeed(&["up", site.path(), "--name", &site.name])?;
+        Ok(site)
+    }
+
+    fn path(&self) -> &str {
+        self.file.to_str().expect("the build's folder has a plain name")
+    }
+
+    fn succeed(&self, words: &[&str]) -> Result<String> {
+        let output = weft(words)?;
+        ensure!(output.status.success(), "weft {words:?}: {}{}", output.stdout, output.stderr);
+        Ok(output.stdout)
+    }
+
+    /// Runs the file and gives its results.
+    fn run(&self) -> Result<Results> {
+        let out = self.out.to_str().context("the build's folder has a plain name")?;
+        self.succeed(&["up", self.path(), "--name", &self.name, "--run", "--out", out])?;
+        self.expect_nothing_left()?;
+        Ok(serde_json::from_slice(&fs::read(self.out.join("results.json"))?)?)
+    }
+
+    fn namespace(&self, node: &str) -> Result<NetworkNamespace> {
+        Ok(NetworkNamespace::open(&format!("weft.{}.{node}", self.name))?)
+    }
+
+    fn address(&self, node: &str, ipv6: bool) -> Result<SocketAddr> {
+        let state = read(&self.name).context("the network has a state")?;
+        let node = state.nodes.iter().find(|there| there.name == node).context("the node is there")?;
+        let address: Option<IpAddr> = if ipv6 { node.ipv6.map(Into::into) } else { node.ipv4.map(Into::into) };
+        Ok((address.context("the node has an address")?, 5001).into())
+    }
+
+    /// The time of a handshake and the seconds until all bytes are there, from `from` to `to`.
+    fn transfer(&self, from: &str, to: &str, ipv6: bool, bytes: usize) -> Result<(Duration, f64)> {
+        let address = self.address(to, ipv6)?;
+        let listener = self.namespace(to)?.run(|| TcpListener::bind(address))??;
+        let receiver = std::thread::spawn(move || -> Result<usize> {
+            let mut received = Vec::new();
+            let (mut stream, _) = listener.accept()?;
+            stream.set_read_timeout(Some(LIMIT))?;
+            stream.read_to_end(&mut received)?;
+            Ok(received.len())
+        });
+        let before = Instant::now();
+        let mut stream = self.namespace(from)?.run(|| TcpStream::connect_timeout(&address, LIMIT))??;
+        let handshake = before.elapsed();
+        stream.set_write_timeout(Some(LIMIT))?;
+        stream.write_all(&vec![7; bytes])?;
+        drop(stream);
+        let received = receiver.join().expect("the receiver reports what failed")?;
+        ensure!(received == bytes, "{received} of {bytes} bytes arrived");
+        Ok((handshake, (before.elapsed() - handshake).as_secs_f64()))
+    }
+
+    fn down(&self) -> Result<()> {
+        self.succeed(&["down", &self.name])?;
+        self.expect_nothing_left()
+    }
+
+    fn expect_nothing_left(&self) -> Result<()> {
+        let left: Vec<String> = namespaces().into_iter().filter(|there| there.contains(&self.name)).collect();
+        ensure!(left.is_empty(), "namespaces are left: {left:?}");
+        ensure!(!folder(&self.name).exists(), "the folder is left");
+        let new: Vec<String> = interfaces()?.difference(&self.interfaces).cloned().collect();
+        ensure!(new.is_empty(), "interfaces are left: {new:?}");
+        Ok(())
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // A test that failed says why itself.
+        let _ = weft(&["down", &self.name]);
+    }
+}
+
+fn weft(words: &[&str]) -> Result<Output> {
+    start(words)?.wait(LIMIT)
+}
+
+fn start(words: &[&str]) -> Result<Running> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+    command.args(words);
+    Running::start(command)
+}
+
+fn listed(folder: &str) -> std::io::Result<BTreeSet<String>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+fn interfaces() -> Result<BTreeSet<String>> {
+    Ok(listed("/sys/class/net")?)
+}
+
+fn namespaces() -> BTreeSet<String> {
+    listed("/run/netns").unwrap_or_default()
+}
+
+fn kill(pid: i32) -> Result<()> {
+    weftwire_testbed::run(
+        {
+            let mut command = Command::new("kill");
+            command.args(["-KILL", &pid.to_string()]);
+            command
+        },
+        LIMIT,
+    )
+    .map(drop)
+}
+
+/// Errors of every kind say what would be right.
+fn expect_refusal(words: &[&str], expected: &str) -> Result<()> {
+    let output = weft(words)?;
+    ensure!(!output.status.success(), "weft {words:?} succeeded");
+    ensure!(output.stderr.contains(expected), "weft {words:?} says: {}", output.stderr);
+    Ok(())
+}
+
+#[test]
+fn a_network_is_made_used_and_removed() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let site = Site::up("use", ROUTED)?;
+    let name = &*site.name;
+    let addresses = site.succeed(&["exec", "--network", name, "a", "--", "ip", "-brief", "address"])?;
+    ensure!(addresses.contains(&site.address("a", false)?.ip().to_string()), "{addresses}");
+    let failed = weft(&["exec", "--network", name, "b", "--", "sh", "-c", "exit 7"])?;
+    ensure!(failed.status.code() == Some(7), "{:?}", failed.status);
+
+    // A machine with other work may be late now and then: the best of three has to be right.
+    for ipv6 in [false, true] {
+        let handshakes = (0..3).map(|_| Ok(site.transfer("a", "b", ipv6, 1000)?.0)).collect::<Result<Vec<_>>>()?;
+        let least = handshakes.iter().min().map_or(0, Duration::as_micros);
+        ensure!((20_000..22_000).contains(&least), "handshakes over 2 x 10 ms took {handshakes:?}");
+    }
+    let bytes = 2_500_000;
+    // Of 1,514 bytes on the link 1,448 are the application's.
+    let goodput = |_| Ok(bytes as f64 * 8.0 / site.transfer("a", "b", false, bytes)?.1 / 1448.0 * 1514.0);
+    let goodputs = (0..3).map(goodput).collect::<Result<Vec<f64>>>()?;
+    let best = goodputs.iter().copied().fold(0.0, f64::max);
+    ensure!((9.5e6..10.1e6).contains(&best), "{goodputs:?} bit/s of frames over 10 Mbit/s");
+
+    let text = site.succeed(&["status", name])?;
+    ensure!(text.contains(": up") && text.contains("a:1 > r:1") && text.contains("10000000 bit/s"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&site.succeed(&["status", name, "--json"])?)?;
+    let delivered = json[0]["status"]["relay"]["directions"][0]["counts"]["delivered_packets"].as_u64();
+    ensure!(delivered > Some(1_700), "{delivered:?} packets");
+
+    // A process in a node goes with it.
+    let mut sleeper = start(&["exec", "--network", name, "a", "--", "sleep", "600"])?;
+    expect_refusal(&["up", site.path(), "--name", name], "is up already")?;
+    expect_refusal(&["exec", "--network", name, "nobody", "--", "true"], "there are: a, b, r")?;
+    site.down()?;
+    wait_for("the process in the node to end", LIMIT, || !sleeper.is_running())?;
+    expect_refusal(&["exec", "--network", name, "a", "--", "true"], "no network")?;
+    expect_refusal(&["down", name], "no network")
+}
+
+#[test]
+fn a_killed_supervisor_leaves_nothing_that_down_does_not_find() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let site = Site::up("killed", ROUTED)?;
+    let supervisor = read(&site.name).context("the network has a state")?.supervisor;
+    kill(supervisor.pid)?;
+    wait_for("the supervisor to be gone", LIMIT, || !supervisor.is_alive())?;
+    let text = site.succeed(&["status", &site.name])?;
+    ensure!(text.contains("left over: weft down"), "{text}");
+    expect_refusal(&["up", site.path(), "--name", &site.name], "left the network")?;
+    site.down()?;
+    site.succeed(&["up", site.path(), "--name", &site.name])?;
+    // By its file this time.
+    site.succeed(&["down", site.path()])?;
+    site.expect_nothing_left()
+}
+
+#[test]
+fn an_up_that_is_killed_half_way_leaves_nothing_that_down_does_not_find() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let site = Site::new("half", "duration = \"1s\"\n[topology]\nkind = \"dumbbell\"\npairs = 8\n")?;
+    let mut half = 0;
+    for milliseconds in (0..400).step_by(20) {
+        let holder = start(&["hold", site.path(), "--name", &site.name])?;
+        // Not a wait for anything: each round strikes at another moment.
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        holder.kill();
+        half += u32::from(
+            read(&site.name).is_some_and(|state| state.phase == weftwire_linux::network::state::Phase::Building),
+        );
+        if folder(&site.name).exists() {
+            site.down()?;
+        }
+        site.expect_nothing_left()?;
+    }
+    ensure!(half > 0, "no round struck half-way");
+    Ok(())
+}
+
+#[test]
+fn a_failure_half_way_leaves_nothing() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let site = Site::new("foreign", ROUTED)?;
+    let foreign = format!("weft.{}.b", site.name);
+    let ip = |word: &str| {
+        let mut command = Command::new("ip");
+        command.args(["netns", word, &foreign]);
+        weftwire_testbed::run(command, LIMIT)
+    };
+    ip("add")?;
+    let refused =
+        expect_refusal(&["up", site.path(), "--name", &site.name], "that no network of this program has made");
+    let kept = namespaces().contains(&foreign);
+    ip("delete")?;
+    refused?;
+    ensure!(kept, "a foreign namespace was removed");
+    site.expect_nothing_left()?;
+
+    let missing = ROUTED.replace("kind = \"router\"", "kind = \"function\"\nimage = \"nowhere.xl\"");
+    let site = Site::new("missing", &missing)?;
+    expect_refusal(&["up", site.path(), "--name", &site.name], "nowhere.xl")?;
+    site.expect_nothing_left()
+}
+
+#[test]
+fn two_networks_have_the_same_addresses_and_do_not_meet() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let first = Site::up("first", ROUTED)?;
+    let second = Site::up("second", ROUTED)?;
+    ensure!(first.address("b", false)? == second.address("b", false)?, "the addresses differ");
+    for site in [&first, &second] {
+        site.transfer("a", "b", false, 50_000)?;
+    }
+    first.succeed(&["down", &first.name])?;
+    second.transfer("b", "a", true, 50_000)?;
+    second.down()?;
+    first.expect_nothing_left()
+}
+
+#[test]
+fn the_syn_proxy_stands_between_two_kernels() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let text = "duration = \"1s\"\n[nodes.client]\n[nodes.server]\n[nodes.proxy]\nkind = \"function\"\nimage = \"EXAMPLES/syn-proxy.xl\"\n\
+                [[links]]\nbetween = [\"client\", \"proxy:1\"]\ndelay = \"2ms\"\n\
+                [[links]]\nbetween = [\"proxy:2\", \"server\"]\n";
+    let site = Site::up("proxy", text)?;
+    for ipv6 in [false, true] {
+        site.transfer("client", "server", ipv6, 200_000)?;
+    }
+    site.down()
+}
+
+/// The only flow of a traffic.
+fn flow<'a>(results: &'a Results, traffic: &str) -> Result<&'a FlowResult> {
+    results.flows.iter().find(|flow| flow.traffic == traffic).with_context(|| format!("no flow of {traffic}"))
+}
+
+#[test]
+fn a_run_measures_what_the_links_do() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let text = r#"
+duration = "20s"
+record = ["b"]
+[nodes.a]
+commands = [{ run = ["sh", "-c", "echo hello; exit 3"], at = "100ms" }]
+[nodes.b]
+[nodes.s]
+kind = "switch"
+[nodes.echo]
+kind = "echo"
+[nodes.sink]
+kind = "sink"
+[[links]]
+name = "slow"
+between = ["a", "s"]
+rate = "10Mbit/s"
+delay = "10ms"
+[[links]]
+between = ["s", "b"]
+[[links]]
+between = ["s", "echo"]
+loss = "20%"
+[[links]]
+between = ["s", "sink"]
+[[traffic]]
+name = "file"
+kind = "bulk"
+from = "a"
+to = "b"
+bytes = "2.5MB"
+start = "1s"
+[[traffic]]
+name = "pages"
+kind = "request-response"
+from = "b"
+to = "a"
+request = "100B"
+response = "1000B"
+count = 5
+stop = "900ms"
+[[traffic]]
+name = "there-and-back"
+kind = "datagrams"
+from = "a"
+to = "echo"
+size = "100B"
+gap = "1ms"
+count = 800
+family = 6
+[[traffic]]
+name = "swallowed"
+kind = "datagrams"
+from = "b"
+to = "sink"
+size = "100B"
+gap = "5ms"
+count = 100
+"#;
+    let site = Site::new("measure", text)?;
+    let results = site.run()?;
+    let file = flow(&results, "file")?;
+    ensure!(file.outcome == "complete" && file.delivered == 2_500_000, "{file:?}");
+    let goodput = file.goodput(0) / 1448.0 * 1514.0;
+    ensure!((9.5e6..10.1e6).contains(&goodput), "{goodput} bit/s of frames over 10 Mbit/s");
+    let pages = flow(&results, "pages")?;
+    ensure!(pages.outcome == "complete" && pages.delivered == 5 * 1100 && pages.rtt_samples == 5, "{pages:?}");
+    ensure!(pages.rtt_min.is_some_and(|rtt| (20_000_000..60_000_000).contains(&rtt)), "{pages:?}");
+    let echoed = flow(&results, "there-and-back")?;
+    ensure!(echoed.packets == Some(800), "{echoed:?}");
+    ensure!(echoed.lost.is_some_and(|lost| (100..220).contains(&lost)), "20 % of 800: {echoed:?}");
+    ensure!(echoed.rtt_min.is_some_and(|rtt| (20_000_000..60_000_000).contains(&rtt)), "{echoed:?}");
+    let swallowed = flow(&results, "swallowed")?;
+    ensure!(swallowed.lost == Some(0) && swallowed.delivered == 10_000, "{swallowed:?}");
+
+    ensure!(results.run.warnings.iter().any(|warning| warning.contains("command 1 of node `a` failed")), "no warning");
+    ensure!(fs::read_to_string(site.out.join("a.1.log"))? == "hello\n", "the command's output");
+    ensure!(fs::metadata(site.out.join("b.pcapng"))?.len() > 2_500_000, "the capture is short");
+    ensure!(results.run.lateness.is_some_and(|lateness| lateness.packets > 4_000), "{:?}", results.run.lateness);
+    ensure!(!results.samples.is_empty() && results.run.platform == "linux", "{:?}", results.run);
+    Ok(())
+}
+
+#[test]
+fn the_arq_transport_brings_its_bytes() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let text = r#"
+duration = "10s"
+[nodes.sender]
+kind = "function"
+image = "EXAMPLES/arq-sender.xl"
+trace = true
+[nodes.receiver]
+kind = "function"
+image = "EXAMPLES/arq-receiver.xl"
+[[links]]
+name = "line"
+between = ["sender", "receiver"]
+delay = "1ms"
+[[traffic]]
+kind = "bulk"
+from = "sender"
+to = "receiver"
+transport = "udp"
+bytes = "100kB"
+"#;
+    let site = Site::new("arq", text)?;
+    let results = site.run()?;
+    let [flow] = results.flows.as_slice() else { anyhow::bail!("{:?}", results.flows) };
+    ensure!(flow.outcome == "complete" && flow.delivered == 100_000, "{flow:?}");
+    ensure!(results.functions.len() == 2, "{:?}", results.functions);
+    ensure!(fs::metadata(site.out.join("sender.trace.jsonl"))?.len() > 1000, "the trace is short");
+    Ok(())
+}

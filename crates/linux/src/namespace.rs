@@ -1,0 +1,126 @@
+//! Network namespaces by name, as `ip netns` keeps them: files in `/run/netns` onto which a namespace is mounted.
+
+use crate::system::check;
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Where named namespaces are.
+const FOLDER: &str = "/run/netns";
+
+/// An open network namespace. It lives at least as long as this.
+#[derive(Debug)]
+pub struct NetworkNamespace(File);
+
+impl NetworkNamespace {
+    /// Opens a namespace by its name.
+    ///
+    /// # Errors
+    /// There is none of that name, or no permission.
+    pub fn open(name: &str) -> io::Result<NetworkNamespace> {
+        File::open(path(name)).map(NetworkNamespace)
+    }
+
+    /// Moves the calling thread, and no other, into the namespace for good.
+    ///
+    /// # Errors
+    /// No permission (`CAP_SYS_ADMIN`), or the file is no namespace.
+    pub fn enter(&self) -> io::Result<()> {
+        // SAFETY: setns takes an open descriptor and a number; it changes this thread only.
+        check(unsafe { libc::setns(self.0.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+    }
+
+    /// Runs `work` on a thread of its own in the namespace and waits for it. Sockets that it opens stay there.
+    ///
+    /// # Errors
+    /// As for [`NetworkNamespace::enter`].
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || self.enter().map(|()| work()));
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// What tells a namespace from all others and from ordinary files: device and number of its file.
+fn identity(path: impl AsRef<Path>) -> Option<(u64, u64)> {
+    fs::metadata(path).map(|data| (data.dev(), data.ino())).ok()
+}
+
+/// The file of a namespace.
+pub fn path(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+/// Whether a namespace of this name is there, or at least its file.
+pub fn exists(name: &str) -> bool {
+    path(name).symlink_metadata().is_ok()
+}
+
+/// Takes the name away. The namespace itself goes with its last process and socket. One that is not there is fine.
+///
+/// # Errors
+/// No permission.
+pub fn delete(name: &str) -> io::Result<()> {
+    let path = path(name);
+    let c_path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a valid C string that outlives the call.
+    match check(unsafe { libc::umount2(c_path.as_ptr(), libc::MNT_DETACH) }) {
+        // A file onto which nothing is mounted is what a killed maker leaves.
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => return Err(error),
+        _ => {}
+    }
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The processes whose main thread is in one of these namespaces.
+pub fn processes(names: &[String]) -> Vec<i32> {
+    let own = identity("/proc/self/ns/net");
+    let wanted: BTreeSet<_> = names.iter().filter_map(|name| identity(path(name))).collect();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let inside = |pid: &i32| {
+        let inside = identity(format!("/proc/{pid}/ns/net"));
+        inside != own && inside.is_some_and(|inside| wanted.contains(&inside))
+    };
+    numbers.filter(inside).collect()
+}
+
+/// Ends the processes in these namespaces: politely, and after `patience` for good.
+pub fn end_processes(names: &[String], patience: Duration) {
+    let signal = |pids: &[i32], signal| {
+        for pid in pids {
+            // SAFETY: kill takes numbers. The processes were found in our own namespaces just now.
+            unsafe { libc::kill(*pid, signal) };
+        }
+    };
+    let mut left = processes(names);
+    if left.is_empty() {
+        return;
+    }
+    signal(&left, libc::SIGTERM);
+    let deadline = Instant::now() + patience;
+    while !left.is_empty() && Instant::now() < deadline {
+        sleep(Duration::from_millis(10));
+        left = processes(names);
+    }
+    // New ones may have been started by those that ended.
+    for _ in 0..10 {
+        signal(&left, libc::SIGKILL);
+        sleep(Duration::from_millis(10));
+        left = processes(names);
+        if left.is_empty() {
+            return;
+        }
+    }
+}

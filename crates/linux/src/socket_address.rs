@@ -1,0 +1,114 @@
+//! Sockets with all that the standard library leaves out: a local port before connecting, and what TCP knows.
+
+use crate::system::{check, set_option, socket};
+use std::ffi::c_int;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// An address as the kernel takes it, and its length.
+fn kernel_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: sockaddr_storage is plain data for which all zeros is valid, and large enough and aligned for each of
+    // the two types that are written into it.
+    unsafe {
+        let mut storage: libc::sockaddr_storage = std::mem::zeroed();
+        let place = std::ptr::from_mut(&mut storage);
+        let length = match address {
+            SocketAddr::V4(address) => {
+                let to = &mut *place.cast::<libc::sockaddr_in>();
+                to.sin_family = libc::AF_INET as u16;
+                to.sin_port = address.port().to_be();
+                to.sin_addr.s_addr = u32::from_ne_bytes(address.ip().octets());
+                size_of::<libc::sockaddr_in>()
+            }
+            SocketAddr::V6(address) => {
+                let to = &mut *place.cast::<libc::sockaddr_in6>();
+                to.sin6_family = libc::AF_INET6 as u16;
+                to.sin6_port = address.port().to_be();
+                to.sin6_addr.s6_addr = address.ip().octets();
+                size_of::<libc::sockaddr_in6>()
+            }
+        };
+        (storage, length as libc::socklen_t)
+    }
+}
+
+/// A socket of this kind, bound to `local`. Sending and receiving give up after `patience`.
+fn bound(kind: c_int, local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> {
+    let family = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let socket = socket(family, kind, 0)?;
+    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, &1_i32)?;
+    set_patience(&socket, patience)?;
+    let (address, length) = kernel_address(local);
+    // SAFETY: the kernel reads `length` bytes of the address.
+    check(unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) })?;
+    Ok(socket)
+}
+
+/// Sending, receiving, accepting and connecting give up after `patience`.
+fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
+    let patience =
+        libc::timeval { tv_sec: patience.as_secs().cast_signed(), tv_usec: i64::from(patience.subsec_micros()) };
+    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        set_option(socket.as_fd(), libc::SOL_SOCKET, option, &patience)?;
+    }
+    Ok(())
+}
+
+/// A TCP socket that listens.
+pub(crate) fn listen(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> {
+    let socket = bound(libc::SOCK_STREAM, local, patience)?;
+    // SAFETY: takes numbers.
+    check(unsafe { libc::listen(socket.as_raw_fd(), 4096) })?;
+    Ok(socket)
+}
+
+/// A TCP connection from `local` to `remote`. Connecting gives up after `limit`, sending and receiving after `patience`.
+pub(crate) fn connect(
+    local: SocketAddr,
+    remote: SocketAddr,
+    limit: Duration,
+    patience: Duration,
+) -> io::Result<OwnedFd> {
+    let socket = bound(libc::SOCK_STREAM, local, limit)?;
+    let (address, length) = kernel_address(remote);
+    // SAFETY: the kernel reads `length` bytes of the address.
+    check(unsafe { libc::connect(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) })?;
+    set_patience(&socket, patience)?;
+    Ok(socket)
+}
+
+/// A UDP socket.
+pub(crate) fn udp(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> {
+    let socket = bound(libc::SOCK_DGRAM, local, patience)?;
+    // As much as is allowed: a burst may wait for its thread.
+    let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(8_i32 << 20));
+    Ok(socket)
+}
+
+/// What the kernel knows of a TCP connection (`TCP_INFO`).
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TcpInfo {
+    /// Smoothed round-trip time, microseconds; 0 without any.
+    pub(crate) rtt: u32,
+    /// Least round-trip time, microseconds.
+    pub(crate) rtt_min: u32,
+    /// Segments sent again.
+    pub(crate) retransmissions: u32,
+    /// Segments with payload sent.
+    pub(crate) data_segments: u32,
+}
+
+/// Asks for the state of a connection. Kernels before 4.6 know less: zeros.
+pub(crate) fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
+    // `struct tcp_info` of linux/tcp.h, which only ever grows: 8 bytes of flags, then words of 32 bits up to
+    // tcpi_total_retrans, then wider ones.
+    let mut words = [0_u32; 64];
+    let mut length = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes.
+    check(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, words.as_mut_ptr().cast(), &mut length)
+    })?;
+    Ok(TcpInfo { rtt: words[17], rtt_min: words[37], retransmissions: words[25], data_segments: words[39] })
+}

@@ -1,0 +1,557 @@
+//! A function under watch.
+
+use super::judge::{Finding, Invariant};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use weftwire_core::function::Ports;
+use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::{
+    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox, Output, Packet, Port, Time,
+};
+use weftwire_network::model::NodeIndex;
+
+/// Most findings that are kept of one run; the first ones tell the cause.
+const MOST_FINDINGS: usize = 20;
+
+/// So many calls are followed by a look at all flows; later ones only now and then, as that takes long.
+const EAGER_CALLS: u64 = 256;
+
+/// What the functions of one run did.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Log {
+    /// What they did wrong, the first of it.
+    pub findings: Vec<Finding>,
+    /// What they told their applications.
+    pub claims: Vec<Claim>,
+    /// Digest of everything that they put out.
+    pub digest: u64,
+}
+
+impl Log {
+    /// Keeps a finding, unless there are many already.
+    pub fn find(&mut self, invariant: Invariant, text: String) {
+        if self.findings.len() < MOST_FINDINGS {
+            self.findings.push(Finding { invariant, text });
+        }
+    }
+
+    /// Takes bytes into the digest (FNV-1a, eight bytes at a time).
+    fn digest(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.digest = (self.digest ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        self.digest = self.digest.rotate_left(29) ^ bytes.len() as u64;
+    }
+}
+
+/// A notice `finished` or `failed` to the application that opened a flow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claim {
+    /// Where the application is.
+    pub node: NodeIndex,
+    /// Its flow.
+    pub endpoints: Endpoints,
+    /// The notice.
+    pub name: String,
+}
+
+/// Passes every call to a function and checks what it does: time, deadlines, frames, flow ids, the size of its table. What is wrong
+/// goes to the [`Log`].
+pub struct Watch {
+    function: Box<dyn Function>,
+    node: NodeIndex,
+    name: String,
+    ports: Ports,
+    most_flows: u64,
+    formats: Formats,
+    log: Rc<RefCell<Log>>,
+    now: Option<Time>,
+    calls: u64,
+    /// At which call all flows are looked at next.
+    look_at: u64,
+    /// Flows that the application has called for.
+    flows: BTreeMap<FlowId, Called>,
+    /// Ids up to this one have all ended,
+    ended_up_to: u64,
+    /// and these above it.
+    ended: BTreeSet<u64>,
+    opened: Option<FlowId>,
+    /// It wants to be called at a time that is over. The platform is not told, else it would call without end.
+    stuck: bool,
+}
+
+/// What the application did on a flow.
+struct Called {
+    endpoints: Option<Endpoints>,
+    accepted: u64,
+    released: u64,
+}
+
+impl Watch {
+    /// Watches the function of a node. `name` is the node's; the table may hold `most_flows` flows.
+    pub fn new(
+        function: Box<dyn Function>,
+        node: NodeIndex,
+        name: &str,
+        ports: &Ports,
+        most_flows: u64,
+        log: Rc<RefCell<Log>>,
+    ) -> Watch {
+        Watch {
+            function,
+            node,
+            name: name.to_owned(),
+            ports: ports.clone(),
+            most_flows,
+            formats: Formats::default(),
+            log,
+            now: None,
+            calls: 0,
+            look_at: 0,
+            flows: BTreeMap::new(),
+            ended_up_to: 0,
+            ended: BTreeSet::new(),
+            opened: None,
+            stuck: false,
+        }
+    }
+
+    fn find(&self, invariant: Invariant, text: impl AsRef<str>) {
+        let when = self.now.map(|now| format!(" at {now} s")).unwrap_or_default();
+        self.log.borrow_mut().find(invariant, format!("{}{when}: {}", self.name, text.as_ref()));
+    }
+
+    fn has_ended(&self, flow: FlowId) -> bool {
+        flow.0 <= self.ended_up_to || self.ended.contains(&flow.0)
+    }
+
+    fn end(&mut self, flow: FlowId) {
+        if self.has_ended(flow) {
+            self.find(Invariant::FlowIds, format!("flow {flow} ended twice"));
+        }
+        self.flows.remove(&flow);
+        self.ended.insert(flow.0);
+        while self.ended.remove(&(self.ended_up_to + 1)) {
+            self.ended_up_to += 1;
+        }
+    }
+
+    /// Before a call at `now`. Returns the time of the call before.
+    fn begin(&mut self, now: Time) -> Time {
+        let before = self.now.unwrap_or(now);
+        if now < before {
+            self.find(Invariant::Simulator, format!("called with the time {now} s, which is over"));
+        }
+        self.now = Some(now.max(before));
+        self.calls += 1;
+        before.min(now)
+    }
+
+    /// After a call: its outputs from `start` on, when the call before was at `before`.
+    fn finish(&mut self, before: Time, start: usize, out: &Outbox, inputs: &[(Port, Frame<'_>)], fired: bool) {
+        let now = self.now.unwrap_or(before);
+        let mut latest = before;
+        for output in &out.items()[start..] {
+            match output {
+                Output::Send { at, port, bytes, offload } => {
+                    if *at < latest || *at > now {
+                        let range = format!("{latest} s to {now} s");
+                        self.find(Invariant::Timers, format!("sends with the time {at} s; possible is {range}"));
+                    }
+                    latest = latest.max(*at);
+                    let bytes = out.bytes(bytes);
+                    self.check_frame(*port, Frame { bytes, offload: *offload }, inputs);
+                    let mut log = self.log.borrow_mut();
+                    log.digest(&at.nanoseconds().to_le_bytes());
+                    log.digest(bytes);
+                }
+                Output::Deliver { flow, bytes } => {
+                    self.check_live(*flow, "delivers");
+                    self.log.borrow_mut().digest(out.bytes(bytes));
+                }
+                Output::Released { flow, length } => self.check_released(*flow, *length as u64),
+                Output::Notify { at, flow, name, value } => {
+                    self.check_live(*flow, "notifies");
+                    let mut log = self.log.borrow_mut();
+                    log.digest(&at.nanoseconds().to_le_bytes());
+                    log.digest(name.as_bytes());
+                    log.digest(&value.to_le_bytes());
+                    let endpoints = self.flows.get(flow).and_then(|called| called.endpoints);
+                    if let Some(endpoints) = endpoints.filter(|_| matches!(name.as_str(), "finished" | "failed")) {
+                        log.claims.push(Claim { node: self.node, endpoints, name: name.clone() });
+                    }
+                }
+                Output::Ended { flow } => {
+                    self.end(*flow);
+                    self.log.borrow_mut().digest(&flow.0.to_le_bytes());
+                }
+                Output::Trace(_) => {}
+            }
+        }
+        self.check_deadline(now, fired);
+        if self.calls >= self.look_at {
+            let looked_at = self.look(now, fired);
+            let pause = if self.calls < EAGER_CALLS { 1 } else { 16 };
+            self.look_at = self.calls + pause.max(looked_at);
+        }
+    }
+
+    fn check_frame(&self, port: Port, frame: Frame<'_>, inputs: &[(Port, Frame<'_>)]) {
+        let Some(link) = self.ports.link(port) else {
+            return self.find(Invariant::Frames, format!("sends out of port {port}, which it has not got"));
+        };
+        let Err(reason) = Packet::parse(link, frame, &self.formats) else { return };
+        // What comes in wrong may go out wrong.
+        let excused = inputs.iter().any(|(port, input)| match self.ports.link(*port) {
+            Some(link) => Packet::parse(link, *input, &self.formats).is_err(),
+            None => true,
+        });
+        if !excused {
+            let text = format!("sends a frame of {} bytes that is wrong: {}", frame.bytes.len(), reason.name());
+            self.find(Invariant::Frames, text);
+        }
+    }
+
+    fn check_live(&self, flow: FlowId, verb: &str) {
+        if self.has_ended(flow) {
+            self.find(Invariant::FlowIds, format!("{verb} on flow {flow}, which has ended"));
+        }
+    }
+
+    fn check_released(&mut self, flow: FlowId, length: u64) {
+        self.check_live(flow, "releases");
+        let Some(called) = self.flows.get_mut(&flow) else {
+            return self
+                .find(Invariant::Data, format!("releases {length} bytes of flow {flow}, to which none were written"));
+        };
+        called.released += length;
+        if called.released > called.accepted {
+            let text = format!("has released {} bytes of flow {flow}, of {} written", called.released, called.accepted);
+            self.find(Invariant::Data, text);
+        }
+    }
+
+    fn check_deadline(&mut self, now: Time, fired: bool) {
+        let forgotten = self.function.next_deadline().filter(|next| next.at < now || fired && next.at == now);
+        let text = forgotten.map(|next| format!("has forgotten `{}`, which was due at {} s", next.reason, next.at));
+        self.stuck = text.is_some();
+        if let Some(text) = text {
+            self.find(Invariant::Timers, text);
+        }
+    }
+
+    /// Looks at the table and all flows. Returns how many there are.
+    fn look(&self, now: Time, fired: bool) -> u64 {
+        let counters = self.function.counters();
+        let (live, peak, most) = (counters.flows_live, counters.flows_peak, self.most_flows);
+        if live > most || peak > most {
+            self.find(Invariant::Flows, format!("has {live} flows and had {peak}; its limit is {most}"));
+        }
+        let flows = self.function.flows();
+        if flows.len() as u64 != live {
+            self.find(Invariant::Flows, format!("counts {live} flows and shows {}", flows.len()));
+        }
+        let deadline = self.function.next_deadline().map(|deadline| deadline.at);
+        if let (Some(at), true) = (deadline, flows.is_empty()) {
+            self.find(Invariant::Timers, format!("has no flows and wants to be called at {at} s"));
+        }
+        for summary in &flows {
+            self.check_live(summary.flow, "has a state");
+            let Some(detail) = self.function.flow(summary.flow) else {
+                self.find(Invariant::Flows, format!("shows flow {} and does not know it", summary.flow));
+                continue;
+            };
+            for timer in &detail.timers {
+                let forgotten = timer.due < now || fired && timer.due == now;
+                if forgotten || deadline.is_none_or(|deadline| deadline > timer.due) {
+                    let wanted = deadline.map_or("no call".into(), |at| format!("to be called at {at} s"));
+                    let (name, due, flow) = (&timer.name, timer.due, summary.flow);
+                    let text = format!("timer `{name}` of flow {flow} is due at {due} s, and it wants {wanted}");
+                    self.find(Invariant::Timers, text);
+                }
+            }
+        }
+        flows.len() as u64
+    }
+}
+
+/// The last look, when the run ends or the node is restarted.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let (Some(now), false) = (self.now, std::thread::panicking()) {
+            self.look(now, false);
+        }
+    }
+}
+
+impl Function for Watch {
+    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
+        let (before, start) = (self.begin(now), out.items().len());
+        self.function.frame(now, port, frame, out);
+        self.finish(before, start, out, &[(port, frame)], false);
+    }
+
+    fn frames(&mut self, now: Time, batch: &[(Port, Frame<'_>)], out: &mut Outbox) {
+        let (before, start) = (self.begin(now), out.items().len());
+        self.function.frames(now, batch, out);
+        self.finish(before, start, out, batch, false);
+    }
+
+    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
+        let (before, start) = (self.begin(now), out.items().len());
+        let result = self.function.connect(now, endpoints, out);
+        if let Ok(flow) = result {
+            if self.has_ended(flow) || self.opened.is_some_and(|opened| opened >= flow) {
+                self.find(Invariant::FlowIds, format!("gives the id {flow} to a second flow"));
+            }
+            self.opened = Some(flow);
+            self.flows.insert(flow, Called { endpoints: Some(*endpoints), accepted: 0, released: 0 });
+        }
+        self.finish(before, start, out, &[], false);
+        result
+    }
+
+    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
+        let (before, start) = (self.begin(now), out.items().len());
+        let result = self.function.write(now, flow, bytes, out);
+        if let Ok(accepted) = result {
+            if accepted > bytes.len() {
+                self.find(Invariant::Data, format!("accepts {accepted} bytes of {} on flow {flow}", bytes.len()));
+            }
+            let called = self.flows.entry(flow).or_insert(Called { endpoints: None, accepted: 0, released: 0 });
+            called.accepted += accepted as u64;
+        }
+        self.finish(before, start, out, &[], false);
+        result
+    }
+
+    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        let (before, start) = (self.begin(now), out.items().len());
+        let result = self.function.close(now, flow, out);
+        self.finish(before, start, out, &[], false);
+        result
+    }
+
+    fn fire(&mut self, now: Time, out: &mut Outbox) {
+        let (before, start) = (self.begin(now), out.items().len());
+        self.function.fire(now, out);
+        self.finish(before, start, out, &[], true);
+    }
+
+    fn next_deadline(&self) -> Option<Deadline<'_>> {
+        if self.stuck { None } else { self.function.next_deadline() }
+    }
+}
+
+impl Inspect for Watch {
+    fn flows(&self) -> Vec<FlowSummary> {
+        self.function.flows()
+    }
+
+    fn flow(&self, flow: FlowId) -> Option<FlowDetail> {
+        self.function.flow(flow)
+    }
+
+    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError> {
+        self.function.set_register(flow, register, value)
+    }
+
+    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
+        self.function.delete(flow)?;
+        self.end(flow);
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        self.function.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weftwire_core::inspect::PendingTimer;
+    use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
+    use weftwire_core::{LinkType, Offload};
+
+    /// What is wrong with the function below.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Defect {
+        None,
+        LeaksFlows,
+        ForgetsTimer,
+        HidesTimer,
+        FiresWithoutFlows,
+        ReusesId,
+        DeliversAfterEnd,
+        ReleasesTooMuch,
+        SendsNowhere,
+        SendsBadChecksum,
+        SendsEarly,
+    }
+
+    /// Has one flow, with a timer due a second after each call.
+    struct Planted {
+        defect: Defect,
+        timer: Option<Time>,
+        open: bool,
+    }
+
+    const FLOW: FlowId = FlowId(1);
+
+    impl Planted {
+        fn work(&mut self, now: Time, out: &mut Outbox) {
+            let mut frame =
+                FrameBuilder::raw_ip().ipv4(&Ipv4Fields::default()).udp(1, 2).payload(b"data").finish().unwrap();
+            let (mut port, mut at) = (Port(1), now);
+            match self.defect {
+                Defect::SendsNowhere => port = Port(9),
+                Defect::SendsBadChecksum => frame[30] ^= 1,
+                Defect::SendsEarly => at = now.after(-1),
+                Defect::ReleasesTooMuch => out.push(Output::Released { flow: FLOW, length: 1000 }),
+                Defect::DeliversAfterEnd => {
+                    out.push(Output::Ended { flow: FLOW });
+                    out.deliver(FLOW, b"late");
+                }
+                _ => {}
+            }
+            out.send(at, port, &frame, Offload::default());
+            self.timer = Some(now.after(1_000_000_000));
+        }
+    }
+
+    impl Function for Planted {
+        fn frame(&mut self, now: Time, _: Port, _: Frame<'_>, out: &mut Outbox) {
+            self.work(now, out);
+        }
+
+        fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
+            self.open = true;
+            Ok(FLOW)
+        }
+
+        fn write(&mut self, now: Time, _: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
+            self.work(now, out);
+            Ok(bytes.len())
+        }
+
+        fn close(&mut self, _: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+            self.open = false;
+            if self.defect != Defect::FiresWithoutFlows {
+                self.timer = None;
+            }
+            out.push(Output::Ended { flow });
+            Ok(())
+        }
+
+        fn fire(&mut self, now: Time, out: &mut Outbox) {
+            if self.defect != Defect::ForgetsTimer && self.timer.is_some_and(|due| due <= now) {
+                self.work(now, out);
+            }
+        }
+
+        fn next_deadline(&self) -> Option<Deadline<'_>> {
+            let shown = self.timer.filter(|_| self.defect != Defect::HidesTimer);
+            shown.map(|at| Deadline { at, reason: "again" })
+        }
+    }
+
+    impl Inspect for Planted {
+        fn flows(&self) -> Vec<FlowSummary> {
+            let (key, state) = (String::new(), String::new());
+            let summary =
+                FlowSummary { flow: FLOW, key, state, created: Time::ZERO, last_active: Time::ZERO, events: 0 };
+            if self.open { vec![summary] } else { Vec::new() }
+        }
+
+        fn flow(&self, _: FlowId) -> Option<FlowDetail> {
+            let timers = self.timer.map(|due| PendingTimer { name: "again".into(), due, payload: Vec::new() });
+            let timers: Vec<_> = timers.into_iter().collect();
+            let summary = self.flows().pop()?;
+            Some(FlowDetail { summary, registers: Vec::new(), timers, packets: Vec::new(), counters: BTreeMap::new() })
+        }
+
+        fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
+            Err(InspectError::NoFlow(flow))
+        }
+
+        fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
+            Err(InspectError::NoFlow(flow))
+        }
+
+        fn counters(&self) -> Counters {
+            let flows_peak = if self.defect == Defect::LeaksFlows { 5 } else { 1 };
+            Counters { flows_live: self.open.into(), flows_peak, ..Counters::default() }
+        }
+    }
+
+    /// Opens, writes, lets a timer fire twice and closes; what the watch found.
+    fn found(defect: Defect) -> Vec<Invariant> {
+        let log = Rc::new(RefCell::new(Log::default()));
+        let ports = Ports::new([(Port(1), LinkType::Ip)]);
+        let planted = Planted { defect, timer: None, open: false };
+        let mut watch = Watch::new(Box::new(planted), NodeIndex(0), "node", &ports, 1, log.clone());
+        let mut out = Outbox::new();
+        let address = "10.0.0.1".parse().unwrap();
+        let endpoints = Endpoints {
+            protocol: 17,
+            local_address: address,
+            local_port: 1,
+            remote_address: address,
+            remote_port: 2,
+            local_mac: [0; 6],
+            remote_mac: [0; 6],
+            vlan: None,
+        };
+        let at = |seconds: i64| Time::from_nanoseconds(seconds * 1_000_000_000);
+        let flow = watch.connect(at(1), &endpoints, &mut out).unwrap();
+        watch.write(at(1), flow, b"data", &mut out).unwrap();
+        out.clear();
+        for second in 2..4 {
+            // As a platform does: only when asked to.
+            if watch.next_deadline().is_some_and(|deadline| deadline.at <= at(second)) {
+                watch.fire(at(second), &mut out);
+            }
+        }
+        watch.close(at(3), flow, &mut out).unwrap();
+        if defect == Defect::ReusesId {
+            watch.connect(at(3), &endpoints, &mut out).unwrap();
+        }
+        drop(watch);
+        let findings = log.take().findings;
+        findings.iter().map(|finding| finding.invariant).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    #[test]
+    fn each_defect_is_found_and_nothing_else() {
+        let cases = [
+            (Defect::None, vec![]),
+            (Defect::LeaksFlows, vec![Invariant::Flows]),
+            (Defect::ForgetsTimer, vec![Invariant::Timers]),
+            (Defect::HidesTimer, vec![Invariant::Timers]),
+            (Defect::FiresWithoutFlows, vec![Invariant::Timers]),
+            (Defect::ReusesId, vec![Invariant::FlowIds]),
+            (Defect::DeliversAfterEnd, vec![Invariant::FlowIds]),
+            (Defect::ReleasesTooMuch, vec![Invariant::Data]),
+            (Defect::SendsNowhere, vec![Invariant::Frames]),
+            (Defect::SendsBadChecksum, vec![Invariant::Frames]),
+            (Defect::SendsEarly, vec![Invariant::Timers]),
+        ];
+        for (defect, wanted) in cases {
+            assert_eq!(found(defect), wanted, "{defect:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_input_excuses_a_wrong_output() {
+        let log = Rc::new(RefCell::new(Log::default()));
+        let ports = Ports::new([(Port(1), LinkType::Ip)]);
+        let planted = Planted { defect: Defect::SendsBadChecksum, timer: None, open: true };
+        let mut watch = Watch::new(Box::new(planted), NodeIndex(0), "node", &ports, 1, log.clone());
+        watch.frame(Time::ZERO, Port(1), Frame::new(b"wrong"), &mut Outbox::new());
+        assert_eq!(log.borrow().findings, []);
+    }
+}

@@ -1,0 +1,179 @@
+//! Hosts over links and routers: datagrams and TCP.
+#![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
+
+mod network_common;
+
+use network_common::*;
+use weftwire_core::Port;
+use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
+use weftwire_core::wire::tcp::TcpFlags;
+use weftwire_network::link::{LinkSettings, Loss};
+use weftwire_network::model::{NodeKind, PortPlace, TrafficKind, Transport};
+use weftwire_network::traffic::{Gap, Size};
+
+/// Datagrams of 1000 bytes at a constant rate.
+fn datagrams(gap: i64, count: u64) -> TrafficKind {
+    TrafficKind::Datagrams { gap: Gap::Constant(gap), size: Size::Constant(1000), count }
+}
+
+#[test]
+fn an_overloaded_link_delivers_its_rate_and_loses_the_rest() {
+    // 1042 bytes of frame at 10 Mbit/s last 833.6 us; twice as many come.
+    let (mut network, [client, _, server]) = path(10 * SECOND, wire(10_000_000, MILLISECOND, 10));
+    network.add([client, server], Transport::Udp, datagrams(416_800, 10_000));
+    let results = run(&network);
+    let flow = &results.flows[0];
+    assert_eq!(flow.packets, Some(10_000));
+    let lost = flow.lost.expect("known");
+    // When the last one comes 5,000 have begun service, and ten wait.
+    assert_eq!(lost, 4_990);
+    assert_eq!(flow.delivered, (10_000 - lost) * 1000);
+    assert_eq!(results.links[2].counts.dropped_full, lost);
+    assert_eq!(results.run.packet_hops, 10_000 + 10_000 - lost);
+    assert_eq!(flow.outcome, "complete");
+    assert!(results.run.warnings.is_empty(), "{:?}", results.run.warnings);
+    // 8 ms of transfer are 10 Mbit/s: the bottleneck's samples say so.
+    let busiest = results.samples.iter().filter(|sample| sample.link == 2).map(|sample| sample.delivered_bytes);
+    assert!(busiest.max().is_some_and(|bytes| (123_000..=125_100).contains(&bytes)));
+}
+
+#[test]
+fn tcp_fills_a_clean_link() {
+    for ipv6 in [false, true] {
+        let (mut network, [client, _, server]) = path(20 * SECOND, wire(10_000_000, 10 * MILLISECOND, 10_000));
+        network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 10_000_000 }).ipv6 = ipv6;
+        let results = run(&network);
+        let flow = &results.flows[0];
+        assert_complete(flow);
+        let goodput = flow.goodput(0);
+        assert!(goodput > 0.9 * 10_000_000.0, "{goodput} bits/s: {flow:?}");
+        assert!(flow.rtt_min.is_some_and(|rtt| rtt >= 22 * MILLISECOND) && flow.rtt_samples > 1000, "{flow:?}");
+        assert!(results.progress[0].sent.len() > 1000 && results.progress[0].acknowledged.len() > 1000);
+        assert_eq!(results.progress[0].acknowledged.last().map(|(_, bytes)| *bytes), Some(10_000_000));
+        assert!(results.run.warnings.is_empty());
+    }
+}
+
+#[test]
+fn tcp_over_loss_and_corruption_delivers_every_byte() {
+    let settings = LinkSettings {
+        loss: Loss::Random(0.01),
+        corrupt: 0.005,
+        duplicate: 0.01,
+        reorder: 0.01,
+        reorder_delay: 3 * MILLISECOND,
+        jitter: MILLISECOND,
+        ..wire(10_000_000, 5 * MILLISECOND, 100)
+    };
+    let (mut network, [client, _, server]) = path(120 * SECOND, settings);
+    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 2_000_000 });
+    let results = run(&network);
+    assert_complete(&results.flows[0]);
+    assert!(results.flows[0].retransmissions.is_some_and(|count| count > 10), "{:?}", results.flows[0]);
+    assert!(dropped(&results, "server", "bad_checksum") > 0);
+}
+
+#[test]
+fn requests_are_answered_in_turn() {
+    let (mut network, [client, _, server]) = path(20 * SECOND, wire(100_000_000, 4 * MILLISECOND, 100));
+    let kind = TrafficKind::RequestResponse {
+        request: 100,
+        response: 20_000,
+        count: 50,
+        think: Gap::Constant(10 * MILLISECOND),
+    };
+    network.add([client, server], Transport::Tcp, kind);
+    let results = run(&network);
+    let flow = &results.flows[0];
+    assert_complete(flow);
+    assert_eq!((flow.rtt_samples, flow.delivered), (50, 50 * 20_100));
+    assert!(flow.rtt_min.is_some_and(|rtt| rtt >= 10 * MILLISECOND), "{flow:?}");
+}
+
+#[test]
+fn many_short_flows_come_and_go() {
+    let (mut network, [client, _, server]) = path(20 * SECOND, wire(100_000_000, MILLISECOND, 1000));
+    let kind = TrafficKind::Flows {
+        gap: Gap::Exponential(10.0 * MILLISECOND as f64),
+        size: Size::Exponential(20_000.0),
+        count: 1000,
+    };
+    network.add([client, server], Transport::Tcp, kind);
+    let results = run(&network);
+    assert_eq!(results.flows.len(), 1000);
+    results.flows.iter().for_each(assert_complete);
+}
+
+#[test]
+fn traffic_without_end_stops_when_told() {
+    let (mut network, [client, _, server]) = path(30 * SECOND, wire(10_000_000, MILLISECOND, 50));
+    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: u64::MAX }).stop = 5 * SECOND;
+    let results = run(&network);
+    let flow = &results.flows[0];
+    assert_eq!((flow.outcome.as_str(), flow.bytes), ("complete", None), "{flow:?}");
+    // What was in the send buffer then is sent still.
+    assert!(flow.delivered > 5_000_000 && flow.end.is_some_and(|end| end < 15 * SECOND), "{flow:?}");
+}
+
+#[test]
+fn a_port_where_nobody_listens_refuses() {
+    let (mut network, [client, router, server]) = path(5 * SECOND, wire(10_000_000, MILLISECOND, 50));
+    let own = PortPlace { node: client, port: Port(1) };
+    let next = network.mac(PortPlace { node: router, port: Port(1) });
+    let syn = FrameBuilder::ethernet(next, network.mac(own))
+        .ipv4(&Ipv4Fields {
+            source: network.node(client).ipv4,
+            destination: network.node(server).ipv4,
+            ..Ipv4Fields::default()
+        })
+        .tcp(&TcpFields { destination_port: 9, sequence: 7, flags: TcpFlags::SYN, ..TcpFields::default() }, &[])
+        .finish()
+        .expect("a frame");
+    network.add([client, client], Transport::Tcp, TrafficKind::Capture { file: "syn".into(), port: Port(1) });
+    network.add([client, router], Transport::Tcp, TrafficKind::Bulk { bytes: 1000 });
+    network.captures.push(own);
+    let captures = [("syn".to_owned(), vec![(0, syn)])].into();
+    let (results, kept) = run_keeping(&network, Kept { captures, ..Kept::default() });
+    let answer = kept.frames.iter().find(|(_, _, _, sent)| !sent).expect("an answer");
+    let tcp = &answer.2[34..];
+    assert_eq!((&tcp[8..12], tcp[13]), (&[0, 0, 0, 8][..], 0x14), "RST and ACK of the SYN");
+    // A router does not speak TCP.
+    assert_eq!(results.flows[0].outcome, "running");
+    assert!(dropped(&results, "router", "no_listener") > 0);
+}
+
+#[test]
+fn mean_wait_is_that_of_an_m_d_1_queue() {
+    // 958 bytes of payload make frames of 1000: 800 us at 10 Mbit/s. One each 1000 us at random: load 0.8.
+    let (mut network, [client, _, server]) = path(200 * SECOND, wire(10_000_000, MILLISECOND, 100_000));
+    let kind =
+        TrafficKind::Datagrams { gap: Gap::Exponential(1_000_000.0), size: Size::Constant(958), count: u64::MAX };
+    network.add([client, server], Transport::Udp, kind).stop = 199 * SECOND;
+    let results = run(&network);
+    let counts = results.links[2].counts;
+    let mean = counts.waited_sum as f64 / counts.served as f64;
+    // Pollaczek-Khinchine: load / (2 (1 - load)) services, here 2 of 800 us.
+    let expected = 0.8 / (2.0 * 0.2) * 800_000.0;
+    assert!(counts.served > 190_000 && (mean / expected - 1.0).abs() < 0.06, "{mean} against {expected}");
+    assert_eq!(results.flows[0].lost, Some(counts.offered_packets - counts.delivered_packets));
+}
+
+#[test]
+fn an_echo_answers_and_a_sink_does_not() {
+    let mut network = network(SECOND);
+    let client = network.add_node("client", host());
+    let router = network.add_node("router", NodeKind::Router);
+    let echo = network.add_node("echo", NodeKind::Echo);
+    let sink = network.add_node("sink", NodeKind::Sink);
+    network.add_link([client, router], wire(100_000_000, 2 * MILLISECOND, 100));
+    network.add_link([router, echo], wire(100_000_000, 3 * MILLISECOND, 100));
+    network.add_link([router, sink], wire(100_000_000, 3 * MILLISECOND, 100));
+    network.add([client, echo], Transport::Udp, datagrams(MILLISECOND, 100));
+    network.add([client, sink], Transport::Udp, datagrams(MILLISECOND, 100)).ipv6 = true;
+    let results = run(&network);
+    assert_eq!((results.flows[0].lost, results.flows[0].rtt_samples), (Some(0), 100));
+    assert!(results.flows[0].rtt_min.is_some_and(|rtt| (10 * MILLISECOND..11 * MILLISECOND).contains(&rtt)));
+    assert_eq!((results.flows[1].lost, results.flows[1].rtt_samples), (Some(0), 0));
+    assert_eq!(results.links[5].counts.offered_packets, 0, "from the sink");
+    assert!(results.node_drops.is_empty(), "{:?}", results.node_drops);
+}

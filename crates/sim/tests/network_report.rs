@@ -1,0 +1,207 @@
+//! Results of networks as tables and pages.
+
+mod sample;
+
+use sample::{dumbbell, network, results, two_runs};
+use weftwire_core::trace::TraceKind;
+use weftwire_network::results::{Results, RunFacts};
+use weftwire_sim::agreement::{Stretch, Verdict, compare};
+use weftwire_sim::report::{comparison, network as report, sweep};
+use weftwire_sim::table::{self, Cells, RunKey, Table};
+
+/// What is opened is closed, nothing comes from elsewhere, nothing is not a number.
+fn check(html: &str) {
+    for part in ["<script", "<link", "url(", "@import", "src=", "NaN", "inf<", "<b>"] {
+        assert!(!html.contains(part), "{part}");
+    }
+    for part in ["<svg", "<g", "<table", "<section", "<tr", "<td", "<text", "<div", "<p"] {
+        let opened: usize = [">", " "].iter().map(|end| html.matches(&format!("{part}{end}")).count()).sum();
+        // A path closes itself.
+        assert_eq!(opened, html.matches(&format!("</{}>", &part[1..])).count(), "{part}");
+    }
+    assert!(html.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn a_page_of_a_run_is_well_formed_and_says_what_happened() {
+    let network = dumbbell();
+    let results = results(&network, 4, 400);
+    let html = report::page(&network, &results);
+    check(&html);
+    assert_eq!(html, report::page(&network, &results), "the same each time");
+    for part in [
+        "Links over time",
+        "Distributions",
+        "Bytes over time",
+        "Around its first repeated segment",
+        "ttl_expired",
+        "no_flow_key",
+        "... and 200 more.",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(html.contains("web &lt;b&gt;"), "names are escaped");
+    assert_eq!(html.matches("busy3").count(), 2, "the style and the one direction that is full");
+    assert!(!html.contains("class=\"alert\""));
+}
+
+#[test]
+fn a_late_and_an_interrupted_run_are_flagged() {
+    let network = dumbbell();
+    let mut results = results(&network, 4, 3);
+    results.run.lateness = Some(sample::late());
+    results.run.interrupted = true;
+    let html = report::page(&network, &results);
+    check(&html);
+    assert!(html.contains("class=\"alert\"") && html.contains("2.30 ms after the time"));
+    assert!(html.contains("interrupted"));
+}
+
+#[test]
+fn nothing_at_all_is_a_page_too() {
+    let empty = network("empty", &[], &[]);
+    check(&report::page(&empty, &Results::default()));
+    let alone = network("alone", &["a", "b"], &[]);
+    check(&report::page(&alone, &Results::default()));
+    check(&comparison::page(&compare(&Default::default(), &Default::default()), "a <b>", "c"));
+}
+
+#[test]
+fn a_large_run_is_a_page_of_reasonable_size() {
+    let names: Vec<String> = (0..2_000).map(|number| format!("node-with-a-long-name-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let links: Vec<_> = (1..2_000).map(|node| (names[node], node / 2, node, 1_000_000, 1)).collect();
+    let mut large = network("large", &names, &links);
+    large.sample_interval = 200_000_000;
+    let results = results(&large, 7, 100_000);
+    let html = report::page(&large, &results);
+    check(&html);
+    assert!(html.len() < 2_000_000, "{}", html.len());
+    assert!(!html.contains("weft-network\" width"), "too large to draw");
+    assert_eq!(table::samples(&results).rows(), results.samples.len());
+}
+
+#[test]
+fn tables_have_a_row_for_each_thing_and_all_columns_are_as_long() {
+    let network = dumbbell();
+    let results = results(&network, 4, 10);
+    let tables = [
+        (table::links(&results), 16),
+        (table::flows(&results), 10),
+        (table::samples(&results), 16 * 1_000),
+        (table::functions(&results), 8 + 2 + 1),
+        (table::node_drops(&results), 1),
+    ];
+    for (table, rows) in tables {
+        assert_eq!(table.rows(), rows, "{}", table.name());
+        assert!(table.columns().iter().all(|column| column.cells.len() == rows));
+        assert!(table.to_csv().lines().count() == rows + 1 && table.to_parquet().is_ok());
+    }
+    let samples = table::samples(&results);
+    let Some(Cells::Integer(intervals)) = samples.column("interval_ns").map(|column| &column.cells) else { panic!() };
+    assert!(intervals.iter().all(|interval| *interval == Some(network.sample_interval)));
+}
+
+/// The documentation names every column of every table.
+#[test]
+fn the_book_has_every_column() {
+    let book = include_str!("../../../docs/results.md");
+    let results = results(&dumbbell(), 4, 1);
+    let all = [
+        table::links(&results),
+        table::flows(&results),
+        table::samples(&results),
+        table::functions(&results),
+        table::node_drops(&results),
+        table::runs(&[(RunKey::default(), Default::default())]),
+    ];
+    for table in all {
+        let start =
+            book.find(&format!("## `{}`", table.name())).unwrap_or_else(|| panic!("no part on {}", table.name()));
+        let part = book[start + 3..].split("\n## ").next().unwrap_or_default();
+        for column in table.columns() {
+            assert!(part.contains(&format!("`{}`", column.name)), "{}: {}", table.name(), column.name);
+        }
+    }
+    for metric in results.metrics().keys() {
+        let name = if metric.contains('.') { metric.rsplit('.').next() } else { Some(metric.as_str()) };
+        assert!(book.contains(name.unwrap_or_default()), "{metric}");
+    }
+}
+
+fn key(run: u64, delay: &str) -> RunKey {
+    let parameters = vec![("links.slow.delay".to_owned(), delay.to_owned()), ("seed".to_owned(), run.to_string())];
+    RunKey { run, parameters, repetition: 0, seed: u64::MAX - run }
+}
+
+#[test]
+fn tables_of_many_runs_say_which_run_a_row_is_of() {
+    let network = dumbbell();
+    let results = results(&network, 4, 2);
+    let mut flows = Table::new("flows");
+    for (run, delay) in [(0, "5ms"), (1, "10ms")] {
+        flows.append_run(&key(run, delay), table::flows(&results));
+    }
+    let names: Vec<&str> = flows.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names[..5], ["run", "links.slow.delay", "repetition", "seed", "traffic"]);
+    assert_eq!(flows.rows(), 4);
+    assert!(flows.to_csv().lines().nth(4).is_some_and(|line| line.starts_with("1,10ms,0,18446744073709551614,")));
+    assert!(flows.to_parquet().is_ok(), "no column comes twice");
+
+    let mut fewer = results.metrics();
+    fewer.remove("fct_p50");
+    let runs = table::runs(&[(key(0, "5ms"), results.metrics()), (key(1, "10ms"), fewer)]);
+    assert_eq!(runs.rows(), 2);
+    let Some(Cells::Float(cells)) = runs.column("fct_p50_s").map(|column| &column.cells) else { panic!() };
+    assert!(cells[0].is_some() && cells[1].is_none());
+    assert!(runs.column("goodput_bit_per_s").is_some() && runs.column("bottleneck.proxy:2.utilisation").is_some());
+}
+
+#[test]
+fn many_runs_are_a_page() {
+    let network = dumbbell();
+    let mut runs = Vec::new();
+    for (index, delay) in ["5ms", "10ms", "200ms"].into_iter().enumerate() {
+        let mut metrics = results(&network, 4, 20).metrics();
+        metrics.values_mut().for_each(|value| *value *= 1.0 + index as f64);
+        runs.push((key(0, delay), metrics));
+    }
+    runs.iter_mut().for_each(|(key, _)| key.parameters.truncate(1));
+    let html = sweep::page("many <b>", &runs);
+    check(&html);
+    for part in ["Goodput of all flows", "Utilisation of bottleneck.proxy:2", "links.slow.delay", "class=\"band"] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_comparison_shows_where_runs_differ() {
+    let (left, right) = two_runs();
+    let agreement = compare(&left, &right);
+    assert_eq!(agreement.verdict(), Verdict::SameStates);
+    assert_eq!(agreement.sequences[0].stretches, [Stretch::Same(402), Stretch::Right(1), Stretch::Same(199)]);
+    assert_eq!(agreement.sequences[1].verdict, Verdict::Same);
+    assert!(agreement.flows[0].agrees(), "1.5 per cent");
+    let html = comparison::page(&agreement, "simulated", "real <b>");
+    check(&html);
+    assert!(html.contains("394 equal events") && html.contains("real &lt;b&gt;") && html.contains("same states"));
+    assert_eq!(html.matches("<tr class=\"only\">").count(), 1);
+    check(&comparison::page(&compare(&left, &left), "a", "b"));
+    assert!(comparison::page(&compare(&left, &left), "a", "b").contains(">agree<"));
+}
+
+#[test]
+fn a_hundred_thousand_events_are_compared() {
+    let (mut left, mut right) = two_runs();
+    for (run, skipped) in [(&mut left, 30_000), (&mut right, 90_000)] {
+        let pattern = run.traces[0].1.clone();
+        let mut records: Vec<_> = (0..100_000).map(|index| pattern[index * 7 % pattern.len()].clone()).collect();
+        records.remove(skipped);
+        records[0].kind = TraceKind::Error;
+        run.traces = vec![("sender".into(), records)];
+    }
+    right.results.run = RunFacts::default();
+    let agreement = compare(&left, &right);
+    assert!(agreement.sequences[0].matched() > 90_000);
+    assert!(comparison::page(&agreement, "a", "b").len() < 500_000);
+}
