@@ -103,7 +103,8 @@ impl<'a> Machine<'a> {
     /// The gap at this place of this block, with what was left of the one before.
     fn grains(&mut self, band: Band) -> u64 {
         let fine = u32::from(self.octave) * 2 + u32::from(band.change_shift.max(0) as u8);
-        let mean = i128::from(self.evolution.gaps[self.entry]) << (u32::from(band.gap_shift) + fine - u32::from(self.octave));
+        let mean =
+            i128::from(self.evolution.gaps[self.entry]) << (u32::from(band.gap_shift) + fine - u32::from(self.octave));
         let size = 1_i128 << (band.packets_log2 + self.octave);
         let change = i128::from(self.evolution.changes.get(self.entry).copied().unwrap_or(0));
         let change = change << band.change_shift.min(0).unsigned_abs();

@@ -11,7 +11,13 @@ pub(crate) enum Node {
     Binary(Operator, Box<Node>, Box<Node>),
     Call(Function, Box<Node>),
     /// `if(left < right, then, otherwise)`; the flag says whether equal counts as less.
-    If { left: Box<Node>, right: Box<Node>, or_equal: bool, then: Box<Node>, otherwise: Box<Node> },
+    If {
+        left: Box<Node>,
+        right: Box<Node>,
+        or_equal: bool,
+        then: Box<Node>,
+        otherwise: Box<Node>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,8 +107,20 @@ impl Operator {
                 let of_exponent = if dy == 0.0 { 0.0 } else { value * libm::log(x) * dy };
                 Dual(value, of_base + of_exponent)
             }
-            Operator::Minimum => if x <= y { left } else { right },
-            Operator::Maximum => if x >= y { left } else { right },
+            Operator::Minimum => {
+                if x <= y {
+                    left
+                } else {
+                    right
+                }
+            }
+            Operator::Maximum => {
+                if x >= y {
+                    left
+                } else {
+                    right
+                }
+            }
             Operator::Remainder => {
                 let turns = libm::floor(x / y);
                 Dual(x - turns * y, dx - turns * dy)

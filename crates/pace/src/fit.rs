@@ -189,7 +189,8 @@ impl Quantizer {
     pub(crate) fn push(&mut self, block: &Block) {
         let grains = libm::exp2(f64::from(self.fraction_bits));
         let greatest = (1_u64 << self.word_bits) - 1;
-        let fitting = (libm::ceil(libm::log2((block.mean * grains).max(1.0) + 1.0)) as i32 - i32::from(self.word_bits)).max(0);
+        let fitting =
+            (libm::ceil(libm::log2((block.mean * grains).max(1.0) + 1.0)) as i32 - i32::from(self.word_bits)).max(0);
         let gap_shift = self.fixed_shift.unwrap_or(fitting as u8);
         let unit = libm::exp2(f64::from(gap_shift));
         let gap = if self.carry {

@@ -21,7 +21,9 @@ pub fn parse(text: &str, setting: &Setting) -> Result<Envelope, Fault> {
         ("N", true) => Shape::Sent(parser.profile("t", Wanted::Packets)?),
         ("T", true) => Shape::Time(parser.profile("n", Wanted::Time)?),
         (_, true) => {
-            return Err(Fault::new(parser.peek().span.clone(), format!("`{name}` is no kind of formula")).help(BEGINNINGS));
+            return Err(
+                Fault::new(parser.peek().span.clone(), format!("`{name}` is no kind of formula")).help(BEGINNINGS)
+            );
         }
         (_, false) => shape::parse(&mut parser)?,
     };
@@ -375,7 +377,8 @@ impl<'a> Parser<'a> {
             return Ok(Part { node: Node::Constant(std::f64::consts::PI), dimension: PLAIN, span });
         }
         let Some((mut size, dimension)) = unit(name) else {
-            let known = if self.variable.is_empty() { String::new() } else { format!("the variable `{}`, ", self.variable) };
+            let known =
+                if self.variable.is_empty() { String::new() } else { format!("the variable `{}`, ", self.variable) };
             return Err(Fault::new(span, format!("`{name}` is not known")).help(format!(
                 "known are {known}pi, and the units pkt, bit, kbit, Mbit, Gbit, B, kB, MB, RTT, s, ms, us, ns, bps, kbps, \
                  Mbps, Gbps"

@@ -41,12 +41,13 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
             let length = number_length(&text[at..]);
             let written = text[at..at + length].replace('_', "");
             let value = written.parse().ok().filter(|value: &f64| value.is_finite());
-            let value =
-                value.ok_or_else(|| Fault::new(at..at + length, format!("`{}` is no number", &text[at..at + length])))?;
+            let value = value
+                .ok_or_else(|| Fault::new(at..at + length, format!("`{}` is no number", &text[at..at + length])))?;
             (TokenKind::Number(value), length)
         } else if first.is_ascii_alphabetic() || first == 'µ' || first == '_' {
             let rest = &text[at..];
-            let length = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == 'µ')).unwrap_or(rest.len());
+            let length =
+                rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == 'µ')).unwrap_or(rest.len());
             (TokenKind::Name(rest[..length].to_owned()), length)
         } else if let Some(sign) = SIGNS.iter().find(|sign| text[at..].starts_with(**sign)) {
             (TokenKind::Sign(sign), sign.len())

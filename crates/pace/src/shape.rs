@@ -59,8 +59,11 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Result<Shape, Fault> {
                 let is_time = *wanted == Wanted::Time;
                 let scale = if is_time { parser.setting().round_trip.unwrap_or(1.0) } else { 1.0 };
                 if is_time && parser.setting().round_trip.is_none() && parser.unit() == TimeUnit::Second {
-                    return Err(Fault::new(name.span, format!("`{known}` in seconds needs the argument `{parameter}`"))
-                        .help("without it, it is the round trip, which `--rtt 100ms` gives"));
+                    return Err(Fault::new(
+                        name.span,
+                        format!("`{known}` in seconds needs the argument `{parameter}`"),
+                    )
+                    .help("without it, it is the round trip, which `--rtt 100ms` gives"));
                 }
                 (default * scale, name.span.clone())
             }
@@ -171,9 +174,7 @@ fn build(name: &str, values: &Values, parser: &Parser<'_>) -> Result<Shape, Faul
             }
             pieces(1.0, Pieces::repeated(cycle))
         }
-        "token_bucket" => {
-            pieces(values.within("burst", 1.0..=1e9)?, endless(values.positive("rate")?, 0.0))
-        }
+        "token_bucket" => pieces(values.within("burst", 1.0..=1e9)?, endless(values.positive("rate")?, 0.0)),
         "sawtooth" => {
             let (low, period) = (values.within("low", 0.0..=1e15)?, values.positive("period")?);
             let high = values.within("high", low.max(1e-12)..=1e15)?;

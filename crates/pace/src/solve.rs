@@ -55,7 +55,9 @@ impl<'a> Solver<'a> {
             return Ok(0.0);
         }
         match &self.envelope.shape {
-            Shape::Exponential { window, doubling } => Ok(doubling * libm::log1p(amount / window) / std::f64::consts::LN_2),
+            Shape::Exponential { window, doubling } => {
+                Ok(doubling * libm::log1p(amount / window) / std::f64::consts::LN_2)
+            }
             Shape::Pieces { pieces, .. } => {
                 let time = pieces.time_of(amount);
                 let never = SolveError::NeverSent { packet, sent: packet };
@@ -180,7 +182,7 @@ fn inside(
         let next = if newton > low && newton < high { newton } else { low + (high - low) / 2.0 };
         if (next - time).abs() <= f64::EPSILON * time.abs() || next <= low || next >= high {
             // No number lies between.
-            return Ok((high, missing));
+            return Ok((next.clamp(low, high), missing));
         }
         time = next;
     }

@@ -254,10 +254,15 @@ fn plain(envelope: &Envelope, text: &str, options: &Options) -> Result<Evolution
     let fraction_bits = fit::fraction_bits(greatest, options.word_bits);
     let mut quantizer = Quantizer::new(fraction_bits, options.word_bits, options.form != Form::Direct);
     quantizer.fixed_shift = Some(0);
-    let band = finish_round(&mut quantizer, round.as_ref(), |quantizer, from, to| {
-        (from..to.min(times.len() as u64 - 1)).for_each(|at| quantizer.push(&Block::single(&times, at as usize)));
-        Ok(())
-    }, count)?;
+    let band = finish_round(
+        &mut quantizer,
+        round.as_ref(),
+        |quantizer, from, to| {
+            (from..to.min(times.len() as u64 - 1)).for_each(|at| quantizer.push(&Block::single(&times, at as usize)));
+            Ok(())
+        },
+        count,
+    )?;
     Ok(document(envelope, text, options, first, quantizer, band))
 }
 
@@ -278,14 +283,20 @@ fn interpolated(envelope: &Envelope, text: &str, options: &Options) -> Result<Ev
     let round = round(envelope, first);
     let count = round.as_ref().map_or(u64::from(options.packets), |round| round.prefix + round.packets);
     let times = times(envelope, first, count)?;
-    let then = finish_round(&mut quantizer, round.as_ref(), |quantizer, from, to| {
-        fit::blocks(&times, from as usize, (to as usize).min(times.len() - 1), options, quantizer)
-            .map_err(|reached| CompileError::TooManyEntries {
-                allowed: options.entries,
-                reached: first + reached as u64,
-                wanted: first + count,
-            })
-    }, count)?;
+    let then = finish_round(
+        &mut quantizer,
+        round.as_ref(),
+        |quantizer, from, to| {
+            fit::blocks(&times, from as usize, (to as usize).min(times.len() - 1), options, quantizer).map_err(
+                |reached| CompileError::TooManyEntries {
+                    allowed: options.entries,
+                    reached: first + reached as u64,
+                    wanted: first + count,
+                },
+            )
+        },
+        count,
+    )?;
     Ok(document(envelope, text, options, first, quantizer, then))
 }
 
@@ -396,7 +407,10 @@ impl Evolution {
             return fail("words have 8 to 48 bits, fractions at most 60, the counter at most 20".to_owned());
         }
         if self.bands.iter().any(|band| {
-            band.packets_log2 > 20 || band.gap_shift > 15 + 8 || !(-24..=30).contains(&band.change_shift) || band.blocks == 0
+            band.packets_log2 > 20
+                || band.gap_shift > 15 + 8
+                || !(-24..=30).contains(&band.change_shift)
+                || band.blocks == 0
         }) {
             return fail("a band has at least 1 block of up to 2^20 packets, and shifts in bounds".to_owned());
         }

@@ -66,7 +66,11 @@ fn carried_errors_never_add_up_to_a_tick() {
         let report = report(text, &Options { word_bits, entries: 16384, ..Options::default() }, MILLION);
         assert_eq!(report.packets, MILLION, "{text}");
         assert!(report.tick_error.0 < 1.0, "{text}: {:?} ticks, drift {}", report.tick_error, report.drift);
-        assert!(report.longest_unit > ROUND_TRIP as f64 || report.tick_error.0 <= 0.76, "{text}: {}", report.longest_unit);
+        assert!(
+            report.longest_unit > ROUND_TRIP as f64 || report.tick_error.0 <= 0.76,
+            "{text}: {}",
+            report.longest_unit
+        );
         assert!(report.gap_error.0 < 1e-4, "{text}: {:?}", report.gap_error);
     }
 }
@@ -98,7 +102,8 @@ fn a_repeated_round_is_exact_for_ever() {
 #[test]
 fn slow_start_doubles_for_ever() {
     // Packet 2^k goes at k round trips, whatever the table: nothing is lost from octave to octave.
-    let evolution = table("slow_start", &Options { entries: 512, gap_error: 1e-4, time_error: 1e-6, ..Options::default() });
+    let evolution =
+        table("slow_start", &Options { entries: 512, gap_error: 1e-4, time_error: 1e-6, ..Options::default() });
     let mut machine = Machine::new(&evolution, ROUND_TRIP);
     let mut grains = 0_u128;
     for octave in 1..=23_u32 {

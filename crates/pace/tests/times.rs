@@ -19,7 +19,12 @@ const LINEAR: [f64; 11] = [0.0, 1.0, 1.56, 2.0, 2.37, 2.70, 3.0, 3.27, 3.53, 3.7
 
 #[test]
 fn the_published_values_of_linear_increase() {
-    let texts = ["linear", "R(t) = t/RTT^2 + 0.5 pkt/RTT", "N(t) = 1 + t/RTT * (t/RTT + 1) / 2", "T(n) = (sqrt(8*n - 7) - 1)/2 * RTT"];
+    let texts = [
+        "linear",
+        "R(t) = t/RTT^2 + 0.5 pkt/RTT",
+        "N(t) = 1 + t/RTT * (t/RTT + 1) / 2",
+        "T(n) = (sqrt(8*n - 7) - 1)/2 * RTT",
+    ];
     for text in texts {
         let found = times(&envelope(text), 11);
         for (n, (time, published)) in found.iter().zip(LINEAR).enumerate() {
@@ -32,7 +37,9 @@ fn the_published_values_of_linear_increase() {
 
 #[test]
 fn the_published_values_of_slow_start() {
-    for text in ["slow_start", "exponential", "N(t) = 2^(t/RTT)", "T(n) = log2(n) RTT", "R(t) = ln(2) * 2^(t/RTT) pkt/RTT"] {
+    for text in
+        ["slow_start", "exponential", "N(t) = 2^(t/RTT)", "T(n) = log2(n) RTT", "R(t) = ln(2) * 2^(t/RTT) pkt/RTT"]
+    {
         let text = if text == "T(n) = log2(n) RTT" { "T(n) = log2(n) * RTT" } else { text };
         let text = if text.starts_with('R') { "R(t) = ln(2) * 2^(t/RTT) * 1 pkt/RTT" } else { text };
         let found = times(&envelope(text), 5000);
@@ -57,12 +64,12 @@ fn closed_forms_agree_with_integrals_of_the_same_rate() {
             "R(t) = 40 pkt/RTT * if(mod(t, 8 RTT) < 1 RTT, 1.25, if(mod(t, 8 RTT) < 2 RTT, 0.75, 1))",
             1,
         ),
-        ("sawtooth(low = 5 pkt/RTT, high = 10 pkt/RTT, period = 4 RTT)", "R(t) = 5 pkt/RTT + 5 pkt/RTT * mod(t, 4 RTT)/(4 RTT)", 1),
         (
-            "cubic(window = 100, rtt = 100 ms)",
-            "R(t) = (0.4 pkt/s^3 * (t - cbrt(75) * 1 s)^3 + 100 pkt)/(100 ms)",
+            "sawtooth(low = 5 pkt/RTT, high = 10 pkt/RTT, period = 4 RTT)",
+            "R(t) = 5 pkt/RTT + 5 pkt/RTT * mod(t, 4 RTT)/(4 RTT)",
             1,
         ),
+        ("cubic(window = 100, rtt = 100 ms)", "R(t) = (0.4 pkt/s^3 * (t - cbrt(75) * 1 s)^3 + 100 pkt)/(100 ms)", 1),
     ];
     for (named, formula, origin) in pairs {
         let (named_envelope, rate) = (envelope(named), envelope(formula));
@@ -72,7 +79,11 @@ fn closed_forms_agree_with_integrals_of_the_same_rate() {
             let n = index + 2 - origin;
             let other = solver.time_of_packet(n as u64).expect("a time");
             // The rates of CUBIC: 75 = 100 (1 - 0.7) / 0.4.
-            assert!((time - other).abs() < 2e-9 * time.max(1.0), "{named}: packet {} at {time}, by the integral {other}", index + 1);
+            assert!(
+                (time - other).abs() < 2e-9 * time.max(1.0),
+                "{named}: packet {} at {time}, by the integral {other}",
+                index + 1
+            );
         }
     }
 }

@@ -2,7 +2,6 @@
 
 mod picture;
 
-use weftwire_sim::spec::parse_duration;
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 use weftwire_pace::pieces::Pieces;
 use weftwire_pace::table::Then;
 use weftwire_pace::{Envelope, Evolution, Form, Options, Report, Setting, Shape, Solver, TimeUnit, measure};
+use weftwire_sim::spec::parse_duration;
 
 /// Pace packets from a rate envelope: times, tables for hardware, pictures.
 #[derive(Args)]
@@ -210,7 +210,8 @@ impl Given {
             round_trip: self.rtt.map(|nanoseconds| nanoseconds as f64 * 1e-9).filter(|seconds| *seconds > 0.0),
             packet_size: self.packet_size.map(f64::from),
         };
-        let parse = |text: &str| weftwire_pace::parse(text, &setting).map_err(|fault| anyhow!("{}", fault.to_text(text)));
+        let parse =
+            |text: &str| weftwire_pace::parse(text, &setting).map_err(|fault| anyhow!("{}", fault.to_text(text)));
         if !self.envelope.ends_with(".csv") {
             return parse(&self.envelope);
         }
@@ -238,8 +239,12 @@ fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
     line("envelope", evolution.envelope.clone());
     line("form", form.to_owned());
     let words = if evolution.changes.is_empty() { "gaps" } else { "gaps and changes" };
-    let (entries, bits, kilobytes) = (evolution.gaps.len(), evolution.word_bits, evolution.memory_bits() as f64 / 8192.0);
-    line("table", format!("{entries} entries of {bits} bits ({words}), {kilobytes:.2} KiB, in {} bands", evolution.bands.len()));
+    let (entries, bits, kilobytes) =
+        (evolution.gaps.len(), evolution.word_bits, evolution.memory_bits() as f64 / 8192.0);
+    line(
+        "table",
+        format!("{entries} entries of {bits} bits ({words}), {kilobytes:.2} KiB, in {} bands", evolution.bands.len()),
+    );
     line("grain", format!("2^-{} {unit}, counter of {} bits", evolution.fraction_bits, evolution.input_bits));
     let then = match evolution.then {
         Then::Hold => "the last gap stays".to_owned(),
@@ -247,18 +252,37 @@ fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
         Then::Repeat { band, numerator, denominator, .. } => {
             format!("from band {band} again, exactly: {numerator}/{denominator} of a grain more each round")
         }
-        Then::Double { band, octaves } => format!("from band {band} again {octaves} times, each with twice the packets"),
+        Then::Double { band, octaves } => {
+            format!("from band {band} again {octaves} times, each with twice the packets")
+        }
         Then::Draw { seed } => format!("drawn at random, seed {seed}"),
     };
     line("then", then);
-    line("compared", format!("{} packets, ticks of {tick} ns{}", report.packets, match evolution.unit {
-        TimeUnit::RoundTrip => ", round trips of 100 ms",
-        TimeUnit::Second => "",
-    }));
+    line(
+        "compared",
+        format!(
+            "{} packets, ticks of {tick} ns{}",
+            report.packets,
+            match evolution.unit {
+                TimeUnit::RoundTrip => ", round trips of 100 ms",
+                TimeUnit::Second => "",
+            }
+        ),
+    );
     line("gap error", format!("{:.2e} of the gap at most, behind packet {}", report.gap_error.0, report.gap_error.1));
     line("time error", format!("{:.2e} {unit} at most, at packet {}", report.time_error.0, report.time_error.1));
-    line("in ticks", format!("{:.3} at most, at packet {}; {:.3} at the end", report.tick_error.0, report.tick_error.1, report.drift));
-    let _ = writeln!(out, "\n{:>10}  {:>14}  {:>14}  {:>9}  {:>9}  {:>12}", "packet", "gap", "table", "absolute", "relative", "ticks late");
+    line(
+        "in ticks",
+        format!(
+            "{:.3} at most, at packet {}; {:.3} at the end",
+            report.tick_error.0, report.tick_error.1, report.drift
+        ),
+    );
+    let _ = writeln!(
+        out,
+        "\n{:>10}  {:>14}  {:>14}  {:>9}  {:>9}  {:>12}",
+        "packet", "gap", "table", "absolute", "relative", "ticks late"
+    );
     let mut wanted = 1;
     for found in &report.lines {
         if found.packet < wanted {
@@ -268,7 +292,12 @@ fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
         let _ = writeln!(
             out,
             "{:>10}  {:>14.6e}  {:>14.6e}  {:>9.1e}  {:>9.1e}  {:>12.3}",
-            found.packet, found.exact, found.table, found.absolute_error(), found.relative_error(), found.ticks_late
+            found.packet,
+            found.exact,
+            found.table,
+            found.absolute_error(),
+            found.relative_error(),
+            found.ticks_late
         );
     }
     out
