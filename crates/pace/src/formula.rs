@@ -206,6 +206,8 @@ impl<'a> Parser<'a> {
         self.advance();
         self.variable = variable;
         let part = self.sum()?;
+        // What can't be read comes before what it would mean.
+        self.expect_end()?;
         Ok(Expression(self.converted(part, wanted)?))
     }
 
