@@ -211,3 +211,14 @@ fn what_is_wrong_is_said_with_its_line() {
     assert!(folder.refused("none.toml", "out", &[]).contains("cannot read none.toml"));
     assert!(!folder.0.join("out/results.json").exists());
 }
+
+#[test]
+fn chaos_says_what_it_examined() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/networks/arq.toml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+    command.args(["sim", example, "--chaos", "7", "--schedules", "2", "--set", "traffic.file.bytes=20kB"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("2 schedules examined, 0 failed"), "{said}");
+    assert!(said.contains("seed 7:") && said.contains("seed 8:"), "{said}");
+}

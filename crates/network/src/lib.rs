@@ -1,7 +1,7 @@
 //! Networks described in one file, and the emulation of their links.
 //!
 //! - [`model`]: a network with everything resolved (nodes, ports, links, traffic, faults): what platforms run;
-//! - [`read`] makes it from a `network.toml`, [`description`] is that file's form;
+//! - [`read()`] makes it from a `network.toml`, [`description`] is that file's form;
 //! - [`topology`] makes nodes and links by a rule;
 //! - [`routing`] finds the next hops;
 //! - [`link`] is one direction of a link as a state machine without clock: the simulator and the relay on Linux use

@@ -104,7 +104,7 @@ pub struct FlowResult {
     pub first_byte: Option<i64>,
     /// When it was complete: all bytes at the receiver (of request and response: the last answer at the sender).
     pub end: Option<i64>,
-    /// Bytes that the sending application wanted to send; `None` without a limit.
+    /// Bytes that the sending application wanted to send (of request and response: all of both); `None` without a limit.
     pub bytes: Option<u64>,
     /// Bytes that reached the receiving application (request and response: both added).
     pub delivered: u64,

@@ -1,10 +1,10 @@
 //! Networks under random faults, and what must hold all the same.
 //!
-//! - [`schedule`] draws a few [`Fault`]s for a network from a seed;
-//! - [`expand`] merges them with the network's own changes, [`to_toml`] writes them as that file's blocks;
+//! - [`schedule()`] draws a few [`Fault`]s for a network from a seed;
+//! - [`expand()`] merges them with the network's own changes, [`to_toml`] writes them as that file's blocks;
 //! - [`Experiment::examine`] runs the network under them, with a [`Watch`] around each function, and tells which
 //!   [`Invariant`]s broke;
-//! - [`shrink`] finds the few faults that it takes.
+//! - [`shrink()`] finds the few faults that it takes.
 //!
 //! Everything is the same for the same network and seed.
 

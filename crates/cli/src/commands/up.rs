@@ -39,11 +39,11 @@ pub struct Arguments {
     /// Write the results of --run into this folder
     #[arg(long, value_name = "DIR", requires = "run")]
     out: Option<PathBuf>,
-    /// Have the relay never sleep: lateness of microseconds, for a whole processor [default: with --run on two or more]
-    #[arg(long, conflicts_with = "no_busy")]
+    /// Have the relay hardly ever sleep: it takes frames at once, and takes a whole processor
+    #[arg(long, overrides_with = "no_busy")]
     busy: bool,
-    /// Have the relay sleep while nothing is due
-    #[arg(long)]
+    /// Have the relay sleep while nothing is due: the default
+    #[arg(long, overrides_with = "busy")]
     no_busy: bool,
 }
 
@@ -72,13 +72,11 @@ impl Arguments {
         Ok((network, file.text().to_owned()))
     }
 
-    fn options(&self, network: &Network) -> Result<UpOptions> {
+    fn options(&self) -> Result<UpOptions> {
         let file = &self.network.file;
         let file = file.canonicalize().with_context(|| format!("cannot find {}", file.display()))?;
         let program = std::env::current_exe().context("cannot find the program's own file")?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let busy = self.busy || (self.run && !self.no_busy && processors >= 2 && !network.links.is_empty());
-        Ok(UpOptions { file, program, busy })
+        Ok(UpOptions { file, program, busy: self.busy })
     }
 }
 
@@ -93,7 +91,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 /// Makes the network, runs it, and writes what came of it.
 fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
     let (network, text) = arguments.read()?;
-    let options = arguments.options(&network)?;
+    let options = arguments.options()?;
     outputs::make_folder(out)?;
     let stop = StopSignal::install()?;
     let network = Arc::new(network);
@@ -182,7 +180,7 @@ pub fn hold(arguments: &HoldArguments) -> Result<()> {
     // What ends this terminal's processes is not meant for the network.
     weftwire_linux::session::lead()?;
     let (network, _) = arguments.up.read()?;
-    let options = arguments.up.options(&network)?;
+    let options = arguments.up.options()?;
     let stop = StopSignal::install()?;
     let text = description(&network);
     supervisor::hold(&Arc::new(network), &options, &stop, |state| tell(state, &text))?;

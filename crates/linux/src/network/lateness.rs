@@ -67,7 +67,6 @@ fn upper_bound(bucket: usize) -> i64 {
         return bucket as i64;
     }
     let (power, step) = (bucket / STEPS + 3, bucket % STEPS);
-    // The last bucket's bound is 2^63 - 1.
     ((((STEPS + step + 1) as u64) << (power - 4)) - 1).cast_signed()
 }
 

@@ -37,8 +37,8 @@ const SHORTEST_SLEEP: i64 = 10_000;
 const LONGEST_SLEEP: i64 = 5_000_000;
 /// Out of this time the relay sleeps for so long, at the end if not before. The kernel stops a real-time thread that leaves the others
 /// less than 5 % of its processor for 50 ms (the fair server); so it must not come to that.
-const BREAK_EVERY: i64 = 1_200_000;
-const BREAK: i64 = 70_000;
+const BREAK_EVERY: i64 = 700_000;
+const BREAK: i64 = 80_000;
 /// How often the state is published for `weft status`.
 const PUBLISH: i64 = 200_000_000;
 /// Real-time priority: above everything ordinary, below the kernel's own threads that matter.

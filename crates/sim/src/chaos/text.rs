@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Loss};
 
-/// The blocks `[[faults]]` and `[[changes]]` which, put behind the network's file, give the same run as [`super::expand`]
+/// The blocks `[[faults]]` and `[[changes]]` which, put behind the network's file, give the same run as [`super::expand()`]
 /// does.
 pub fn to_toml(faults: &[Fault], network: &Network) -> String {
     let mut text = String::new();

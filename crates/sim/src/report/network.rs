@@ -186,7 +186,7 @@ fn links(results: &Results) -> String {
         let counts = &link.counts;
         vec![
             Cell::text(&link.link),
-            Cell::text(format!("{} → {}", link.from, link.to)),
+            Cell::text(format!("{}\u{a0}→\u{a0}{}", link.from, link.to)),
             Cell::known(link.rate.map(|rate| Unit::BitsPerSecond.text(rate as f64))),
             Cell::known(link.utilisation(lasted).map(|share| Unit::Share.text(share))),
             Cell::Number(Unit::BitsPerSecond.text(link.throughput(lasted))),
@@ -319,7 +319,7 @@ fn flows(results: &Results) -> String {
         vec![
             Cell::text(&flow.traffic),
             Cell::count(flow.number),
-            Cell::text(format!("{} → {}", flow.from, flow.to)),
+            Cell::text(format!("{}\u{a0}→\u{a0}{}", flow.from, flow.to)),
             Cell::text(&flow.transport),
             Cell::Number(time(flow.start)),
             Cell::known(flow.completion_time().map(time)),

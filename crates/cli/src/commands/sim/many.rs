@@ -253,5 +253,7 @@ fn collect(folder: &Path, points: &[Point], runs: &[Run<'_>]) -> Result<()> {
         println!("the same command without --shard makes the tables of all");
         return Ok(());
     }
-    outputs::write_many(folder, &points[0].network.name, &all)
+    outputs::write_many(folder, &points[0].network.name, &all)?;
+    println!("{} runs; tables and report are in {}", all.len(), folder.display());
+    Ok(())
 }

@@ -130,11 +130,17 @@ pub(super) fn open_flows(stage: &Arc<Stage>, number: usize) -> Result<(), String
 fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
     let traffic = &stage.network.traffic[number];
     let ledger = &stage.ledgers[number];
-    let limited = !matches!(traffic.kind, TrafficKind::Bulk { bytes: u64::MAX });
+    let bytes = match traffic.kind {
+        TrafficKind::Bulk { bytes: u64::MAX } => None,
+        TrafficKind::RequestResponse { response, count, .. } => {
+            Some(begin.bytes.saturating_add(response.saturating_mul(count)))
+        }
+        _ => Some(begin.bytes),
+    };
     let start = stage.now();
     ledger.update(begin.number, |flow| {
         flow.start = start;
-        flow.bytes = limited.then_some(begin.bytes);
+        flow.bytes = bytes;
     });
     if let TrafficKind::RequestResponse { .. } = traffic.kind {
         answer_at_once();
@@ -145,7 +151,7 @@ fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
             TrafficKind::RequestResponse { request, response, count, think } => {
                 converse(stage, &mut stream, begin.number, number, (*request, *response, *count, think))
             }
-            _ => send(stage, traffic, &mut stream, if limited { begin.bytes } else { u64::MAX }, &mut rtt),
+            _ => send(stage, traffic, &mut stream, bytes.unwrap_or(u64::MAX), &mut rtt),
         };
         let closed = sent.and_then(|()| {
             stream.shutdown(Shutdown::Write)?;
