@@ -10,7 +10,7 @@ const PREFIX: &str = "weftwire-";
 /// The rows of the architecture page, bottom first.
 const ROWS: [&[&str]; 8] = [
     &["core"],
-    &["image", "calendar"],
+    &["image", "calendar", "pace"],
     &["lang"],
     &["engine", "subscribe"],
     &["stack", "chain", "network"],

@@ -35,6 +35,8 @@ enum Command {
     Explain(commands::explain::Arguments),
     /// Draw a machine's state diagram.
     Graph(commands::graph::Arguments),
+    /// Pace packets from a rate envelope.
+    Pace(commands::pace::Arguments),
     /// Run a function in virtual time from captures.
     Replay(commands::replay::Arguments),
     /// Make one HTML page of a capture.
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Command::Compile(arguments) => commands::compile::execute(arguments),
         Command::Explain(arguments) => commands::explain::execute(arguments),
         Command::Graph(arguments) => commands::graph::execute(arguments),
+        Command::Pace(arguments) => commands::pace::execute(&arguments),
         Command::Replay(arguments) => commands::replay::execute(arguments),
         Command::Report(arguments) => commands::report::execute(arguments),
         Command::Run(arguments) => commands::run::execute(&arguments),

@@ -9,6 +9,7 @@ pub mod exec;
 pub mod explain;
 pub mod flows;
 pub mod graph;
+pub mod pace;
 pub mod replay;
 pub mod report;
 pub mod run;

@@ -151,7 +151,11 @@ fn short(unit: Unit, value: f64) -> String {
     let (size, name) = unit.suited(value);
     let scaled = value / size;
     let digits = (scaled * 1e6).round() / 1e6;
-    let number = if digits.abs() >= 1e4 { grouped(digits as i64) } else { digits.to_string() };
+    let number = match scaled.abs() {
+        1e4.. => grouped(digits as i64),
+        ..1e-4 if scaled != 0.0 => format!("{scaled:.0e}"),
+        _ => digits.to_string(),
+    };
     match name {
         "" | "packets" => number,
         name => format!("{number} {name}"),
@@ -181,6 +185,13 @@ mod tests {
         let scale = Scale::new(&axis, [0.0, 1.2].into_iter(), (0.0, 100.0));
         let texts: Vec<String> = scale.ticks(&axis).into_iter().map(|tick| tick.1).collect();
         assert_eq!(texts, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0", "1.2"]);
+    }
+
+    #[test]
+    fn small_numbers_without_a_unit_have_an_exponent() {
+        assert_eq!(short(Unit::Plain, 2e-7), "2e-7");
+        assert_eq!(short(Unit::Plain, 0.001), "0.001");
+        assert_eq!(short(Unit::Plain, 20_000.0), "20\u{202f}000");
     }
 
     #[test]
