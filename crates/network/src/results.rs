@@ -86,7 +86,7 @@ pub struct LinkResult {
 }
 
 /// One flow of the network's traffic.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FlowResult {
     /// Name of its traffic.
     pub traffic: String,
@@ -276,18 +276,12 @@ mod tests {
             to: "b".into(),
             transport: "tcp".into(),
             start,
-            first_byte: None,
             end,
             bytes: Some(delivered),
             delivered,
-            packets: None,
             retransmissions: (number != 1).then_some(3),
-            lost: None,
-            rtt_samples: 0,
-            rtt_min: None,
-            rtt_mean: None,
-            rtt_max: None,
             outcome: "complete".into(),
+            ..FlowResult::default()
         }
     }
 

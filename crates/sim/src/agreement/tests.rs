@@ -113,23 +113,13 @@ fn samples_and_snapshots_are_no_events() {
 fn flow(delivered: u64) -> FlowResult {
     FlowResult {
         traffic: "bulk".into(),
-        number: 0,
         from: "a".into(),
         to: "b".into(),
         transport: "arq".into(),
-        start: 0,
-        first_byte: None,
         end: Some(8_000_000_000),
-        bytes: None,
         delivered,
-        packets: None,
-        retransmissions: None,
-        lost: None,
-        rtt_samples: 0,
-        rtt_min: None,
-        rtt_mean: None,
-        rtt_max: None,
         outcome: "complete".into(),
+        ..FlowResult::default()
     }
 }
 

@@ -285,23 +285,14 @@ mod tests {
         let complete = outcome == "complete";
         let flow = FlowResult {
             traffic: "file".into(),
-            number: 0,
             from: "a".into(),
             to: "b".into(),
             transport: "udp".into(),
-            start: 0,
-            first_byte: None,
             end: complete.then_some(2 * SECOND),
             bytes: Some(1000),
             delivered,
-            packets: None,
-            retransmissions: None,
-            lost: None,
-            rtt_samples: 0,
-            rtt_min: None,
-            rtt_mean: None,
-            rtt_max: None,
             outcome: outcome.into(),
+            ..FlowResult::default()
         };
         let progress = FlowProgress { flow: 0, sent: Vec::new(), acknowledged: vec![(SECOND, delivered)] };
         Results { flows: vec![flow], progress: vec![progress], ..Results::default() }

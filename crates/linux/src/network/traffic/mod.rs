@@ -178,23 +178,11 @@ impl Ledger {
         });
         let template = FlowResult {
             traffic: traffic.name.clone(),
-            number: 0,
             from: name(traffic.from),
             to: name(traffic.to),
             transport: transport.unwrap_or_else(|| traffic.transport.name().to_owned()),
-            start: 0,
-            first_byte: None,
-            end: None,
-            bytes: None,
-            delivered: 0,
-            packets: None,
-            retransmissions: None,
-            lost: None,
-            rtt_samples: 0,
-            rtt_min: None,
-            rtt_mean: None,
-            rtt_max: None,
             outcome: "running".to_owned(),
+            ..FlowResult::default()
         };
         Ledger { template, every, flows: Mutex::default(), progress: Mutex::default() }
     }
