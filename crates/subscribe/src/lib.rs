@@ -23,6 +23,7 @@ pub mod tables;
 mod trie;
 pub mod values;
 pub mod window;
+pub mod workload;
 
 pub use compiler::{Actions, Compiler, Options, RuleId, Variable};
 pub use formats::MessageFormats;
