@@ -11,13 +11,19 @@
 //! Nothing here reads a clock, a file or a random source.
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod clauses;
 pub mod compiler;
 pub mod diagram;
+pub mod document;
 pub mod evaluate;
 pub mod formats;
+pub mod graph;
 pub mod message;
+pub mod order;
+pub mod packet;
 pub mod rules;
+pub mod show;
 pub mod switch;
 pub mod tables;
 mod trie;

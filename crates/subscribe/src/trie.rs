@@ -3,7 +3,7 @@
 //! A branch stands for all clauses that begin with the same tests; its diagram is what the rest of them does. A change
 //! of one clause changes the diagrams on its way through the trie, and there only the values that its tests are about.
 
-use crate::diagram::{Diagram, Edge, Effect, NOTHING, NodeId, SetId, intervals};
+use crate::diagram::{Diagram, Edge, Effect, NOTHING, NodeId, SetId};
 use crate::values::{Interval, ValueSet};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -345,13 +345,4 @@ fn gather(tree: &[NodeId], diagram: &mut Diagram, segment: Segment, above: NodeI
     for half in halves(segment) {
         gather(tree, diagram, half, here, lasts, edges);
     }
-}
-
-/// A diagram's edges at a level, within its domain; for tests and tables.
-pub(crate) fn edges_within(diagram: &Diagram, id: NodeId, level: u32, domain: Interval) -> Vec<(Interval, NodeId)> {
-    let mut edges = diagram.edges_at(id, level);
-    if let Some(edge) = edges.last_mut() {
-        edge.last = domain.last;
-    }
-    intervals(&edges).collect()
 }

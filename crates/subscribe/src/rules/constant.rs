@@ -1,6 +1,6 @@
 //! Constants of rules as values of fields.
 
-use crate::formats::{Field, Form};
+use crate::formats::Form;
 use crate::values::Interval;
 use weftwire_lang::lexer::{Kind, NumberValue};
 
@@ -18,11 +18,7 @@ pub(super) struct Target<'a> {
     pub form: Form,
 }
 
-impl<'a> Target<'a> {
-    pub fn of_field(field: &Field, name: &'a str) -> Target<'a> {
-        Target { name, width: field.width, form: field.form }
-    }
-
+impl Target<'_> {
     fn misfit(&self, message: String) -> Misfit {
         let (width, all) = (self.width, Interval::of_width(self.width));
         let help = match self.form {
