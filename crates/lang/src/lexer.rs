@@ -274,6 +274,10 @@ impl<'a> Lexer<'a> {
 
 /// `02:00:00:00:00:01` at the start of a text.
 fn mac_literal(text: &str) -> Option<u64> {
+    // Most tokens are none: look at one byte first.
+    if text.as_bytes().get(2) != Some(&b':') {
+        return None;
+    }
     let candidate = text.get(..17)?;
     if text[17..].starts_with(|c: char| c.is_ascii_hexdigit() || c == ':') {
         return None;
@@ -295,13 +299,15 @@ fn ipv4_literal(text: &str) -> Option<(u32, usize)> {
 
 /// `2001:db8::1` at the start of a text, with its length. It must end where letters, digits and colons end.
 fn ipv6_literal(text: &str) -> Option<(u128, usize)> {
-    let first = *text.as_bytes().first()?;
-    if !(first.is_ascii_hexdigit() || first == b':') {
+    // Most tokens are none: the first group has up to four digits, then comes a colon.
+    let digits = text.bytes().take(5).take_while(u8::is_ascii_hexdigit).count();
+    if text.as_bytes().get(digits) != Some(&b':') {
         return None;
     }
     let part = |c: char| c.is_ascii_hexdigit() || c == ':';
     let mut length = text.find(|c: char| !part(c)).unwrap_or(text.len());
-    if text[..length].matches(':').count() < 2 || text[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_') {
+    if text[..length].matches(':').count() < 2 || text[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+    {
         return None;
     }
     // The last 32 bits may be written as an IPv4 address.
@@ -344,7 +350,8 @@ mod tests {
     #[test]
     fn rules_know_wider_numbers_addresses_and_signs() {
         let mut diagnostics = Vec::new();
-        let mut lexer = Lexer::for_rules(0, "2001:db8::1 ::1 340282366920938463463374607431768211455 ∧ a:b", &mut diagnostics);
+        let mut lexer =
+            Lexer::for_rules(0, "2001:db8::1 ::1 340282366920938463463374607431768211455 ∧ a:b", &mut diagnostics);
         let mut kinds = Vec::new();
         while kinds.last() != Some(&Kind::End) {
             kinds.push(lexer.next().kind);

@@ -15,7 +15,9 @@ pub fn check(formats: &MessageFormats, rules: &[Rule]) -> Vec<Diagnostic> {
         match clauses(&rule.filter, true, formats) {
             Err(error) => found.push(Diagnostic::error(rule.span, error.to_string())),
             Ok(clauses) if clauses.is_empty() && rule.filter != Filter::Never => {
-                found.push(Diagnostic::warning(rule.span, "this rule never matches").label("its tests exclude each other"));
+                found.push(
+                    Diagnostic::warning(rule.span, "this rule never matches").label("its tests exclude each other"),
+                );
             }
             Ok(clauses) => {
                 if rule.filter != Filter::Always && !clauses.is_empty() && always(formats, rule, clauses.len()) {
@@ -34,7 +36,9 @@ pub fn check(formats: &MessageFormats, rules: &[Rule]) -> Vec<Diagnostic> {
 fn always(formats: &MessageFormats, rule: &Rule, clauses: usize) -> bool {
     if clauses == 1 {
         // One clause tests fields unless it is made of headers alone.
-        let of_headers = |clause: &crate::clauses::Clause| clause.iter().all(|(term, _)| matches!(term, crate::clauses::Term::Present(_)));
+        let of_headers = |clause: &crate::clauses::Clause| {
+            clause.iter().all(|(term, _)| matches!(term, crate::clauses::Term::Present(_)))
+        };
         return crate::clauses::clauses(&rule.filter, true, formats).is_ok_and(|list| list.iter().all(of_headers));
     }
     let alone = Rule { actions: vec![Action::Forward(vec![Port(1)])], ..rule.clone() };

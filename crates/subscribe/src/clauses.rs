@@ -4,7 +4,7 @@
 //! tests first, and each test of a field then also asks for the field's header.
 
 use crate::formats::{FieldId, HeaderId, MessageFormats};
-use crate::rules::{Aggregate, Filter, Function, Rule, Subject};
+use crate::rules::{Aggregate, Filter, Function, Rule, Subject, Test};
 use crate::values::{Interval, ValueSet};
 use smallvec::SmallVec;
 
@@ -30,9 +30,9 @@ impl Term {
         match self {
             Term::Present(_) => 1,
             Term::Field(field) => formats.field(field).width,
-            Term::State(Aggregate::Window { function: Function::Avg | Function::Min | Function::Max, field, .. }) => {
-                field.map_or(64, |field| formats.field(field).width)
-            }
+            Term::State(Aggregate::Window {
+                function: Function::Avg | Function::Min | Function::Max, field, ..
+            }) => field.map_or(64, |field| formats.field(field).width),
             Term::State(_) => 64,
         }
     }
@@ -46,7 +46,9 @@ pub const MOST_CLAUSES: usize = 4096;
 
 /// A rule's filter comes to more than [`MOST_CLAUSES`] clauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the filter comes to more than {MOST_CLAUSES} alternatives; split the rule, or write `in {{..}}` instead of `or`")]
+#[error(
+    "the filter comes to more than {MOST_CLAUSES} alternatives; split the rule, or write `in {{..}}` instead of `or`"
+)]
 pub struct TooManyClauses;
 
 /// A filter as clauses, of which at least one must hold. A clause that cannot hold is left out; no clause: the filter
@@ -55,7 +57,13 @@ pub struct TooManyClauses;
 /// # Errors
 /// [`TooManyClauses`].
 pub fn clauses(filter: &Filter, state: bool, formats: &MessageFormats) -> Result<Vec<Clause>, TooManyClauses> {
-    let mut clauses = Normal { formats, state }.clauses(filter, false)?;
+    let normal = Normal { formats, state };
+    if let Filter::All(parts) = filter
+        && let Some(single) = normal.single(parts)
+    {
+        return Ok(single.into_iter().collect());
+    }
+    let mut clauses = normal.clauses(filter, false)?;
     clauses.sort_unstable();
     clauses.dedup();
     Ok(clauses)
@@ -136,6 +144,30 @@ impl Normal<'_> {
                 Ok(all)
             }
         }
+    }
+
+    /// The clause of plain tests of fields that must all hold, which is what most filters are: the same as going part
+    /// by part, and faster. `None` for filters of other shapes, `Some(None)` if the tests exclude each other.
+    fn single(&self, parts: &[Filter]) -> Option<Option<Clause>> {
+        let mut clause = Clause::new();
+        for part in parts {
+            let Filter::Test(Test { subject: Subject::Field(field), values, .. }) = part else { return None };
+            let present = Term::Present(self.formats.field(*field).header);
+            if !clause.iter().any(|(term, _)| *term == present) {
+                clause.push((present, ValueSet::point(1)));
+            }
+            let term = Term::Field(*field);
+            match clause.iter_mut().find(|(known, _)| *known == term) {
+                Some((_, known)) => *known = known.intersection(values),
+                None if values.intervals() == [term.domain(self.formats)] => continue,
+                None => clause.push((term, values.clone())),
+            }
+        }
+        if clause.iter().any(|(_, values)| values.is_empty()) {
+            return Some(None);
+        }
+        clause.sort_unstable();
+        Some(Some(clause))
     }
 
     /// The clause of one test; `None` if it cannot hold.

@@ -116,8 +116,8 @@ pub struct Compiler {
     known_states: BTreeMap<(Aggregate, Vec<Clause>), StateId>,
     free_states: BTreeSet<StateId>,
     tables: Tables,
-    /// Nodes after the last collection.
-    kept_nodes: usize,
+    /// The diagram's size after the last collection.
+    kept: usize,
 }
 
 impl Compiler {
@@ -125,7 +125,11 @@ impl Compiler {
     ///
     /// # Errors
     /// The first rule that comes to too many clauses, by its place in `rules`.
-    pub fn new(formats: MessageFormats, options: &Options, rules: &[Rule]) -> Result<Compiler, (usize, TooManyClauses)> {
+    pub fn new(
+        formats: MessageFormats,
+        options: &Options,
+        rules: &[Rule],
+    ) -> Result<Compiler, (usize, TooManyClauses)> {
         let mut order: Vec<FieldId> = Vec::new();
         let all = (0..formats.fields().len()).map(|index| FieldId(index as u16));
         for field in options.order.iter().flatten().copied().chain(all) {
@@ -153,7 +157,7 @@ impl Compiler {
             known_states: BTreeMap::new(),
             free_states: BTreeSet::new(),
             tables: Tables::default(),
-            kept_nodes: 0,
+            kept: 0,
         };
         for (index, rule) in rules.iter().enumerate() {
             let compiled = compiler.compile(rule).map_err(|error| (index, error))?;
@@ -165,7 +169,7 @@ impl Compiler {
         }
         compiler.next_rule = rules.len() as u32;
         compiler.root = compiler.trie.build(&mut compiler.diagram);
-        compiler.kept_nodes = compiler.diagram.node_count();
+        compiler.kept = compiler.diagram.size();
         compiler.renew_tables();
         Ok(compiler)
     }
@@ -293,11 +297,13 @@ impl Compiler {
     fn renew_tables(&mut self) -> Delta {
         let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
         let delta = self.tables.renew(&self.diagram, self.root, &levels);
-        if self.diagram.node_count() > 2 * self.kept_nodes + 10_000 {
+        // Seldom enough to cost little on average, often enough to take twice the memory at most.
+        let grown = self.diagram.size() > 2 * self.kept + 10_000;
+        if grown || self.diagram.remembered() > 8 * self.kept + 100_000 {
             let mut roots = vec![self.root];
             self.trie.roots(&mut roots);
             self.diagram.collect(roots);
-            self.kept_nodes = self.diagram.node_count();
+            self.kept = self.diagram.size();
         }
         delta
     }
@@ -325,7 +331,9 @@ impl Compiler {
             states.push(state);
             let update = self.diagram.set(&[UPDATE | Effect::from(state.0)]);
             let header = header_of(aggregate, &self.formats);
-            updates.extend(rest.iter().map(|clause| (header.map_or(clause.clone(), |it| with_header(clause, it)), update)));
+            updates.extend(
+                rest.iter().map(|clause| (header.map_or(clause.clone(), |it| with_header(clause, it)), update)),
+            );
         }
         let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
         let place = |term| match term {

@@ -126,9 +126,14 @@ impl Diagram {
         &self.sets[set.0 as usize]
     }
 
-    /// How many nodes there are.
-    pub fn node_count(&self) -> usize {
-        self.nodes.len() - self.free.len()
+    /// How many nodes and sets of effects there are.
+    pub fn size(&self) -> usize {
+        self.nodes.len() - self.free.len() + self.sets.len() - self.free_sets.len()
+    }
+
+    /// How many unions are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.unions.len()
     }
 
     /// The set of effects, which are sorted and differ.
@@ -154,7 +159,9 @@ impl Diagram {
         edges.reverse();
         let [_, _, ..] = edges[..] else { return edges.first().map_or(NOTHING, |edge| edge.to) };
         let hash = hash_of(&(level, &edges[..]));
-        let same = |known: &u32| self.nodes[*known as usize].as_ref().is_some_and(|it| it.level == level && *it.edges == edges);
+        let same = |known: &u32| {
+            self.nodes[*known as usize].as_ref().is_some_and(|it| it.level == level && *it.edges == edges)
+        };
         if let Some(known) = self.known.find(hash, same) {
             return NodeId(*known);
         }

@@ -136,7 +136,9 @@ impl Document {
                 entries: rows
                     .entries
                     .iter()
-                    .map(|entry| (format!("{:#x}", entry.values.first), format!("{:#x}", entry.values.last), entry.next))
+                    .map(|entry| {
+                        (format!("{:#x}", entry.values.first), format!("{:#x}", entry.values.last), entry.next)
+                    })
                     .collect(),
             });
             StageDocument { matches, name, width: compiler.width(variable), kind: stage.kind(), rows: rows.collect() }

@@ -85,7 +85,9 @@ impl<'a> Evaluator<'a> {
             let (window_ns, value) = match aggregate {
                 Aggregate::Counter(id) => (self.formats.counters()[usize::from(id.0)].window_ns, Some(0)),
                 Aggregate::Window { field: None, window_ns, .. } => (window_ns, Some(0)),
-                Aggregate::Window { field: Some(field), window_ns, .. } => (window_ns, message.get(field, self.formats)),
+                Aggregate::Window { field: Some(field), window_ns, .. } => {
+                    (window_ns, message.get(field, self.formats))
+                }
             };
             if let Some(value) = value {
                 self.windows.entry((owner, aggregate)).or_default().update(now_ns, window_ns, value as u64);

@@ -8,8 +8,8 @@ mod read;
 
 pub(crate) use annotations::nanoseconds;
 
-use serde::Serialize;
 use crate::values::Interval;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use weftwire_core::{FieldPlace, Formats};
 
@@ -199,8 +199,8 @@ pub struct MessageFormats {
     counters: Vec<Counter>,
     actions: Vec<ActionSignature>,
     header_names: BTreeMap<String, HeaderId>,
-    /// By header and name.
-    field_names: BTreeMap<(HeaderId, String), FieldId>,
+    /// By header, then name.
+    field_names: BTreeMap<HeaderId, BTreeMap<String, FieldId>>,
     /// Fields by their bare names.
     bare_names: BTreeMap<String, Vec<FieldId>>,
     packet: Formats,
@@ -251,7 +251,7 @@ impl MessageFormats {
 
     /// The field of a name within a header.
     pub fn field_named(&self, header: HeaderId, name: &str) -> Option<FieldId> {
-        self.field_names.get(&(header, name.to_owned())).copied()
+        self.field_names.get(&header)?.get(name).copied()
     }
 
     /// All fields of a bare name. If the file declares such a field, built-in headers do not count.

@@ -33,7 +33,7 @@ pub fn choose(formats: &MessageFormats, rules: &[Rule]) -> Choice {
     let mut entries_in_file_order = 0;
     // Rules from all over the set, twice as many each time while that stays small.
     let mut size = 16;
-    while size <= MOST_RULES && size / 2 < rules.len() {
+    loop {
         let step = rules.len().div_ceil(size).max(1);
         let wider: Vec<Rule> = rules.iter().step_by(step).cloned().collect();
         let Some(entries) = entries(formats, &wider, &[]) else { break };
@@ -41,6 +41,9 @@ pub fn choose(formats: &MessageFormats, rules: &[Rule]) -> Choice {
             break;
         }
         (sample, entries_in_file_order) = (wider, entries);
+        if size >= rules.len().min(MOST_RULES) {
+            break;
+        }
         size *= 2;
     }
     let file_order = used(formats, &sample);
@@ -113,5 +116,7 @@ mod tests {
         let names: Vec<String> = choice.order.iter().map(|field| formats.full_name(*field)).collect();
         assert_eq!(names, ["add_order.stock", "add_order.price"]);
         assert!(choice.entries_in_file_order > 5 * choice.entries, "{choice:?}");
+        assert_eq!(choose(&formats, &rules[..1]).sample, 1);
+        assert_eq!(choose(&formats, &[]).entries, 0);
     }
 }

@@ -123,7 +123,13 @@ impl Starts {
     }
 
     /// With the headers of the message at `data`.
-    fn in_message(&self, formats: &MessageFormats, batch: Option<HeaderId>, data: &Range<usize>, frame: &[u8]) -> Starts {
+    fn in_message(
+        &self,
+        formats: &MessageFormats,
+        batch: Option<HeaderId>,
+        data: &Range<usize>,
+        frame: &[u8],
+    ) -> Starts {
         let mut starts = self.clone();
         for (index, header) in formats.headers().iter().enumerate() {
             let (start, when) = match &header.place {
@@ -143,7 +149,8 @@ impl Starts {
 
     fn holds(&self, when: &Condition, frame: &[u8]) -> bool {
         let start = self.of(when.header);
-        start.and_then(|start| bits::read(frame, start * 8 + when.offset as usize, when.width.into())) == Some(when.value)
+        start.and_then(|start| bits::read(frame, start * 8 + when.offset as usize, when.width.into()))
+            == Some(when.value)
     }
 
     fn message(&self, formats: &MessageFormats, frame: &[u8]) -> Message {

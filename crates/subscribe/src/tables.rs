@@ -354,7 +354,9 @@ fn rows(edges: &[(Interval, State)], asked: Option<MatchKind>, width: u16) -> Ro
     let mut entries = Vec::with_capacity(edges.len());
     for (values, next) in edges.iter().filter(|(_, next)| *next != default) {
         if asked == Some(MatchKind::Exact) {
-            entries.extend((values.first..=values.last).map(|value| Entry { values: Interval::point(value), next: *next }));
+            entries.extend(
+                (values.first..=values.last).map(|value| Entry { values: Interval::point(value), next: *next }),
+            );
         } else {
             entries.push(Entry { values: *values, next: *next });
         }

@@ -207,7 +207,9 @@ impl Group {
     fn edges(&self, region: Interval, diagram: &mut Diagram) -> Vec<Edge> {
         let mut pieces: Vec<(Interval, NodeId)> = Vec::new();
         pieces.extend(
-            self.points.range(region.first..=region.last).map(|(value, branch)| (Interval::point(*value), branch.diagram())),
+            self.points
+                .range(region.first..=region.last)
+                .map(|(value, branch)| (Interval::point(*value), branch.diagram())),
         );
         if !self.wide.is_empty() {
             for (values, branch) in &self.wide {
@@ -335,7 +337,14 @@ fn place(tree: &mut [NodeId], diagram: &mut Diagram, segment: Segment, wanted: (
     }
 }
 
-fn gather(tree: &[NodeId], diagram: &mut Diagram, segment: Segment, above: NodeId, lasts: &[u128], edges: &mut Vec<Edge>) {
+fn gather(
+    tree: &[NodeId],
+    diagram: &mut Diagram,
+    segment: Segment,
+    above: NodeId,
+    lasts: &[u128],
+    edges: &mut Vec<Edge>,
+) {
     let (number, first, last) = segment;
     let here = diagram.union(above, tree[number]);
     if first == last {

@@ -150,9 +150,7 @@ mod tests {
 
     fn set() -> impl Strategy<Value = ValueSet> {
         proptest::collection::vec((0u128..64, 0u128..10), 0..5).prop_map(|pairs| {
-            ValueSet::union_of(
-                pairs.into_iter().map(|(first, more)| Interval { first, last: (first + more).min(63) }),
-            )
+            ValueSet::union_of(pairs.into_iter().map(|(first, more)| Interval { first, last: (first + more).min(63) }))
         })
     }
 
@@ -176,7 +174,10 @@ mod tests {
     #[test]
     fn the_widest_field_has_no_end_to_fall_off() {
         let all = Interval::of_width(128);
-        assert_eq!(ValueSet::point(u128::MAX).complement(all).intervals(), [Interval { first: 0, last: u128::MAX - 1 }]);
+        assert_eq!(
+            ValueSet::point(u128::MAX).complement(all).intervals(),
+            [Interval { first: 0, last: u128::MAX - 1 }]
+        );
         assert!(ValueSet::interval(all).complement(all).is_empty());
         assert_eq!(Interval::of_prefix(0x1234, 0, 128), all);
         assert_eq!(Interval::of_prefix(0x1234, 8, 16), Interval { first: 0x1200, last: 0x12ff });

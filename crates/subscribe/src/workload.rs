@@ -136,9 +136,8 @@ pub fn siena(parameters: &Siena, seed: u64) -> (String, String) {
         let _ = writeln!(formats, "    @subscribe[{kind}] bit<{width}> a{attribute};");
     }
     formats.push_str("}\n");
-    let weights: Vec<u64> = (1..=attributes as u64)
-        .map(|rank| if parameters.zipf { attributes as u64 / rank } else { 1 })
-        .collect();
+    let weights: Vec<u64> =
+        (1..=attributes as u64).map(|rank| if parameters.zipf { attributes as u64 / rank } else { 1 }).collect();
     let words: Vec<u64> = (0..WORDS.0).map(|rank| WORDS.1 - (WORDS.1 - WORDS.2) * rank / (WORDS.0 - 1)).collect();
     let mut text = String::new();
     for filter in 0..parameters.filters {

@@ -60,14 +60,16 @@ fn name() -> impl Strategy<Value = String> {
 fn field_test() -> impl Strategy<Value = String> {
     prop_oneof![
         (prop::sample::select(vec!["==", "!="]), 0..8u8).prop_map(|(op, n)| format!("kind {op} {n}")),
-        prop::collection::vec(0..8u8, 1..4).prop_map(|n| format!("kind in {{{}}}", n.iter().map(u8::to_string).collect::<Vec<_>>().join(", "))),
+        prop::collection::vec(0..8u8, 1..4)
+            .prop_map(|n| format!("kind in {{{}}}", n.iter().map(u8::to_string).collect::<Vec<_>>().join(", "))),
         (operator(), 0..32u8).prop_map(|(op, n)| format!("one.size {op} {n}")),
         (0..32u8, 0..32u8).prop_map(|(a, b)| format!("one.size in [{}, {}]", a.min(b), a.max(b))),
         (0..32u8, 0..32u8).prop_map(|(mask, n)| format!("one.size & {mask} == {}", n & mask)),
         (any::<u8>(), 0..9u8).prop_map(|(n, length)| format!("address == {n}/{length}")),
         (any::<u8>(), any::<u8>(), 4..9u8).prop_map(|(a, b, length)| format!("address not in {{{a}/{length}, {b}}}")),
         (prop::sample::select(vec!["==", "!="]), name()).prop_map(|(op, text)| format!("name {op} \"{text}\"")),
-        (prop::sample::select(vec!["", "not "]), "[ab]{0,2}").prop_map(|(not, text)| format!("{not}name prefix \"{text}\"")),
+        (prop::sample::select(vec!["", "not "]), "[ab]{0,2}")
+            .prop_map(|(not, text)| format!("{not}name prefix \"{text}\"")),
         (operator(), 0..26u8, 0..10u8).prop_map(|(op, n, d)| format!("price {op} {}.{d}", n.min(24))),
         (operator(), prop::sample::select(vec!["0", "1", "::1", "ffff::", "0xffffffffffffffffffffffffffffffff"]))
             .prop_map(|(op, n)| format!("wide {op} {n}")),
@@ -99,11 +101,7 @@ fn filter(test: BoxedStrategy<String>) -> impl Strategy<Value = String> {
 }
 
 fn rule(state: bool) -> impl Strategy<Value = String> {
-    let test = if state {
-        prop_oneof![3 => field_test(), 1 => state_test()].boxed()
-    } else {
-        field_test().boxed()
-    };
+    let test = if state { prop_oneof![3 => field_test(), 1 => state_test()].boxed() } else { field_test().boxed() };
     let action = prop_oneof![
         6 => (1..7u16).prop_map(|p| format!("fwd({p})")),
         2 => (1..5u16, 1..9u16).prop_map(|(p, q)| format!("fwd({p}, {q})")),
@@ -197,11 +195,7 @@ fn order() -> impl Strategy<Value = Vec<FieldId>> {
 fn run(cases: u32, state: bool, most_rules: usize, messages: usize) {
     let formats = formats();
     let mut runner = TestRunner::new(Config::with_cases(cases));
-    let inputs = (
-        prop::collection::vec(rule(state), 0..most_rules),
-        prop::collection::vec(draft(), messages),
-        order(),
-    );
+    let inputs = (prop::collection::vec(rule(state), 0..most_rules), prop::collection::vec(draft(), messages), order());
     runner
         .run(&inputs, |(rules, drafts, order)| {
             let text = rules.join("\n");

@@ -46,9 +46,8 @@ fn test() -> impl Strategy<Value = String> {
 
 fn rule() -> impl Strategy<Value = String> {
     let filter = (prop::collection::vec(test(), 1..4), prop::bool::weighted(0.8));
-    (filter, 1..9u16).prop_map(|((tests, all), port)| {
-        format!("{} : fwd({port});", tests.join(if all { " and " } else { " or " }))
-    })
+    (filter, 1..9u16)
+        .prop_map(|((tests, all), port)| format!("{} : fwd({port});", tests.join(if all { " and " } else { " or " })))
 }
 
 /// A rule to add, or which of the present rules to remove.
@@ -167,7 +166,8 @@ fn rules_that_come_and_go_leave_what_a_fresh_compilation_makes() {
                 prop_assert_eq!(&held, &Held::of(compiler.tables()));
             }
             let text: Vec<&str> = present.iter().map(|(_, text)| text.as_str()).collect();
-            let fresh = Compiler::new(formats.clone(), &Options::default(), &rules(&text.join("\n"), &formats)).unwrap();
+            let fresh =
+                Compiler::new(formats.clone(), &Options::default(), &rules(&text.join("\n"), &formats)).unwrap();
             // Which numbers pieces of state have depends on their history.
             if !text.iter().any(|text| text.contains("sum(")) && !text.iter().any(|text| text.contains("hits")) {
                 prop_assert_eq!(whole(&compiler), whole(&fresh));
@@ -181,13 +181,18 @@ fn rules_that_come_and_go_leave_what_a_fresh_compilation_makes() {
 #[test]
 fn the_diagram_does_not_depend_on_the_order_of_rules() {
     let formats = formats();
-    let inputs = prop::collection::vec(rule(), 1..14).prop_flat_map(|rules| (Just(rules.clone()), Just(rules).prop_shuffle()));
+    let inputs =
+        prop::collection::vec(rule(), 1..14).prop_flat_map(|rules| (Just(rules.clone()), Just(rules).prop_shuffle()));
     TestRunner::new(Config::with_cases(400))
         .run(&inputs, |(rules_in_order, shuffled)| {
             let stateless = |list: &[String]| -> String {
-                list.iter().filter(|text| !text.contains("hits") && !text.contains("sum(")).map(|text| format!("{text}\n")).collect()
+                list.iter()
+                    .filter(|text| !text.contains("hits") && !text.contains("sum("))
+                    .map(|text| format!("{text}\n"))
+                    .collect()
             };
-            let compile = |text: &str| Compiler::new(formats.clone(), &Options::default(), &rules(text, &formats)).unwrap();
+            let compile =
+                |text: &str| Compiler::new(formats.clone(), &Options::default(), &rules(text, &formats)).unwrap();
             prop_assert_eq!(whole(&compile(&stateless(&rules_in_order))), whole(&compile(&stateless(&shuffled))));
             Ok(())
         })
@@ -197,7 +202,8 @@ fn the_diagram_does_not_depend_on_the_order_of_rules() {
 #[test]
 fn rules_that_mean_the_same_give_the_same_diagram() {
     let formats = formats();
-    let compile = |text: &str| whole(&Compiler::new(formats.clone(), &Options::default(), &rules(text, &formats)).unwrap());
+    let compile =
+        |text: &str| whole(&Compiler::new(formats.clone(), &Options::default(), &rules(text, &formats)).unwrap());
     for (left, right) in [
         // The published compiler keeps the test of 50 here.
         ("size > 50 : fwd(1); size > 40 : fwd(1);", "size > 40 : fwd(1);"),

@@ -49,7 +49,8 @@ pub(super) fn entries(annotation: &Annotation, file: u16, diagnostics: &mut Vec<
                 entries.push(Entry { key: key.clone(), span, value });
             }
             _ => diagnostics.push(
-                Diagnostic::error(span, "this is no `key=value`").help("write like `@subscribe[match=exact, text=\" \"]`"),
+                Diagnostic::error(span, "this is no `key=value`")
+                    .help("write like `@subscribe[match=exact, text=\" \"]`"),
             ),
         }
     }

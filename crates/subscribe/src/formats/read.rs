@@ -274,11 +274,14 @@ impl Reader<'_> {
         };
         let mut fields = vec![FormatField { name: START.to_owned(), offset: 0, width: 8, option: None }];
         fields.extend(
-            header
-                .fields
-                .iter()
-                .filter(|field| matches!((field.width, field.offset % 8), (1..=64, _) | (128, 0)))
-                .map(|field| FormatField { name: field.name.clone(), offset: field.offset, width: field.width, option: None }),
+            header.fields.iter().filter(|field| matches!((field.width, field.offset % 8), (1..=64, _) | (128, 0))).map(
+                |field| FormatField {
+                    name: field.name.clone(),
+                    offset: field.offset,
+                    width: field.width,
+                    option: None,
+                },
+            ),
         );
         let draft = &mut self.headers[usize::from(id.0)];
         draft.packet_name = Some(header.name.clone());
@@ -295,7 +298,12 @@ impl Reader<'_> {
                 self.headers[usize::from(id.0)].packet_name = Some(format.name.clone());
             }
             Some(format) => {
-                let message = format!("`{}` is {} bits long here, and {} bits in packets", format.name, header.length(), format.length);
+                let message = format!(
+                    "`{}` is {} bits long here, and {} bits in packets",
+                    format.name,
+                    header.length(),
+                    format.length
+                );
                 let span = self.span_of(header);
                 self.error(span, message, "declare it as it is, or give it another name and a place");
             }
@@ -342,9 +350,7 @@ impl Reader<'_> {
             _ => None,
         };
         match wanted.filter(|wanted| width <= 64 && Interval::of_width(width).contains(*wanted)) {
-            Some(value) => {
-                Some(When { condition: Condition { header, offset, width, value }, field: name })
-            }
+            Some(value) => Some(When { condition: Condition { header, offset, width, value }, field: name }),
             None => {
                 let message = format!("`{field}`, of {width} bits, can't have this value");
                 self.error(entry.span, message, "give a number, or a quoted text of just its length; up to 64 bits");
@@ -389,12 +395,20 @@ impl Reader<'_> {
         }
     }
 
-    fn add_field(&mut self, header: HeaderId, name: &str, offset: u32, width: u16, form: Form, kind: Option<MatchKind>) {
+    fn add_field(
+        &mut self,
+        header: HeaderId,
+        name: &str,
+        offset: u32,
+        width: u16,
+        form: Form,
+        kind: Option<MatchKind>,
+    ) {
         if self.formats.fields.len() >= MOST_NAMES || self.formats.field_named(header, name).is_some() {
             return;
         }
         let id = FieldId(self.formats.fields.len() as u16);
-        self.formats.field_names.insert((header, name.to_owned()), id);
+        self.formats.field_names.entry(header).or_default().insert(name.to_owned(), id);
         self.formats.bare_names.entry(name.to_owned()).or_default().push(id);
         self.formats.fields.push(Field { header, name: name.to_owned(), offset, width, form, kind });
     }
@@ -411,7 +425,9 @@ impl Reader<'_> {
             (Some(name), Some(window_ns)) if self.formats.counter_named(name).is_none() => {
                 self.formats.counters.push(Counter { name: name.to_owned(), window_ns });
             }
-            (Some(name), Some(_)) => self.error(span, format!("counter `{name}` is there twice"), "give each its own name"),
+            (Some(name), Some(_)) => {
+                self.error(span, format!("counter `{name}` is there twice"), "give each its own name")
+            }
             _ => self.error(
                 span,
                 "this counter lacks its name or its window",
@@ -425,7 +441,10 @@ impl Reader<'_> {
         let name = entries.iter().find(|entry| entry.key == "name").and_then(Entry::name);
         let arguments = entries.iter().find(|entry| entry.key == "arguments").map_or(Some(""), Entry::name);
         let kinds = arguments.and_then(|text| {
-            text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(ArgumentKind::of_name).collect()
+            text.split(|c: char| !c.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .map(ArgumentKind::of_name)
+                .collect()
         });
         match (name, kinds) {
             (Some(name), Some(arguments)) if !matches!(name, "fwd" | "drop") => {
@@ -458,9 +477,13 @@ impl Reader<'_> {
             let span = first.to(*last);
             let kinds: Vec<&Kind> = tokens.iter().map(|(kind, _)| kind).collect();
             let (header, field, width) = match kinds[..] {
-                [Kind::Punctuation("("), Kind::Word(header), Kind::Punctuation("."), Kind::Word(field), Kind::Punctuation(")")] => {
-                    (header, field, None)
-                }
+                [
+                    Kind::Punctuation("("),
+                    Kind::Word(header),
+                    Kind::Punctuation("."),
+                    Kind::Word(field),
+                    Kind::Punctuation(")"),
+                ] => (header, field, None),
                 [
                     Kind::Punctuation("("),
                     Kind::Word(header),
@@ -556,7 +579,9 @@ impl Reader<'_> {
         for format in builtin_formats() {
             let name = Some(format.name.as_str());
             let mut of_file = self.headers[..declared].iter().filter(|draft| draft.import.is_none());
-            if matches!(name, Some("network" | "transport")) || of_file.any(|draft| draft.packet_name.as_deref() == name) {
+            if matches!(name, Some("network" | "transport"))
+                || of_file.any(|draft| draft.packet_name.as_deref() == name)
+            {
                 continue;
             }
             let Some(id) = self.add_builtin(&format.name) else { continue };

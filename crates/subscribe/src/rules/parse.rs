@@ -4,6 +4,7 @@ use super::constant::{Misfit, Target};
 use super::*;
 use crate::formats::{ArgumentKind, Form, MatchKind, MessageFormats, nanoseconds};
 use crate::values::Interval;
+use std::borrow::Cow;
 use weftwire_lang::diagnostic::nearest;
 use weftwire_lang::lexer::{Kind, Lexer, NumberValue, Token};
 use weftwire_lang::{Diagnostic, SourceMap};
@@ -52,9 +53,9 @@ struct Parser<'a> {
 }
 
 /// The left side of a test.
-struct Left {
+struct Left<'a> {
     subject: Subject,
-    name: String,
+    name: Cow<'a, str>,
     width: u16,
     form: Form,
     kind: Option<MatchKind>,
@@ -63,13 +64,13 @@ struct Left {
     span: Span,
 }
 
-impl Left {
+impl Left<'_> {
     fn target(&self) -> Target<'_> {
         Target { name: &self.name, width: self.width, form: self.form }
     }
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     fn advance(&mut self) -> Token {
         let next = self.lexer.next();
         let token = std::mem::replace(&mut self.token, next);
@@ -122,6 +123,10 @@ impl Parser<'_> {
     }
 
     fn skip_rule(&mut self) {
+        // The mistake may be that the rule ends too early.
+        if self.text(self.last) == ";" {
+            return;
+        }
         while self.token.kind != Kind::End && !self.accept(";") {
             self.advance();
         }
@@ -146,20 +151,27 @@ impl Parser<'_> {
 
     fn any(&mut self, depth: usize) -> Parsed<Filter> {
         let first = self.all(depth)?;
+        if !(self.at("or") || self.at("||")) {
+            return Ok(first);
+        }
         let mut parts = vec![first];
         while self.accept("or") || self.accept("||") {
             parts.push(self.all(depth)?);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Filter::Any(parts) })
+        Ok(Filter::Any(parts))
     }
 
     fn all(&mut self, depth: usize) -> Parsed<Filter> {
         let first = self.unary(depth)?;
-        let mut parts = vec![first];
+        if !(self.at("and") || self.at("&&")) {
+            return Ok(first);
+        }
+        let mut parts = Vec::with_capacity(2);
+        parts.push(first);
         while self.accept("and") || self.accept("&&") {
             parts.push(self.unary(depth)?);
         }
-        Ok(if parts.len() == 1 { parts.remove(0) } else { Filter::All(parts) })
+        Ok(Filter::All(parts))
     }
 
     fn unary(&mut self, depth: usize) -> Parsed<Filter> {
@@ -204,7 +216,7 @@ impl Parser<'_> {
     }
 
     /// The right side of a test: the values, and whether they are those that do not pass.
-    fn comparison(&mut self, left: &Left) -> Parsed<(ValueSet, bool)> {
+    fn comparison(&mut self, left: &Left<'_>) -> Parsed<(ValueSet, bool)> {
         let operator = self.advance();
         let symbol = match &operator.kind {
             Kind::Punctuation(symbol) => *symbol,
@@ -254,7 +266,7 @@ impl Parser<'_> {
     }
 
     /// What stands behind `in`: `[a, b]`, `{a, b, ...}`, or a prefix.
-    fn members(&mut self, left: &Left) -> Parsed<ValueSet> {
+    fn members(&mut self, left: &Left<'_>) -> Parsed<ValueSet> {
         let start = self.token.span;
         if self.accept("[") {
             self.check_exact(left, start)?;
@@ -282,7 +294,7 @@ impl Parser<'_> {
     }
 
     /// A constant, a prefix `constant/length`, or what a mask makes of a constant.
-    fn element(&mut self, left: &Left) -> Parsed<ValueSet> {
+    fn element(&mut self, left: &Left<'_>) -> Parsed<ValueSet> {
         let (value, span) = self.constant(left)?;
         if self.at("/") && left.mask.is_none() {
             self.advance();
@@ -311,7 +323,7 @@ impl Parser<'_> {
     }
 
     /// The values that are `value` under `mask`.
-    fn masked(&mut self, left: &Left, mask: u128, value: u128, span: Span) -> Parsed<ValueSet> {
+    fn masked(&mut self, left: &Left<'_>, mask: u128, value: u128, span: Span) -> Parsed<ValueSet> {
         self.check_exact(left, span)?;
         let all = Interval::of_width(left.width).last;
         if value & !mask != 0 {
@@ -324,7 +336,11 @@ impl Parser<'_> {
         let free = !mask & all & !run;
         if free.count_ones() >= MOST_INTERVALS.trailing_zeros() + 1 {
             let message = format!("this mask selects 2^{} ranges", free.count_ones());
-            return self.fail(span, message, format!("at most {MOST_INTERVALS} are possible; declare the bits as fields"));
+            return self.fail(
+                span,
+                message,
+                format!("at most {MOST_INTERVALS} are possible; declare the bits as fields"),
+            );
         }
         let mut intervals = Vec::new();
         let mut bits: u128 = 0;
@@ -340,7 +356,7 @@ impl Parser<'_> {
     }
 
     /// Fields that are matched exactly have tables of single values.
-    fn check_exact(&mut self, left: &Left, span: Span) -> Parsed<()> {
+    fn check_exact(&mut self, left: &Left<'_>, span: Span) -> Parsed<()> {
         if left.kind != Some(MatchKind::Exact) {
             return Ok(());
         }
@@ -348,7 +364,7 @@ impl Parser<'_> {
         self.fail(span, message, "use == != or `in {..}`, or let the format say match=range")
     }
 
-    fn constant(&mut self, left: &Left) -> Parsed<(u128, Span)> {
+    fn constant(&mut self, left: &Left<'_>) -> Parsed<(u128, Span)> {
         let token = self.advance();
         if token.kind == Kind::Punctuation("-") {
             return self.fail(token.span, "fields are never negative", "give a number from 0 on");
@@ -361,13 +377,20 @@ impl Parser<'_> {
     }
 
     /// A field, a counter, or a function over a window.
-    fn left(&mut self) -> Parsed<Left> {
+    fn left(&mut self) -> Parsed<Left<'a>> {
         let token = self.advance();
         let Kind::Word(word) = token.kind else {
             let found = self.text(token.span).to_owned();
-            let message =
-                if token.kind == Kind::End { "the file ends inside a rule".into() } else { format!("`{found}` is no field") };
-            return self.fail(token.span, message, "a filter is made of tests like `price > 5`, joined by and, or, not");
+            let message = if token.kind == Kind::End {
+                "the file ends inside a rule".into()
+            } else {
+                format!("`{found}` is no field")
+            };
+            return self.fail(
+                token.span,
+                message,
+                "a filter is made of tests like `price > 5`, joined by and, or, not",
+            );
         };
         if self.at("(")
             && let Some(function) = Function::of_name(&word)
@@ -381,13 +404,14 @@ impl Parser<'_> {
             return Ok(number(subject, word, 64, token.span));
         }
         let field = self.field(word, token.span)?;
-        let known = self.formats.field(field);
+        let formats: &'a MessageFormats = self.formats;
+        let known = formats.field(field);
         Ok(Left {
             subject: Subject::Field(field),
             width: known.width,
             form: known.form,
             kind: known.kind,
-            name: known.name.clone(),
+            name: Cow::Borrowed(&known.name),
             mask: None,
             span: token.span.to(self.last),
         })
@@ -427,7 +451,8 @@ impl Parser<'_> {
         if let Some(field) = self.formats.field_named(header, &name) {
             return Ok(field);
         }
-        let names = self.formats.fields().iter().filter(|field| field.header == header).map(|field| field.name.as_str());
+        let names =
+            self.formats.fields().iter().filter(|field| field.header == header).map(|field| field.name.as_str());
         let help = match nearest(&name, names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("annotate it in the format file with @subscribe[] if `{word}` has it"),
@@ -436,7 +461,7 @@ impl Parser<'_> {
     }
 
     /// `function(field) over 100us`, of which the function's name is read.
-    fn window(&mut self, function: Function, start: Span) -> Parsed<Left> {
+    fn window(&mut self, function: Function, start: Span) -> Parsed<Left<'a>> {
         self.advance();
         let field = match &self.token.kind {
             Kind::Word(word) => {
@@ -562,6 +587,6 @@ impl Parser<'_> {
     }
 }
 
-fn number(subject: Subject, name: String, width: u16, span: Span) -> Left {
-    Left { subject, name, width, form: Form::Number { decimals: 0 }, kind: None, mask: None, span }
+fn number(subject: Subject, name: String, width: u16, span: Span) -> Left<'static> {
+    Left { subject, name: Cow::Owned(name), width, form: Form::Number { decimals: 0 }, kind: None, mask: None, span }
 }

@@ -28,20 +28,22 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let loaded = Loaded::rules(&arguments.rules, &arguments.format)?;
     let (compiler, choice) = loaded.compile(&arguments.order)?;
     let document = Document::new(&compiler);
-    let names: Vec<String> = document.stages.iter().map(|stage| stage.name.clone()).collect();
-    println!("{} rules, stages: {}", compiler.rule_count(), names.join(", "));
+    println!("{} rules, {} stages", compiler.rule_count(), document.stages.len());
     if let Some(choice) = choice {
         println!(
             "order: chosen with {} rules, which need {} entries; {} in the file's order",
             choice.sample, choice.entries, choice.entries_in_file_order
         );
     }
-    println!("{:<32} {:>6} {:>8} {:>10} {:>12} {:>12}", "stage", "kind", "entries", "as ternary", "ternary bits", "compressed");
+    println!(
+        "{:<40} {:>6} {:>8} {:>10} {:>12} {:>11}",
+        "stage", "kind", "entries", "as ternary", "ternary bits", "compressed"
+    );
     for cost in &document.costs {
         let kind = format!("{:?}", cost.kind).to_lowercase();
         let compressed = cost.compressed.map.entries + cost.compressed.stage.entries;
         println!(
-            "{:<32} {kind:>6} {:>8} {:>10} {:>12} {compressed:>12}",
+            "{:<40} {kind:>6} {:>8} {:>10} {:>12} {compressed:>11}",
             cost.variable, cost.entries, cost.ternary.entries, cost.ternary.bits
         );
     }

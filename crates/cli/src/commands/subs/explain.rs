@@ -79,7 +79,11 @@ fn written(fields: &[String], loaded: &Loaded) -> Result<Message> {
         let rule = format!("{field} == {value} : drop;");
         let rules = read_rules(text, &rule, &loaded.formats, &mut sources, &mut diagnostics);
         if let Some(error) = diagnostics.iter().find(|found| found.severity == Severity::Error) {
-            bail!("`{text}`: {}{}", error.message, error.help.as_ref().map_or(String::new(), |help| format!("; {help}")));
+            bail!(
+                "`{text}`: {}{}",
+                error.message,
+                error.help.as_ref().map_or(String::new(), |help| format!("; {help}"))
+            );
         }
         match rules.first().map(|rule| &rule.filter) {
             Some(Filter::Test(test)) => match (test.subject, test.values.as_point()) {
