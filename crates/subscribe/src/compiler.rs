@@ -297,9 +297,9 @@ impl Compiler {
     fn renew_tables(&mut self) -> Delta {
         let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
         let delta = self.tables.renew(&self.diagram, self.root, &levels);
-        // Seldom enough to cost little on average, often enough to take twice the memory at most.
-        let grown = self.diagram.size() > 2 * self.kept + 10_000;
-        if grown || self.diagram.remembered() > 8 * self.kept + 100_000 {
+        // Seldom enough to cost little on average, often enough to take a few times the memory at most.
+        let grown = self.diagram.size() > 4 * self.kept + 2_000_000;
+        if grown || self.diagram.remembered() > 4 * self.kept + 2_000_000 {
             let mut roots = vec![self.root];
             self.trie.roots(&mut roots);
             self.diagram.collect(roots);

@@ -95,6 +95,8 @@ pub struct Diagram {
     sets: Vec<Box<[Effect]>>,
     free_sets: Vec<u32>,
     known_sets: HashTable<u32>,
+    /// Edges of all nodes and effects of all sets.
+    size: usize,
     /// Unions that were made before; forgotten when nodes are collected.
     unions: HashMap<(NodeId, NodeId), NodeId, Mix>,
 }
@@ -108,6 +110,7 @@ impl Default for Diagram {
             sets: Vec::new(),
             free_sets: Vec::new(),
             known_sets: HashTable::new(),
+            size: 0,
             unions: HashMap::with_hasher(Mix(0)),
         };
         diagram.set(&[]);
@@ -126,9 +129,9 @@ impl Diagram {
         &self.sets[set.0 as usize]
     }
 
-    /// How many nodes and sets of effects there are.
+    /// How many edges and effects there are, those of nodes that nothing leads to any more among them.
     pub fn size(&self) -> usize {
-        self.nodes.len() - self.free.len() + self.sets.len() - self.free_sets.len()
+        self.size
     }
 
     /// How many unions are remembered.
@@ -143,6 +146,7 @@ impl Diagram {
             return SetId(*known);
         }
         let index = self.free_sets.pop().unwrap_or(self.sets.len() as u32);
+        self.size += 1 + effects.len();
         match self.sets.get_mut(index as usize) {
             Some(place) => *place = effects.into(),
             None => self.sets.push(effects.into()),
@@ -166,6 +170,7 @@ impl Diagram {
             return NodeId(*known);
         }
         let index = self.free.pop().unwrap_or(self.nodes.len() as u32);
+        self.size += edges.len();
         let node = Some(Node { level, edges: edges.into() });
         match self.nodes.get_mut(index as usize) {
             Some(place) => *place = node,
@@ -239,11 +244,13 @@ impl Diagram {
                 open.extend(node.edges.iter().map(|edge| edge.to));
             }
         }
+        self.size = 0;
         self.unions.clear();
         self.known.clear();
         self.free.clear();
-        for index in 0..self.nodes.len() {
-            if used[index] {
+        for (index, used) in used.into_iter().enumerate() {
+            if used {
+                self.size += self.nodes[index].as_ref().map_or(0, |node| node.edges.len());
                 let hash = hash_node(&self.nodes[index]);
                 self.known.insert_unique(hash, index as u32, |known| hash_node(&self.nodes[*known as usize]));
             } else {
@@ -255,6 +262,7 @@ impl Diagram {
         self.free_sets.clear();
         for (index, used) in used_sets.into_iter().enumerate() {
             if used {
+                self.size += 1 + self.sets[index].len();
                 let hash = hash_of(&&*self.sets[index]);
                 self.known_sets.insert_unique(hash, index as u32, |known| hash_of(&&*self.sets[*known as usize]));
             } else {

@@ -10,7 +10,7 @@ use crate::compiler::{Levels, Variable};
 use crate::diagram::{Diagram, NodeId, SetId};
 use crate::formats::MatchKind;
 use crate::values::Interval;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,7 +146,7 @@ pub struct Tables {
     initial: State,
     root: Option<NodeId>,
     numbers: HashMap<NodeId, State, crate::diagram::Mix>,
-    /// How many edges lead to a node.
+    /// How many nodes lead to a node.
     references: HashMap<NodeId, u32, crate::diagram::Mix>,
     free: BTreeSet<State>,
     next: State,
@@ -277,7 +277,7 @@ impl Tables {
             *count += 1;
             if *count == 1 {
                 born.push(id);
-                open.extend(diagram.node(id).into_iter().flat_map(|node| node.edges.iter().map(|edge| edge.to)));
+                open.extend(children(diagram, id));
             }
         }
         born
@@ -293,7 +293,7 @@ impl Tables {
             if *count == 0 {
                 self.references.remove(&id);
                 dead.push(id);
-                open.extend(diagram.node(id).into_iter().flat_map(|node| node.edges.iter().map(|edge| edge.to)));
+                open.extend(children(diagram, id));
             }
         }
         dead
@@ -320,9 +320,8 @@ impl Tables {
         self.order.insert(node.level, variable);
         let stage = self.stages.entry(variable).or_default();
         stage.asked = asked;
-        let old = stage.rows.get(&state).cloned();
-        difference(variable, state, old.as_ref(), Some(&rows), changes);
-        stage.put(state, rows);
+        let old = stage.put(state, rows);
+        difference(variable, state, old.as_ref(), stage.rows.get(&state), changes);
     }
 
     fn drop_state(&mut self, state: State, changes: &mut Vec<Change>) {
@@ -337,13 +336,22 @@ impl Tables {
     }
 }
 
+/// Where a node leads, each place once.
+fn children(diagram: &Diagram, id: NodeId) -> Vec<NodeId> {
+    let Some(node) = diagram.node(id) else { return Vec::new() };
+    let distinct: HashSet<NodeId, crate::diagram::Mix> = node.edges.iter().map(|edge| edge.to).collect();
+    let mut children: Vec<NodeId> = distinct.into_iter().collect();
+    children.sort_unstable();
+    children
+}
+
 /// A node's edges as a default and entries.
 fn rows(edges: &[(Interval, State)], asked: Option<MatchKind>, width: u16) -> Rows {
     if asked == Some(MatchKind::Lpm) {
         return lpm::rows(edges, width);
     }
     // The default saves as many entries as it can: one a range, or one a value where only values match.
-    let mut savings: BTreeMap<State, (u128, u128)> = BTreeMap::new();
+    let mut savings: HashMap<State, (u128, u128), crate::diagram::Mix> = HashMap::default();
     for (values, next) in edges {
         let (entries, size) = savings.entry(*next).or_default();
         *entries = entries.saturating_add(if asked == Some(MatchKind::Exact) { values.size() } else { 1 });

@@ -334,7 +334,7 @@ impl<'a> Parser<'a> {
         let low = mask.trailing_zeros().min(left.width.into());
         let run = if low == 128 { u128::MAX } else { (1u128 << low) - 1 };
         let free = !mask & all & !run;
-        if free.count_ones() >= MOST_INTERVALS.trailing_zeros() + 1 {
+        if free.count_ones() > MOST_INTERVALS.trailing_zeros() {
             let message = format!("this mask selects 2^{} ranges", free.count_ones());
             return self.fail(
                 span,
