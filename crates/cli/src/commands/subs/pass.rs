@@ -2,9 +2,10 @@
 
 use super::Loaded;
 use crate::{capture, output, outputs};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use weftwire_core::Port;
 use weftwire_core::capture::CaptureWriter;
@@ -70,13 +71,15 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
                     continue;
                 }
             };
-            if !ports.contains_key(&port) {
-                let path = arguments.out.join(format!("port-{port}.pcapng"));
-                let mut file = output::PendingFile::create(&path)?;
-                let writer = CaptureWriter::pcapng(file.take_writer(), &interfaces)?;
-                ports.insert(port, (file, writer, 0, 0));
-            }
-            let (_, writer, packets, kept) = ports.get_mut(&port).context("the port was just added")?;
+            let (_, writer, packets, kept) = match ports.entry(port) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let path = arguments.out.join(format!("port-{port}.pcapng"));
+                    let mut file = output::PendingFile::create(&path)?;
+                    let writer = CaptureWriter::pcapng(file.take_writer(), &interfaces)?;
+                    entry.insert((file, writer, 0, 0))
+                }
+            };
             writer.write(record.time, record.interface, &frame, None)?;
             *packets += 1;
             *kept += keep.iter().filter(|keep| **keep).count() as u64;
