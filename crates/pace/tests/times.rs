@@ -175,8 +175,7 @@ proptest! {
             let time = solver.time_of_packet(n).expect("a time");
             prop_assert!(time >= last, "{text}: packet {n} at {time} after {last}");
             let before = Solver::new(&envelope).time_of_packet(n).expect("a time");
-            // Numbers of a formula's integral come from quadrature, whose errors add up to a few billionths.
-            prop_assert!((before - time).abs() <= 1e-8 * time.max(1e-3), "{text}: {before} alone, {time} in order");
+            prop_assert!((before - time).abs() <= 1e-9 * time.max(1e-3), "{text}: {before} alone, {time} in order");
             if n as f64 > envelope.origin() {
                 // N(T(n)) = n, by the rate's closed form or by counting with a fine sum.
                 let wanted = n as f64;
@@ -188,7 +187,7 @@ proptest! {
                     weftwire_pace::Shape::Rate(rate) => 1.0 + weftwire_pace::solve::integral(rate, 0.0, time).expect("finite"),
                     _ => wanted,
                 };
-                prop_assert!((sent - wanted).abs() < 1e-8 * wanted, "{text}: N(T({n})) = {sent}");
+                prop_assert!((sent - wanted).abs() < 1e-9 * wanted, "{text}: N(T({n})) = {sent}");
             }
             last = time;
         }
