@@ -11,8 +11,8 @@ use crate::interval::Interval;
 use crate::modes::Modes;
 use crate::series::{NotSmooth, ORDER};
 
-/// What one search may cost, in nodes of the formula whose series is taken: about a second.
-const MOST_WORK: usize = 1 << 21;
+/// What one search may cost, in nodes of the formula whose series is taken: about half a second.
+const MOST_WORK: usize = 1 << 22;
 /// Relative error of the packets sent in a cell.
 const CELL_ERROR: f64 = 1e-15;
 /// Error in cells that hold a jump or a bend, relative to all packets until then.
@@ -339,7 +339,9 @@ impl<'a> Climber<'a> {
                 return Ok(Some(time));
             }
             // Near 0 numbers lie closer than a cell is long.
-            time = time.next_up().max(start + (end - start) / 8.0 * libm::floor((time - start) / (end - start) * 8.0 + 1.0));
+            time = time
+                .next_up()
+                .max(start + (end - start) / 8.0 * libm::floor((time - start) / (end - start) * 8.0 + 1.0));
         }
         self.start = end;
         Ok(None)

@@ -144,8 +144,13 @@ impl Interval {
         if self.low < 0.0 || (self.low == 0.0 && exponent.low < 0.0) {
             return Interval::unbounded();
         }
-        let corners = [(self.low, exponent.low), (self.low, exponent.high), (self.high, exponent.low), (self.high, exponent.high)]
-            .map(|(base, exponent)| Interval::point(libm::pow(base, exponent)));
+        let corners = [
+            (self.low, exponent.low),
+            (self.low, exponent.high),
+            (self.high, exponent.low),
+            (self.high, exponent.high),
+        ]
+        .map(|(base, exponent)| Interval::point(libm::pow(base, exponent)));
         corners.into_iter().fold(corners[0], Interval::hull)
     }
 }

@@ -172,16 +172,20 @@ mod tests {
 
     #[test]
     fn sums_of_modes_are_found_and_others_are_not() {
-        let found = modes("R(t) = 2 pkt/s * (1.5 + sin(3*t/s) + cos(t/s)/4) + t^2*1/s^3 + 2^(-t/s) * 1/s").expect("a sum");
+        let found =
+            modes("R(t) = 2 pkt/s * (1.5 + sin(3*t/s) + cos(t/s)/4) + t^2*1/s^3 + 2^(-t/s) * 1/s").expect("a sum");
         assert_eq!((found.powers.len(), found.waves.len(), found.exponentials.len()), (3, 2, 1));
         let exact = |t: f64| {
-            3.0 * t - 2.0 / 3.0 * (3.0 * t).cos() + 0.5 * t.sin() + t.powi(3) / 3.0 - (-t).exp2() / std::f64::consts::LN_2
+            3.0 * t - 2.0 / 3.0 * (3.0 * t).cos() + 0.5 * t.sin() + t.powi(3) / 3.0
+                - (-t).exp2() / std::f64::consts::LN_2
         };
         for (from, to) in [(0.0, 1.0), (0.5, 40.0), (3.0, 3.001)] {
             let wanted = exact(to) - exact(from);
             assert!((found.between(from, to) - wanted).abs() < 1e-12 * exact(to).abs(), "{from} {to}");
         }
-        for text in ["R(t) = sqrt(1 + t/s)*1/s", "R(t) = sin(t*t/s^2)/s", "R(t) = max(0, sin(t/s))/s", "R(t) = 1/(t + 1 s)"] {
+        for text in
+            ["R(t) = sqrt(1 + t/s)*1/s", "R(t) = sin(t*t/s^2)/s", "R(t) = max(0, sin(t/s))/s", "R(t) = 1/(t + 1 s)"]
+        {
             assert_eq!(modes(text), None, "{text}");
         }
     }

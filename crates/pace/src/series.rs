@@ -73,9 +73,8 @@ impl Series {
 
     /// The sum of `weight(j) · self[j] · other[power - j]` for j from 1 on.
     fn folded(&self, other: &[Interval], power: usize, weight: impl Fn(usize) -> f64) -> Interval {
-        (1..=power.min(self.length - 1)).fold(ZERO, |sum, j| {
-            sum.plus(self.coefficients[j].times(other[power - j]).scaled(weight(j)))
-        })
+        (1..=power.min(self.length - 1))
+            .fold(ZERO, |sum, j| sum.plus(self.coefficients[j].times(other[power - j]).scaled(weight(j))))
     }
 
     fn times(&self, other: &Series) -> Series {
@@ -83,9 +82,8 @@ impl Series {
         product.length = (self.length + other.length - 1).min(self.order + 1);
         for power in 0..product.length {
             let first = power.saturating_sub(other.length - 1);
-            product.coefficients[power] = (first..=power.min(self.length - 1)).fold(ZERO, |sum, j| {
-                sum.plus(self.coefficients[j].times(other.coefficients[power - j]))
-            });
+            product.coefficients[power] = (first..=power.min(self.length - 1))
+                .fold(ZERO, |sum, j| sum.plus(self.coefficients[j].times(other.coefficients[power - j])));
         }
         product
     }
@@ -261,7 +259,11 @@ impl Node {
             Function::Abs => Err(meets(self, &Node::Constant(0.0), over.low)),
             Function::Floor | Function::Ceil => {
                 let steps = value.rising(if function == Function::Floor { libm::floor } else { libm::ceil });
-                if steps.low == steps.high { Ok(Series::constant(steps, order)) } else { Err(self.reaches_whole(over.low)) }
+                if steps.low == steps.high {
+                    Ok(Series::constant(steps, order))
+                } else {
+                    Err(self.reaches_whole(over.low))
+                }
             }
         }
     }

@@ -161,7 +161,10 @@ fn any_envelope() -> impl Strategy<Value = String> {
         (number(), 1_u32..40).prop_map(|(r, b)| format!("token_bucket({r} pkt/s, {b})")),
         (number(), number(), number()).prop_map(|(l, h, p)| format!("sawtooth({l} pkt/s, {} pkt/s, {p} s)", l + h)),
         (number(), number()).prop_map(|(a, b)| format!("R(t) = {a} pkt/s * (1.5 + sin(t * {b}/s))")),
+        (number(), 0.01_f64..1.0).prop_map(|(a, b)| format!("R(t) = {a} pkt/s * max(0.25, sin(t * {b}/s))")),
+        (number(), 0.01_f64..1.0).prop_map(|(a, b)| format!("R(t) = {a} pkt/s * (1 + mod(floor(t * {b}/s), 3))")),
         (number(), number()).prop_map(|(a, b)| format!("N(t) = {a} * sqrt(1 + t/RTT) + {b} * t/RTT")),
+        (number(), number()).prop_map(|(a, b)| format!("N(t) = 1 + {a} * t/s + sin(t * {b}/s)")),
     ]
 }
 
