@@ -250,6 +250,25 @@ pub(crate) fn first_reached(
     if value(low) >= wanted { low } else { high }
 }
 
+/// Whether a rate that is this polynomial is nowhere below 0, from time 0 for ever.
+pub(crate) fn horizon_is_positive(rate: &Expression, powers: &[f64]) -> bool {
+    let Some((last, others)) = powers.split_last() else { return false };
+    if *last <= 0.0 {
+        return false;
+    }
+    // Cauchy's bound: beyond it there is no root.
+    let end = 1.0 + others.iter().fold(0.0, |greatest: f64, part| greatest.max(part.abs())) / last;
+    let walker = Walker::new(rate);
+    let mut waiting = vec![Interval::new(0.0, end)];
+    for _ in 0..4096 {
+        let Some(over) = waiting.pop() else { return true };
+        if rate.0.range(over).low < 0.0 && !walker.stays_positive(over) {
+            waiting.extend([Interval::new(over.low, over.middle()), Interval::new(over.middle(), over.high)]);
+        }
+    }
+    false
+}
+
 /// Finds when N(t) first reaches a packet's number.
 #[derive(Clone, Debug)]
 pub(crate) struct Climber<'a> {

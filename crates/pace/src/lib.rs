@@ -20,11 +20,13 @@ mod interval;
 mod lexer;
 mod modes;
 pub mod pieces;
+pub mod polynomial;
 pub mod report;
 mod series;
 mod shape;
 pub mod solve;
 pub mod table;
+mod wide;
 
 pub use envelope::{Envelope, Setting, Shape, TimeUnit};
 pub use evolution::Machine;

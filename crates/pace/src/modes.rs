@@ -124,6 +124,11 @@ impl Modes {
         }
     }
 
+    /// The coefficients of 1, t, t² and so on, if there is nothing else.
+    pub(crate) fn polynomial(self) -> Option<Vec<f64>> {
+        self.has_only_powers().then_some(self.powers)
+    }
+
     /// Whether it goes up and down for ever.
     pub(crate) fn oscillates(&self) -> bool {
         !self.waves.is_empty()
