@@ -10,6 +10,7 @@ use crate::fault::SolveError;
 use crate::interval::Interval;
 use crate::modes::Modes;
 use crate::series::{NotSmooth, ORDER};
+use std::ops::Range;
 
 /// What one search may cost, in nodes of the formula whose series is taken: about half a second.
 const MOST_WORK: usize = 1 << 22;
@@ -164,7 +165,9 @@ impl<'a> Walker<'a> {
             Sent::Closed => self.rate.value(cell.start + time),
             Sent::Polynomial { .. } => cell.rate_after(time),
         };
-        cell.start + first_reached(0.0, cell.end - cell.start, missing, sent, rate)
+        let width = cell.end - cell.start;
+        let guess = width * (missing / cell.gain);
+        cell.start + first_reached(cell.start, 0.0..width, guess, missing, sent, rate)
     }
 }
 
@@ -216,16 +219,20 @@ fn shorter(start: f64, width: f64, cut: Option<f64>) -> f64 {
     }
 }
 
-/// The first place in an interval at which a function that never falls reaches a value, by Newton's method kept inside a bracket.
+/// The first place in a bracket at which a function that never falls reaches a value, by Newton's method kept inside. Places
+/// are times since `start`, as fine as such times are.
 pub(crate) fn first_reached(
-    mut low: f64,
-    mut high: f64,
+    start: f64,
+    bracket: Range<f64>,
+    guess: f64,
     wanted: f64,
     value: impl Fn(f64) -> f64,
     slope: impl Fn(f64) -> f64,
 ) -> f64 {
-    let mut at = low + (high - low) / 2.0;
-    let (mut last_width, mut bisect) = (f64::INFINITY, false);
+    let Range { start: mut low, end: mut high } = bracket;
+    let half = |low: f64, high: f64| low + (high - low) / 2.0;
+    let mut at = if guess >= low && guess <= high { guess } else { half(low, high) };
+    let mut last_step = high - low;
     for _ in 0..MOST_STEPS {
         let error = value(at) - wanted;
         if error < 0.0 {
@@ -233,18 +240,17 @@ pub(crate) fn first_reached(
         } else {
             high = at;
         }
-        let step = error / slope(at);
-        let newton = at - step;
-        // Newton's method that does not halve the bracket in two steps is left for one.
-        let next = if newton > low && newton < high && !bisect { newton } else { low + (high - low) / 2.0 };
-        if error == 0.0 || next <= low || next >= high {
-            break;
-        }
-        if step.abs() <= 2.0 * f64::EPSILON * at.abs() && newton >= low && newton <= high {
+        let newton = at - error / slope(at);
+        let step = (newton - at).abs();
+        if newton >= low && newton <= high && step <= f64::EPSILON * (start + at.abs()) {
             return newton;
         }
-        bisect = !bisect && high - low > last_width / 2.0 && step.abs() > 1e-6 * (high - low);
-        last_width = high - low;
+        // Newton's method that does not come closer quickly is left for a halving.
+        let next = if newton > low && newton < high && step <= last_step / 2.0 { newton } else { half(low, high) };
+        if next <= low || next >= high {
+            break;
+        }
+        last_step = (next - at).abs();
         at = next;
     }
     if value(low) >= wanted { low } else { high }
@@ -294,7 +300,9 @@ impl<'a> Climber<'a> {
                 let sent = |time: f64| self.sent.value(time);
                 if sent(self.rising_until) >= wanted {
                     let slope = |time: f64| self.sent.value_and_slope(time).1;
-                    self.start = first_reached(self.start, self.rising_until, wanted, sent, slope);
+                    let (value, slope_here) = self.sent.value_and_slope(self.start);
+                    let guess = self.start + (wanted - value) / slope_here;
+                    self.start = first_reached(0.0, self.start..self.rising_until, guess, wanted, sent, slope);
                     return Ok(self.start);
                 }
                 self.start = self.rising_until;

@@ -184,7 +184,7 @@ impl<'a> Solver<'a> {
         let step = (missing / cubic.rate(self.time)).clamp(1e-12, LONGEST) * 1.000_001;
         let start = self.time;
         let sent = |time: f64| cubic.sent_between(start, start + time);
-        let time = first_reached(0.0, step, missing, sent, |time| cubic.rate(start + time));
+        let time = first_reached(start, 0.0..step, step, missing, sent, |time| cubic.rate(start + time));
         self.sent.add(sent(time));
         self.time = start + time;
         Ok(self.time)

@@ -194,7 +194,9 @@ pub fn compile(envelope: &Envelope, text: &str, options: &Options) -> Result<Evo
     if !positive(options.time_error) || !positive(options.gap_error) {
         return wrong("errors are more than 0");
     }
-    if let Shape::Poisson { rate, seed } = envelope.shape {
+    if let Shape::Poisson { rate, seed } = envelope.shape
+        && options.form != Form::Polynomial
+    {
         return Ok(random(envelope, text, rate, seed, options));
     }
     match options.form {
