@@ -190,3 +190,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_polynomial_is_exact_for_ever() {
+    // N(t) = 1 + t (t + 1) / 2 at x grains of 2^-40: x (x + 2^40) ≥ n 2^81 first when packet n + 1 goes.
+    let options = Options { form: Form::Polynomial, ..Options::default() };
+    let linear = table("linear", &options);
+    assert_eq!((linear.fraction_bits, linear.gaps.len()), (40, 0));
+    let mut machine = Machine::new(&linear, ROUND_TRIP);
+    let mut grains = 0_i128;
+    for packet in 1..10_000_000 {
+        grains += i128::from(machine.next_grains());
+        let (due, sent) = (packet << 81, |at: i128| at * (at + (1 << 40)));
+        assert!(sent(grains) >= due && sent(grains - 1) < due, "packet {}", packet + 1);
+    }
+    assert!(!machine.saturated());
+    assert_eq!(machine.packet(), 10_000_000);
+}
+
+#[test]
+fn polynomials_stay_within_a_tick_of_their_envelopes() {
+    for text in [
+        "linear",
+        "linear(start = 10, slope = 0.1)",
+        "ramp(10 pkt/RTT, 3 pkt/RTT^2)",
+        "cubic(window = 1000, rtt = 100 ms)",
+        "token_bucket(30 pkt/RTT, burst = 2.5)",
+        "N(t) = (1 + t/RTT)^3",
+        "R(t) = 10 pkt/s + 3 pkt/s^3 * (t - 2 s)^2",
+    ] {
+        let report = report(text, &Options { form: Form::Polynomial, ..Options::default() }, MILLION);
+        // Each time is rounded up to a grain, 2^-40; the exact times have their last digits too.
+        assert!(report.time_error.0 < 5e-12, "{text}: {:?}", report.time_error);
+        assert!(report.tick_error.0 < 0.51, "{text}: {:?}", report.tick_error);
+    }
+    let refused = compile(&envelope("slow_start"), "slow_start", &Options { form: Form::Polynomial, ..Options::default() });
+    assert_eq!(refused, Err(CompileError::NoPolynomial));
+}
