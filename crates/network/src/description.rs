@@ -332,6 +332,10 @@ table! {
         rate: Option<Pace>,
         /// Of `flows` and `datagrams`, in place of `rate`: from one to the next.
         gap: Option<Duration>,
+        /// Of `flows` and `datagrams`, in place of `rate`: a rate envelope as `weft pace` reads it.
+        envelope: Option<Word>,
+        /// The round trip that the envelope counts in.
+        rtt: Option<Duration>,
         /// Of `flows` and `datagrams`. Default: `poisson` for flows, `constant` for datagrams.
         arrivals: Option<Arrivals>,
         /// Of `flows` and `datagrams`: bytes of each.

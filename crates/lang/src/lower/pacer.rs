@@ -123,6 +123,7 @@ impl Writer<'_> {
                 let on = self.binary(next(), Add, self.number(1));
                 statements.push(self.set("next", self.binary(on, Subtract, back)));
             }
+            // Carried tables, which have an entry for each packet, never double.
             Then::Hold | Then::Double { .. } => {
                 statements.push(self.define("gap", entry(next())));
                 let on = self.binary(next(), Add, self.number(1));
