@@ -25,8 +25,8 @@ module pace_evolution (
   localparam int FINE_BITS = 7;
   localparam int PRODUCT_BITS = GRAIN_BITS + SCALE_BITS;
 
-  // One bit each, in the order of their clocks.
-  localparam int IDLE = 0, READ = 1, MULTIPLY = 2, SUM = 3, SCALE = 4, ROUND = 5, ANSWER = 6;
+  // One bit each, in the order of their clocks; bit 2 is that of the first multiplication.
+  localparam int IDLE = 0, READ = 1, SUM = 3, SCALE = 4, ROUND = 5, ANSWER = 6;
   logic [6:0] state;
 
   // Where it is.
@@ -102,6 +102,9 @@ module pace_evolution (
   endgenerate
 
   // The gap in grains.
+  /* verilator lint_off UNUSEDSIGNAL */ // No more bits than a gap can have.
+  wire [WORD_BITS+63:0] gap_wide = {64'b0, gap};
+  /* verilator lint_on UNUSEDSIGNAL */
   wire [FINE_BITS-1:0] fine = {1'b0, octave, 1'b0} + up;
   wire [FINE_BITS-1:0] mean_shift = {1'b0, gap_shift} + fine - {2'b0, octave};
   wire [SUM_BITS-1:0] mean = {{(SUM_BITS - WORD_BITS) {1'b0}}, gap} << mean_shift;
@@ -124,7 +127,9 @@ module pace_evolution (
 
   // Ticks, and what is left of one.
   wire [PRODUCT_BITS:0] total = {1'b0, product} + {{(PRODUCT_BITS - FRACTION_BITS) {1'b0}}, carry};
+  /* verilator lint_off UNUSEDSIGNAL */ // A gap of 2^64 ticks does not count.
   wire [PRODUCT_BITS+64:0] whole_ticks = {64'b0, total} >> FRACTION_BITS;
+  /* verilator lint_on UNUSEDSIGNAL */
 
   always_ff @(posedge clock) begin
     if (start) begin
@@ -132,7 +137,7 @@ module pace_evolution (
       scale <= ticks_per_unit;
       if (THEN == 3) begin
         random <= random_3;
-        entry <= random_3[31 -: ENTRY_BITS];
+        entry <= (ENTRIES == 1) ? '0 : random_3[31-:ENTRY_BITS];
       end
     end else if (state[ANSWER] && answer_ready) begin
       state <= 7'd1 << IDLE;
@@ -144,7 +149,7 @@ module pace_evolution (
       if (held) begin
         grains <= held_grains;
       end else if (THEN == 3) begin
-        grains <= gap[GRAIN_BITS-1:0];
+        grains <= gap_wide[GRAIN_BITS-1:0];
       end else begin
         grains <= next_grains;
         place <= block_ends ? '0 : next_place;

@@ -12,7 +12,9 @@ use std::fmt::Write as _;
 pub fn files(evolution: &Evolution) -> Result<[(&'static str, String); 4], BadTable> {
     evolution.check()?;
     if evolution.form == Form::Polynomial {
-        return Err(BadTable("the form polynomial has no table; hardware runs carried and interpolated ones".to_owned()));
+        return Err(BadTable(
+            "the form polynomial has no table; hardware runs carried and interpolated ones".to_owned(),
+        ));
     }
     let digits = usize::from(evolution.word_bits).div_ceil(4);
     let mask = (1_u64 << evolution.word_bits) - 1;
@@ -73,7 +75,8 @@ fn parameters(evolution: &Evolution) -> String {
     };
     let rewind: u32 = evolution.bands[..band as usize].iter().map(|band| band.blocks).sum();
     let entries = evolution.gaps.len();
-    let mut out = String::from("// Parameters of pace_evolution.sv for one table. Made by `weft pace compile --memory`.\n");
+    let mut out =
+        String::from("// Parameters of pace_evolution.sv for one table. Made by `weft pace compile --memory`.\n");
     let mut line = |name: &str, value: String, says: &str| {
         let _ = writeln!(out, "localparam {name} = {value}; // {says}");
     };

@@ -224,6 +224,7 @@ fn polynomials_stay_within_a_tick_of_their_envelopes() {
         assert!(report.time_error.0 < 5e-12, "{text}: {:?}", report.time_error);
         assert!(report.tick_error.0 < 0.51, "{text}: {:?}", report.tick_error);
     }
-    let refused = compile(&envelope("slow_start"), "slow_start", &Options { form: Form::Polynomial, ..Options::default() });
+    let refused =
+        compile(&envelope("slow_start"), "slow_start", &Options { form: Form::Polynomial, ..Options::default() });
     assert_eq!(refused, Err(CompileError::NoPolynomial));
 }

@@ -333,7 +333,7 @@ fn describe_table(evolution: &Evolution, line: &mut impl FnMut(&str, String)) {
         Then::Hold => {
             let last = evolution.first + evolution.packets();
             format!("the last gap stays: the times drift behind packet {last}")
-        },
+        }
         Then::Repeat { band, numerator: 0, .. } => format!("from band {band} again, exactly"),
         Then::Repeat { band, numerator, denominator, .. } => {
             format!("from band {band} again, exactly: {numerator}/{denominator} of a grain more each round")
