@@ -179,6 +179,11 @@ impl<W: Word> Registers<W> {
             self.moved(&mut at, |register| register);
         }
         self.coefficients = at;
+        if gap >> GAP_BITS != 0 {
+            // Only a document that was not compiled comes here: a rate that falls to nothing.
+            (self.saturated, self.gap) = (true, 1 << GAP_BITS);
+            return self.gap;
+        }
         self.change = self.gap.abs_diff(gap);
         self.gap = gap;
         self.gap_bits = 64 - gap.leading_zeros();
@@ -195,7 +200,7 @@ impl<W: Word> Registers<W> {
             self.moved(&mut there, |register| register.times(most));
             if there[0].is_negative() {
                 (*at, gap) = (there, most);
-                bits = 66 - self.change.leading_zeros();
+                bits = (66 - self.change.leading_zeros()).min(GAP_BITS);
             }
         }
         // A gap that is longer than what the bits hold: rates that fall.
