@@ -80,12 +80,18 @@ impl<'a> Machine<'a> {
 
     /// The next gap in ticks.
     pub fn next_ticks(&mut self) -> u64 {
-        let product = u128::from(self.next_grains()) * u128::from(self.scale);
+        self.next_gap().1
+    }
+
+    /// The next gap in grains and in ticks.
+    pub(crate) fn next_gap(&mut self) -> (u64, u64) {
+        let grains = self.next_grains();
+        let product = u128::from(grains) * u128::from(self.scale);
         let sum = product + self.carry;
         if self.evolution.form != Form::Direct {
             self.carry = sum & ((1 << self.evolution.fraction_bits) - 1);
         }
-        (sum >> self.evolution.fraction_bits) as u64
+        (grains, (sum >> self.evolution.fraction_bits) as u64)
     }
 
     /// The next gap in grains, 2^-`fraction_bits` of a unit; for comparison, as [`Machine::next_ticks`] also takes it.

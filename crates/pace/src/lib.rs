@@ -18,6 +18,7 @@ mod fit;
 mod formula;
 mod interval;
 mod lexer;
+pub mod memory;
 mod modes;
 pub mod pieces;
 pub mod polynomial;

@@ -55,7 +55,8 @@ pub struct Coefficient {
 impl Polynomial {
     /// About how many packets are followed until a packet takes a grain, and the gap stays.
     pub fn followed_packets(&self) -> f64 {
-        let part = |part: &Coefficient| part.value as f64 * libm::exp2(f64::from(part.shift) - f64::from(self.packet_bits));
+        let part =
+            |part: &Coefficient| part.value as f64 * libm::exp2(f64::from(part.shift) - f64::from(self.packet_bits));
         let parts: Vec<f64> = self.coefficients.iter().map(part).collect();
         let sum = |time: f64| parts.iter().rev().fold(0.0, |sum, part| sum * time + part);
         let rate = |time: f64| {
@@ -86,7 +87,9 @@ impl Polynomial {
         if !(2..=MOST_COEFFICIENTS).contains(&count) {
             return Some("a polynomial has 2 to 5 coefficients");
         }
-        if u32::from(self.state_bits) > Wide::BITS || i32::from(self.packet_bits) + SPARE_BITS > i32::from(self.state_bits) {
+        if u32::from(self.state_bits) > Wide::BITS
+            || i32::from(self.packet_bits) + SPARE_BITS > i32::from(self.state_bits)
+        {
             return Some("registers have 16 bits more than the fraction of a packet, and 256 at most");
         }
         if u32::from(self.gap_bits) > GAP_BITS {
@@ -176,6 +179,11 @@ impl<W: Word> Registers<W> {
             self.moved(&mut at, |register| register);
         }
         self.coefficients = at;
+        if gap >> GAP_BITS != 0 {
+            // Only a document that was not compiled comes here: a rate that falls to nothing.
+            (self.saturated, self.gap) = (true, 1 << GAP_BITS);
+            return self.gap;
+        }
         self.change = self.gap.abs_diff(gap);
         self.gap = gap;
         self.gap_bits = 64 - gap.leading_zeros();
@@ -192,7 +200,7 @@ impl<W: Word> Registers<W> {
             self.moved(&mut there, |register| register.times(most));
             if there[0].is_negative() {
                 (*at, gap) = (there, most);
-                bits = 66 - self.change.leading_zeros();
+                bits = (66 - self.change.leading_zeros()).min(GAP_BITS);
             }
         }
         // A gap that is longer than what the bits hold: rates that fall.
@@ -325,7 +333,8 @@ mod tests {
     /// The value at a time in grains of a polynomial's registers, minus packets.
     fn beyond(polynomial: &Polynomial, time: u64, packets: u64) -> Wide {
         let whole = |part: &Coefficient| Wide::shifted(part.value, u32::from(part.shift));
-        let sum = polynomial.coefficients.iter().rev().fold(Wide::default(), |sum, part| sum.times(time).plus(whole(part)));
+        let sum =
+            polynomial.coefficients.iter().rev().fold(Wide::default(), |sum, part| sum.times(time).plus(whole(part)));
         sum.minus(Wide::shifted(1, u32::from(polynomial.packet_bits)).times(packets))
     }
 
@@ -360,7 +369,9 @@ mod tests {
     /// Moves on to a time at once, and back to the last packet before it; how many packets that is. Sums wrap around, which
     /// does no harm: the number of packets is known well enough without them.
     fn jump(follower: &mut Registers<Wide>, polynomial: &Polynomial, grains: u64) -> u64 {
-        let part = |part: &Coefficient| part.value as f64 * f64::exp2(f64::from(part.shift) - f64::from(polynomial.packet_bits));
+        let part = |part: &Coefficient| {
+            part.value as f64 * f64::exp2(f64::from(part.shift) - f64::from(polynomial.packet_bits))
+        };
         let about = polynomial.coefficients.iter().rev().fold(0.0, |sum, next| sum * grains as f64 + part(next));
         let mut registers = follower.coefficients;
         follower.moved(&mut registers, |register| register.times(grains));
@@ -414,7 +425,13 @@ mod tests {
 
     #[test]
     fn what_is_no_polynomial_is_refused() {
-        for text in ["slow_start", "bbr(10 pkt/RTT)", "R(t) = 1/s * sqrt(t/s)", "N(t) = 1 + 3*t/s - t/s*t/s", "poisson(3 pkt/s)"] {
+        for text in [
+            "slow_start",
+            "bbr(10 pkt/RTT)",
+            "R(t) = 1/s * sqrt(t/s)",
+            "N(t) = 1 + 3*t/s - t/s*t/s",
+            "poisson(3 pkt/s)",
+        ] {
             let envelope = parse(text, &Setting::default()).expect("an envelope");
             assert!(matches!(compiled(&envelope, 1.0), Err(CompileError::NoPolynomial)), "{text}");
         }

@@ -171,10 +171,16 @@ impl Node {
             Node::Binary(..) => self.spine_series(over, order),
             Node::Call(function, inner) => inner.function_series(*function, over, order),
             Node::If { left, right, or_equal, then, otherwise } => {
-                match less(left.range(over), right.range(over), *or_equal) {
-                    Some(true) => then.series(over, order),
-                    Some(false) => otherwise.series(over, order),
-                    None => Err(meets(left, right, over.low)),
+                let is_less = match less(left.range(over), right.range(over), *or_equal) {
+                    None => {
+                        let (x, y) = (left.series(over, 1)?, right.series(over, 1)?);
+                        less_by_slope(left, right, (&x, &y), over, *or_equal)
+                    }
+                    known => known,
+                };
+                match is_less.ok_or_else(|| meets(left, right, over.low))? {
+                    true => then.series(over, order),
+                    false => otherwise.series(over, order),
                 }
             }
         }
@@ -200,11 +206,13 @@ impl Node {
                 Operator::Multiply => x.times(&y),
                 Operator::Divide => x.over(&y)?,
                 Operator::Power => return Err(ANYWHERE),
-                Operator::Minimum | Operator::Maximum => match less(low, high, true) {
-                    Some(is_less) if is_less == (operator == Operator::Minimum) => x,
-                    Some(_) => y,
-                    None => return Err(meets(left, right, over.low)),
-                },
+                Operator::Minimum | Operator::Maximum => {
+                    let is_less = less(low, high, true).or_else(|| less_by_slope(left, right, (&x, &y), over, true));
+                    match is_less.ok_or_else(|| meets(left, right, over.low))? == (operator == Operator::Minimum) {
+                        true => x,
+                        false => y,
+                    }
+                }
                 Operator::Remainder => {
                     let turns = low.over(high).rising(libm::floor);
                     if turns.low != turns.high {
@@ -274,6 +282,20 @@ impl Node {
         let next = if slope > 0.0 { libm::floor(value) + 1.0 } else { libm::ceil(value) - 1.0 };
         NotSmooth { at: Some(from + (next - value) / slope).filter(|at| at.is_finite()) }
     }
+}
+
+/// As [`less`], from the difference at the beginning and the slopes: it knows that both may rise together.
+fn less_by_slope(
+    left: &Node,
+    right: &Node,
+    series: (&Series, &Series),
+    over: Interval,
+    or_equal: bool,
+) -> Option<bool> {
+    let slope = series.0.at(1).minus(series.1.at(1));
+    let change = slope.times(Interval::new(0.0, over.high - over.low));
+    let difference = Interval::point(left.value(over.low) - right.value(over.low)).plus(change);
+    less(difference, ZERO, or_equal)
 }
 
 /// About where both have the same value.

@@ -490,6 +490,11 @@ impl Evolution {
         }
     }
 
+    /// Packets that the entries are for, once through.
+    pub fn packets(&self) -> u64 {
+        self.bands.iter().map(|band| u64::from(band.blocks) << band.packets_log2.min(20)).sum()
+    }
+
     /// Bits of memory that entries take, or of registers.
     pub fn memory_bits(&self) -> u64 {
         let registers = self.polynomial.as_ref();

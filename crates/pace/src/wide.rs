@@ -74,10 +74,11 @@ impl Word for Wide {
             return Wide::default();
         }
         let (limbs, bits) = ((shift / 64) as usize, shift % 64);
+        let limb = |index: usize| if index >= limbs { self.0[index - limbs] } else { 0 };
         let mut result = [0; 4];
-        for index in limbs..4 {
-            let below = if bits > 0 && index > limbs { self.0[index - limbs - 1] >> (64 - bits) } else { 0 };
-            result[index] = self.0[index - limbs] << bits | below;
+        for (index, moved) in result.iter_mut().enumerate() {
+            let below = if bits > 0 && index > 0 { limb(index - 1) >> (64 - bits) } else { 0 };
+            *moved = limb(index) << bits | below;
         }
         Wide(result)
     }

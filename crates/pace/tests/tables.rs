@@ -1,6 +1,7 @@
 //! Compiled tables against exact values: errors, and drift over a million packets.
 
 use proptest::prelude::*;
+use weftwire_pace::polynomial::{Coefficient, Polynomial};
 use weftwire_pace::table::{CompileError, Then};
 use weftwire_pace::{Envelope, Evolution, Form, Machine, Options, Report, Setting, compile, measure, parse};
 
@@ -165,10 +166,44 @@ fn a_table_that_was_changed_is_refused_or_runs() {
         assert!(Evolution::from_json(&table.to_json()).is_err(), "{:?}", table.then);
     }
     assert!(Evolution::from_json("{}").is_err());
+    let good = table("linear", &Options { form: Form::Polynomial, ..Options::default() });
+    let mut bad = vec![good.clone(); 6];
+    bad[0].form = Form::Carried;
+    bad[1].polynomial = None;
+    bad[2].gaps.push(1);
+    for (index, change) in [
+        |registers: &mut Polynomial| registers.coefficients.truncate(1),
+        |registers: &mut Polynomial| registers.state_bits = 300,
+        |registers: &mut Polynomial| registers.coefficients[1].value = i64::MIN,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        bad[3 + index].polynomial.as_mut().map(change);
+    }
+    for table in bad {
+        assert!(Evolution::from_json(&table.to_json()).is_err(), "{:?}", table.polynomial);
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Any registers run, also those of no envelope.
+    #[test]
+    fn registers_that_were_checked_run(
+        parts in prop::collection::vec((-(1_i64 << 53)..1 << 53, 0_u8..190), 2..6),
+        packet_bits in 1_u8..240,
+        gap_bits in 0_u8..63,
+    ) {
+        let mut evolution = table("linear", &Options { form: Form::Polynomial, ..Options::default() });
+        let coefficients = parts.into_iter().map(|(value, shift)| Coefficient { value, shift }).collect();
+        evolution.polynomial = Some(Polynomial { packet_bits, state_bits: 256, gap_bits, coefficients });
+        if evolution.check().is_ok() {
+            let mut machine = Machine::new(&evolution, ROUND_TRIP);
+            (0..200).for_each(|_| { machine.next_ticks(); });
+        }
+    }
 
     /// The machine's ticks are the rounded sum of its grains, whatever the unit's length.
     #[test]
@@ -224,6 +259,7 @@ fn polynomials_stay_within_a_tick_of_their_envelopes() {
         assert!(report.time_error.0 < 5e-12, "{text}: {:?}", report.time_error);
         assert!(report.tick_error.0 < 0.51, "{text}: {:?}", report.tick_error);
     }
-    let refused = compile(&envelope("slow_start"), "slow_start", &Options { form: Form::Polynomial, ..Options::default() });
+    let refused =
+        compile(&envelope("slow_start"), "slow_start", &Options { form: Form::Polynomial, ..Options::default() });
     assert_eq!(refused, Err(CompileError::NoPolynomial));
 }

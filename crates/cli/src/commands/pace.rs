@@ -80,6 +80,8 @@ enum FormName {
     Carried,
     /// One entry for a block of packets, errors carried
     Interpolated,
+    /// No table: polynomials (linear, ramp, cubic) followed exactly for ever
+    Polynomial,
 }
 
 #[derive(Args)]
@@ -103,6 +105,9 @@ struct Compile {
     /// Where to write the table; - is standard output [default: only report]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the table for hardware here: gaps.mem, changes.mem, bands.mem and pace_parameters.svh
+    #[arg(long, value_name = "DIR")]
+    memory: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -158,6 +163,13 @@ fn times(arguments: &Times) -> Result<()> {
 fn compile(arguments: &Compile) -> Result<()> {
     let (_, evolution, report) = compiled(&arguments.given, &arguments.options)?;
     let description = describe(&evolution, &report, arguments.options.tick);
+    if let Some(folder) = &arguments.memory {
+        let files = weftwire_pace::memory::files(&evolution)?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        for (name, text) in files {
+            output::text(Some(&folder.join(name)), &text)?;
+        }
+    }
     match arguments.output.as_deref() {
         Some(path) if path == Path::new("-") => {
             eprint!("{description}");
@@ -179,6 +191,7 @@ fn compiled(given: &Given, options: &TableOptions) -> Result<(Envelope, Evolutio
         FormName::Direct => Form::Direct,
         FormName::Carried => Form::Carried,
         FormName::Interpolated => Form::Interpolated,
+        FormName::Polynomial => Form::Polynomial,
     };
     let chosen = Options {
         form,
@@ -235,29 +248,31 @@ fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
         Form::Direct => "direct: one rounded gap a packet",
         Form::Carried => "carried: one gap a packet, errors carried to the next",
         Form::Interpolated => "interpolated: one entry a block of packets, errors carried",
+        Form::Polynomial => "polynomial: differences followed, nothing is rounded",
     };
     line("envelope", evolution.envelope.clone());
     line("form", form.to_owned());
-    let words = if evolution.changes.is_empty() { "gaps" } else { "gaps and changes" };
-    let (entries, bits, kilobytes) =
-        (evolution.gaps.len(), evolution.word_bits, evolution.memory_bits() as f64 / 8192.0);
-    line(
-        "table",
-        format!("{entries} entries of {bits} bits ({words}), {kilobytes:.2} KiB, in {} bands", evolution.bands.len()),
-    );
-    line("grain", format!("2^-{} {unit}, counter of {} bits", evolution.fraction_bits, evolution.input_bits));
-    let then = match evolution.then {
-        Then::Hold => "the last gap stays".to_owned(),
-        Then::Repeat { band, numerator: 0, .. } => format!("from band {band} again, exactly"),
-        Then::Repeat { band, numerator, denominator, .. } => {
-            format!("from band {band} again, exactly: {numerator}/{denominator} of a grain more each round")
-        }
-        Then::Double { band, octaves } => {
-            format!("from band {band} again {octaves} times, each with twice the packets")
-        }
-        Then::Draw { seed } => format!("drawn at random, seed {seed}"),
-    };
-    line("then", then);
+    if let Some(polynomial) = &evolution.polynomial {
+        line(
+            "registers",
+            format!(
+                "{} of {} bits, {} of them below a packet",
+                polynomial.coefficients.len(),
+                polynomial.state_bits,
+                polynomial.packet_bits
+            ),
+        );
+        line("grain", format!("2^-{} {unit}", evolution.fraction_bits));
+        let then = match polynomial.followed_packets() {
+            packets if packets.is_finite() => {
+                format!("exact for {packets:.1e} packets, until a packet takes a grain; then the last gap stays")
+            }
+            _ => "exact for ever".to_owned(),
+        };
+        line("then", then);
+    } else {
+        describe_table(evolution, &mut line);
+    }
     line(
         "compared",
         format!(
@@ -301,4 +316,32 @@ fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
         );
     }
     out
+}
+
+/// A table of entries, and what comes after them.
+fn describe_table(evolution: &Evolution, line: &mut impl FnMut(&str, String)) {
+    let words = if evolution.changes.is_empty() { "gaps" } else { "gaps and changes" };
+    let (entries, bits, kilobytes) =
+        (evolution.gaps.len(), evolution.word_bits, evolution.memory_bits() as f64 / 8192.0);
+    line(
+        "table",
+        format!("{entries} entries of {bits} bits ({words}), {kilobytes:.2} KiB, in {} bands", evolution.bands.len()),
+    );
+    let unit = evolution.unit.name();
+    line("grain", format!("2^-{} {unit}, counter of {} bits", evolution.fraction_bits, evolution.input_bits));
+    let then = match evolution.then {
+        Then::Hold => {
+            let last = evolution.first + evolution.packets();
+            format!("the last gap stays: the times drift behind packet {last}")
+        }
+        Then::Repeat { band, numerator: 0, .. } => format!("from band {band} again, exactly"),
+        Then::Repeat { band, numerator, denominator, .. } => {
+            format!("from band {band} again, exactly: {numerator}/{denominator} of a grain more each round")
+        }
+        Then::Double { band, octaves } => {
+            format!("from band {band} again {octaves} times, each with twice the packets")
+        }
+        Then::Draw { seed } => format!("drawn at random, seed {seed}"),
+    };
+    line("then", then);
 }
