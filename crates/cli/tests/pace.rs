@@ -95,7 +95,10 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
         (&["times", "R(t) = 10 pkt/s + 3"], "         ^^^^^^^^^^^^"),
         (&["times", "no-such.csv"], "cannot read no-such.csv"),
         (&["times", "R(t) = 1 pkt/RTT - t/RTT^2"], "a rate is never below 0"),
-        (&["compile", "linear", "--entries", "10", "-o", "table.json"], "allow more entries"),
+        (
+            &["compile", "R(t) = t^5 * pkt/s^6", "--entries", "10", "--packets", "9999", "-o", "table.json"],
+            "allow more entries",
+        ),
         (&["compile", "linear", "--bits", "64", "-o", "table.json"], "8 to 48 bits"),
         (&["plot", "linear", "--packets", "100", "--check", "100", "-o", "a.png"], "a .svg or a .html file"),
     ];

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use weftwire_pace::pieces::Pieces;
-use weftwire_pace::table::Then;
+use weftwire_pace::table::{CompileError, Then};
 use weftwire_pace::{Envelope, Evolution, Form, Options, Report, Setting, Shape, Solver, TimeUnit, measure};
 use weftwire_sim::spec::parse_duration;
 
@@ -49,18 +49,18 @@ struct Given {
 /// How to compile.
 #[derive(Args)]
 struct TableOptions {
-    /// The form of the table
-    #[arg(long, value_enum, default_value_t = FormName::Interpolated)]
-    form: FormName,
+    /// The form of the table [default: interpolated if that is exact for ever, else polynomial if it can be]
+    #[arg(long, value_enum)]
+    form: Option<FormName>,
     /// At most so many entries
     #[arg(long, value_name = "N", default_value_t = 4096)]
     entries: u32,
     /// Bits of a gap
     #[arg(long, value_name = "N", default_value_t = 32)]
     bits: u8,
-    /// Follow an envelope that does not repeat so far [default: 1048576]
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
-    packets: u32,
+    /// Follow an envelope that does not repeat so far [default: 1048576, or as far as the entries reach]
+    #[arg(long, value_name = "N")]
+    packets: Option<u32>,
     /// Greatest relative error of a gap in an interpolated table
     #[arg(long, value_name = "SHARE", default_value_t = 5e-6)]
     gap_error: f64,
@@ -130,7 +130,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         Command::Times(arguments) => times(arguments),
         Command::Compile(arguments) => compile(arguments),
         Command::Plot(arguments) => {
-            let (envelope, evolution, report) = compiled(&arguments.given, &arguments.options)?;
+            let (envelope, evolution, report) = compiled(&arguments.given, &arguments.options, false)?;
             let text = &arguments.given.envelope;
             let form = arguments.output.extension().and_then(|extension| extension.to_str());
             let picture = picture::Picture { text, envelope: &envelope, report: &report, until: arguments.until };
@@ -161,7 +161,7 @@ fn times(arguments: &Times) -> Result<()> {
 }
 
 fn compile(arguments: &Compile) -> Result<()> {
-    let (_, evolution, report) = compiled(&arguments.given, &arguments.options)?;
+    let (_, evolution, report) = compiled(&arguments.given, &arguments.options, arguments.memory.is_some())?;
     let description = describe(&evolution, &report, arguments.options.tick);
     if let Some(folder) = &arguments.memory {
         let files = weftwire_pace::memory::files(&evolution)?;
@@ -185,23 +185,39 @@ fn compile(arguments: &Compile) -> Result<()> {
     }
 }
 
-fn compiled(given: &Given, options: &TableOptions) -> Result<(Envelope, Evolution, Report)> {
+/// `table`: it must be a table, not a polynomial.
+fn compiled(given: &Given, options: &TableOptions, table: bool) -> Result<(Envelope, Evolution, Report)> {
     let envelope = given.envelope()?;
-    let form = match options.form {
-        FormName::Direct => Form::Direct,
-        FormName::Carried => Form::Carried,
-        FormName::Interpolated => Form::Interpolated,
-        FormName::Polynomial => Form::Polynomial,
+    let compile = |form: FormName| {
+        let mut chosen = Options {
+            form: match form {
+                FormName::Direct => Form::Direct,
+                FormName::Carried => Form::Carried,
+                FormName::Interpolated => Form::Interpolated,
+                FormName::Polynomial => Form::Polynomial,
+            },
+            entries: options.entries,
+            word_bits: options.bits,
+            gap_error: options.gap_error,
+            ..Options::default()
+        };
+        chosen.packets = options.packets.unwrap_or(chosen.packets);
+        match weftwire_pace::compile(&envelope, &given.envelope, &chosen) {
+            Err(CompileError::TooManyEntries { reached, wanted, .. }) if options.packets.is_none() => {
+                chosen.packets = chosen.packets.saturating_sub((wanted - reached) as u32).max(1);
+                weftwire_pace::compile(&envelope, &given.envelope, &chosen)
+            }
+            done => done,
+        }
     };
-    let chosen = Options {
-        form,
-        entries: options.entries,
-        word_bits: options.bits,
-        packets: options.packets,
-        gap_error: options.gap_error,
-        ..Options::default()
+    let evolution = match options.form {
+        Some(form) => compile(form)?,
+        None => match compile(FormName::Interpolated) {
+            Ok(exact) if table || exact.then != Then::Hold => exact,
+            held if table => held?,
+            held => compile(FormName::Polynomial).or(held)?,
+        },
     };
-    let evolution = weftwire_pace::compile(&envelope, &given.envelope, &chosen)?;
     let report = measure(&envelope, &evolution, options.check, options.ticks_per_unit(envelope.unit)?)?;
     Ok((envelope, evolution, report))
 }
