@@ -5,6 +5,7 @@ use crate::bucketed::{Bucketed, Choice, Direction, Drain, Shape};
 use crate::cuckoo::Cuckoo;
 use crate::hash::Hash;
 use crate::model::Model;
+use crate::theory::try_fails;
 use crate::tick_map::TickMap;
 
 /// Timers of a full calendar: the places of the published one. Loads are shares of it, in every design.
@@ -229,6 +230,16 @@ impl Design {
             Structure::Cuckoo { .. } | Structure::AsPublished { .. } => 0,
         };
         self.places() * self.place_bits() + beside
+    }
+
+    /// Tries of an insertion on average, by theory, where there is one: no bound on the tries, a table used for long.
+    pub fn expected_tries(&self, load: f64) -> Option<f64> {
+        let Structure::Bucketed { shape, .. } = self.structure else { return None };
+        if shape.ways > 1 && shape.choice != Choice::LeastLoaded {
+            return None;
+        }
+        let of_places = load * f64::from(self.full()) / shape.places() as f64;
+        Some(1.0 / (1.0 - try_fails(shape.tables as u32, shape.ways as u32, of_places)))
     }
 
     /// The most ticks that a timer fires late, if there is such a bound below the number of timers.

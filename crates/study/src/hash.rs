@@ -67,7 +67,7 @@ impl Hasher {
                 (word ^ (word >> 31)) & mask
             }
             Hash::MultiplyShift => {
-                u64::from((key as u32).wrapping_mul(self.constants[table] as u32) >> (32 - self.row_bits))
+                u64::from((key as u32).wrapping_mul(self.constants[table] as u32)) >> (32 - self.row_bits)
             }
             Hash::H3 => {
                 let bytes = (key as u32).to_le_bytes();

@@ -20,6 +20,7 @@ mod hash;
 mod model;
 mod report;
 pub mod study;
+pub mod theory;
 mod tick_map;
 
 pub use as_published::AsPublished;
@@ -27,6 +28,7 @@ pub use bucketed::{Bucketed, Choice, Direction, Drain, Shape};
 pub use cuckoo::Cuckoo;
 pub use design::{Design, Structure};
 pub use dice::Dice;
-pub use experiment::{Arrivals, Trial, one_tick};
+pub use experiment::{Arrivals, OneTick, Tally, Trial, one_tick};
 pub use hash::{Hash, Hasher};
 pub use model::{Model, Placed, Refusal, Tick};
+pub use tick_map::TickMap;

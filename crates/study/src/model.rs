@@ -15,7 +15,7 @@ pub trait Model {
     fn insert(&mut self, expiry: Tick, id: u32) -> Result<Placed, Refusal>;
 
     /// The bookkeeping of one tick, which is the present one from now on: adds the timers that fire to `fired`. Ticks go up; those
-    /// that are no timer's [`Model::next_visit`] may be left out.
+    /// that are no timer's [`Model::next_visit`] may be left out, but not that at which a timer is armed or disarmed.
     fn expire(&mut self, tick: Tick, fired: &mut Vec<u32>);
 
     /// Disarms a timer. Whether it was armed.

@@ -38,8 +38,8 @@ pub struct Row {
     pub mean_tries: f64,
     /// Standard error of that.
     pub error_of_mean: f64,
-    /// What the paper's formula says of four tables of single places.
-    pub theory: f64,
+    /// What theory says, if there is one: for tables of single places the paper's formula.
+    pub theory: Option<f64>,
     /// 999 of 1,000 insertions take no more tries.
     pub tries_999: u64,
     /// The most tries.
@@ -121,7 +121,7 @@ impl Row {
             insertions: tally.insertions,
             mean_tries: tally.mean_tries(),
             error_of_mean: tally.error_of_mean(),
-            theory: Study::theory(trial.load),
+            theory: trial.design.expected_tries(trial.load),
             tries_999: tally.tries_within(0.999),
             worst_tries: tally.most_tries,
             mean_of_worst: tally.mean_of_worst(),
@@ -185,8 +185,11 @@ impl Study {
     }
 
     fn mean_against_theory(&self) -> Chart {
-        let mut chart =
-            Chart::new("Figure 3: tries of an insertion", load_axis(), Axis::new("mean tries", Unit::Plain));
+        let mut chart = Chart::new(
+            "Figure 3: tries of an insertion",
+            load_axis(&self.options.loads),
+            Axis::new("mean tries", Unit::Plain),
+        );
         let (low, high) = self.ends();
         let formula = (0..=200).map(|step| low + (high - low) * f64::from(step) / 200.0);
         chart.add("1/(1 - load^4)", Shape::Line(formula.map(|load| (load, Study::theory(load))).collect()));
@@ -204,7 +207,8 @@ impl Study {
         let mut charts: Vec<Chart> = values
             .into_iter()
             .map(|(title, value)| {
-                let mut chart = Chart::new(title, load_axis(), Axis::logarithmic("tries", Unit::Plain));
+                let mut chart =
+                    Chart::new(title, load_axis(&self.options.loads), Axis::logarithmic("tries", Unit::Plain));
                 chart.add("cuckoo", Shape::Line(self.of(Part::Figures, &Design::CUCKOO, value)));
                 chart.add("calendar", Shape::Line(self.of(Part::Figures, &Design::FIRST_FREE, value)));
                 chart
@@ -231,7 +235,7 @@ impl Study {
             Design::PROPOSAL.name,
         ];
         let chart = |(title, value): (&str, fn(&Line) -> f64)| {
-            let mut chart = Chart::new(title, load_axis(), Axis::logarithmic("tries", Unit::Plain));
+            let mut chart = Chart::new(title, load_axis(&self.options.loads), Axis::logarithmic("tries", Unit::Plain));
             for design in Design::COMPARED.iter().filter(|design| shown.contains(&design.name)) {
                 chart.add(design.name, Shape::Line(self.of(Part::Designs, design, value)));
             }
@@ -343,7 +347,7 @@ fn row_cells(row: &Row) -> Vec<String> {
         row.insertions.to_string(),
         format!("{:.4}", row.mean_tries),
         format!("{:.4}", row.error_of_mean),
-        format!("{:.4}", row.theory),
+        row.theory.map_or(String::new(), |theory| format!("{theory:.4}")),
         row.tries_999.to_string(),
         row.worst_tries.to_string(),
         format!("{:.2}", row.mean_of_worst),
@@ -424,6 +428,8 @@ fn alone(charts: &[Chart]) -> String {
     }
 }
 
-fn load_axis() -> Axis {
-    Axis { ends: (Some(0.5), Some(1.0)), ..Axis::new("load", Unit::Share) }
+/// From the tenth below the least load to 1.
+fn load_axis(loads: &[f64]) -> Axis {
+    let least = loads.iter().copied().fold(1.0, f64::min);
+    Axis { ends: (Some((least * 10.0).floor() / 10.0), Some(1.0)), ..Axis::new("load", Unit::Share) }
 }
