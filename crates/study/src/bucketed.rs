@@ -63,7 +63,7 @@ pub struct Shape {
 impl Shape {
     /// Places in all tables.
     pub fn places(&self) -> usize {
-        self.tables * self.ways << self.row_bits
+        (self.tables * self.ways) << self.row_bits
     }
 
     /// The most ticks that a timer fires late.
@@ -152,9 +152,11 @@ impl Bucketed {
         }
     }
 
-    /// The first place of the row of a tick in a table.
+    /// The first place of the row of a tick in a table. The window's first tick is hashed: multiplied by an odd constant, it leaves as
+    /// many zeros at the low end, which is room for the tick within the window.
     fn row(&self, table: usize, key: Tick) -> usize {
-        let row = self.hasher.row(table, key >> self.shape.window_bits);
+        let first_tick = (key >> self.shape.window_bits) << self.shape.window_bits;
+        let row = self.hasher.row(table, first_tick);
         ((table << self.shape.row_bits) + row) * self.shape.ways
     }
 

@@ -212,8 +212,15 @@ impl Design {
     /// Bits of one place.
     pub fn place_bits(&self) -> u64 {
         match self.structure {
-            // The row says so many bits of the product, the window leaves its own to the place: time in all is 32 bits.
-            Structure::Bucketed { shape, split: true } => TIME_BITS - u64::from(shape.row_bits) + ID_BITS,
+            // The row says so many bits of the product of time and constant. One that was stored under an earlier window must say how
+            // much earlier.
+            Structure::Bucketed { shape, split: true } => {
+                let earlier = match shape.direction {
+                    Direction::Later => 0,
+                    Direction::Earlier => u64::from(shape.most_tries.next_power_of_two().ilog2()),
+                };
+                TIME_BITS - u64::from(shape.row_bits) + earlier + ID_BITS
+            }
             Structure::TickMap { .. } => ID_BITS,
             _ => WHOLE_BITS,
         }
@@ -251,11 +258,14 @@ impl Design {
         }
     }
 
-    /// The most cycles of an insertion: one for each try, one to write. As many as tries are allowed.
+    /// The most cycles of an insertion, if they are bounded: one for each try and one to write. With windows of several ticks a port reads
+    /// and writes in turn, two cycles for each try.
     pub fn most_cycles(&self) -> Option<u64> {
         match self.structure {
             Structure::Bucketed { shape, .. } => {
-                Some(u64::from(shape.most_tries) + 1).filter(|_| shape.most_tries < 1_000)
+                let tries = u64::from(shape.most_tries);
+                let cycles = if shape.window_bits > 0 { 2 * tries } else { tries + 1 };
+                Some(cycles).filter(|_| shape.most_tries < 1_000)
             }
             // Down the map and up again, place and map written.
             Structure::TickMap { span_bits } => Some(2 * u64::from(span_bits.div_ceil(6)) + 1),

@@ -77,7 +77,7 @@ impl Hasher {
             }
             Hash::Published => {
                 // Two bits of the tick are left out.
-                let word = ((key / PUBLISHED_MICROSECOND) << 8) | (key % PUBLISHED_MICROSECOND & !3);
+                let word = ((key / PUBLISHED_MICROSECOND) << 8) | ((key % PUBLISHED_MICROSECOND) & !3);
                 let (high, low) = [(8, 0), (10, 20), (20, 14), (30, 15)][table % 4];
                 ((word >> high) ^ (word >> low)) & mask
             }

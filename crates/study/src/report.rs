@@ -17,6 +17,9 @@ const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.head{font-size:
     .tone0{stroke:#0b6fbf}.tone1{stroke:#c2410c}.tone2{stroke:#15803d}.tone3{stroke:#7e22ce}.tone4{stroke:#a16207}\
     .tone5{stroke:#be185d}.tone6{stroke:#0f766e}.tone7{stroke:#555}svg{background:#fff}</style>\n";
 
+/// What a chart shows of a line.
+type ValueOf = fn(&Line) -> f64;
+
 /// One line of the results in numbers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
@@ -79,7 +82,7 @@ pub struct Cost {
     pub bits_per_timer: f64,
     /// The most ticks that a timer fires late, if it is bounded.
     pub most_shift: Option<u64>,
-    /// The most cycles of an insertion, one for each try and one to write, if they are bounded.
+    /// The most cycles of an insertion, if they are bounded; see [`Design::most_cycles`].
     pub most_cycles: Option<u64>,
 }
 
@@ -179,7 +182,7 @@ impl Study {
         alone(&self.compared())
     }
 
-    fn of(&self, part: Part, design: &Design, value: fn(&Line) -> f64) -> Vec<(f64, f64)> {
+    fn of(&self, part: Part, design: &Design, value: ValueOf) -> Vec<(f64, f64)> {
         let lines = self.lines.iter().filter(|line| line.part == part && line.trial.design == *design);
         lines.map(|line| (line.trial.load, value(line))).collect()
     }
@@ -200,7 +203,7 @@ impl Study {
     }
 
     fn against_cuckoo(&self) -> Vec<Chart> {
-        let values: [(&str, fn(&Line) -> f64); 2] = [
+        let values: [(&str, ValueOf); 2] = [
             ("Figure 4a: mean tries", |line| line.tally.mean_tries()),
             ("Figure 4b: worst tries", |line| line.tally.most_tries as f64),
         ];
@@ -223,7 +226,7 @@ impl Study {
     }
 
     fn compared(&self) -> Vec<Chart> {
-        let values: [(&str, fn(&Line) -> f64); 2] =
+        let values: [(&str, ValueOf); 2] =
             [("Mean tries", |line| line.tally.mean_tries()), ("Worst tries", |line| line.tally.most_tries as f64)];
         let shown = [
             "4 x 4096 x 1, first free",
@@ -234,7 +237,7 @@ impl Study {
             "2 x 1024 x 8, least loaded",
             Design::PROPOSAL.name,
         ];
-        let chart = |(title, value): (&str, fn(&Line) -> f64)| {
+        let chart = |(title, value): (&str, ValueOf)| {
             let mut chart = Chart::new(title, load_axis(&self.options.loads), Axis::logarithmic("tries", Unit::Plain));
             for design in Design::COMPARED.iter().filter(|design| shown.contains(&design.name)) {
                 chart.add(design.name, Shape::Line(self.of(Part::Designs, design, value)));
