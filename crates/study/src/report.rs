@@ -277,7 +277,7 @@ impl Study {
         );
         section(
             "Figure 4",
-            "The worst of all runs is the greatest of a sample, and grows with the sample: no bound. The paper's axes are linear.",
+            "The worst of all runs is the greatest of a sample, and grows with the sample: no bound.",
             stack(&self.against_cuckoo()),
         );
         section("Other designs in the same memory", "", stack(&self.compared()));
