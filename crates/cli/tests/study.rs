@@ -22,7 +22,11 @@ const FILES: [&str; 8] = [
 
 fn weft(folder: &Path, arguments: &[&str]) -> Output {
     let mut weft = Command::new(env!("CARGO_BIN_EXE_weft"));
-    weft.args(["study", "calendar", "-o", "out"]).args(arguments).current_dir(folder).output().expect("the command starts")
+    weft.args(["study", "calendar", "-o", "out"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the command starts")
 }
 
 fn folder(name: &str) -> PathBuf {
