@@ -45,6 +45,8 @@ enum Command {
     Run(Box<commands::run::Arguments>),
     /// Simulate a network.
     Sim(commands::sim::Arguments),
+    /// Measure designs of hardware as models.
+    Study(commands::study::Arguments),
     /// Make a network from network namespaces.
     Up(commands::up::Arguments),
     /// Remove networks made by `up`.
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => commands::report::execute(arguments),
         Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Sim(arguments) => commands::sim::execute(&arguments),
+        Command::Study(arguments) => commands::study::execute(&arguments),
         Command::Up(arguments) => commands::up::execute(&arguments),
         Command::Down(arguments) => commands::down::execute(&arguments),
         Command::Exec(arguments) => commands::exec::execute(&arguments),

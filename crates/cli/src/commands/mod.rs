@@ -15,4 +15,5 @@ pub mod report;
 pub mod run;
 pub mod sim;
 pub mod status;
+pub mod study;
 pub mod up;
