@@ -17,6 +17,7 @@ mod ethtool;
 pub mod interface;
 pub mod namespace;
 pub mod network;
+pub mod pacer;
 mod packet_socket;
 pub mod port;
 pub mod privileges;

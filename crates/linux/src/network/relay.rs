@@ -10,6 +10,7 @@ use super::captures::Captured;
 use super::hub_socket::HubSocket;
 use super::lateness::{Histogram, allowed};
 use crate::error::LinuxError;
+use crate::pacer::Place;
 use crate::system::{monotonic_ns, realtime_ns};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -476,18 +477,12 @@ fn by_index(name: &str) -> Result<u32, LinuxError> {
 
 /// Real-time priority for this thread and memory that stays, as far as allowed.
 fn become_realtime(warnings: &mut Vec<String>) -> bool {
-    // SAFETY: takes a number; pages are locked once they are used.
-    unsafe {
-        if libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) != 0 {
-            warnings.push("the relay's memory could not be locked; it may be late when memory is short".to_owned());
-        }
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
+    let standing = Place { cpu: None, priority: Some(PRIORITY) }.take();
+    if !standing.memory_locked {
+        warnings.push("the relay's memory could not be locked; it may be late when memory is short".to_owned());
     }
-    let parameters = libc::sched_param { sched_priority: PRIORITY };
-    // SAFETY: reads one sched_param; 0 is the calling thread.
-    let realtime = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0;
-    if !realtime {
+    if standing.priority.is_none() {
         warnings.push("the relay got no real-time priority; it may be late when others work".to_owned());
     }
-    realtime
+    standing.priority.is_some()
 }
