@@ -15,6 +15,7 @@ pub mod control_client;
 mod error;
 mod ethtool;
 pub mod interface;
+pub mod measure;
 pub mod namespace;
 pub mod network;
 pub mod pacer;

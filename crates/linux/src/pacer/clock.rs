@@ -25,6 +25,8 @@ impl Clock for Monotonic {
     fn sleep_until(&mut self, at: i64) {
         let at = libc::timespec { tv_sec: at.max(0) / 1_000_000_000, tv_nsec: at.max(0) % 1_000_000_000 };
         // SAFETY: the kernel reads one timespec; with an absolute time it writes none back. A signal ends it early.
-        unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut()) };
+        unsafe {
+            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut())
+        };
     }
 }

@@ -75,11 +75,11 @@ impl FromStr for Precision {
             "sleep" => Ok(Precision::Sleep),
             "spin" => Ok(Precision::Spin),
             "auto" => Ok(Precision::Auto),
-            margin => parse_duration(margin)
-                .ok()
-                .filter(|margin| *margin > 0)
-                .map(Precision::Margin)
-                .ok_or_else(|| "write sleep, spin, auto or the time to spin before a deadline, e.g. 60us".to_owned()),
+            margin => {
+                parse_duration(margin).ok().filter(|margin| *margin > 0).map(Precision::Margin).ok_or_else(|| {
+                    "write sleep, spin, auto or the time to spin before a deadline, e.g. 60us".to_owned()
+                })
+            }
         }
     }
 }
