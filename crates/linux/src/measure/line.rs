@@ -5,6 +5,7 @@ use crate::namespace::NetworkNamespace;
 use crate::network::command::Batch;
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
 
 /// The sender's end of the line.
 pub const NEAR: &str = "pace0";
@@ -74,6 +75,20 @@ impl Line {
             batch.run(None)
         });
         ran.map_err(|error| LinuxError::system("enter the namespace of the line", error))?
+    }
+
+    /// Puts the fair queue (`fq`), which holds packets back until their time, on the near end, or takes it away.
+    ///
+    /// # Errors
+    /// There is no command `tc`, or the kernel has no `fq`; the text says what.
+    pub fn set_fair_queue(&self, on: bool) -> Result<(), String> {
+        let words = if on { ["replace", "dev", NEAR, "root", "fq"].as_slice() } else { &["del", "dev", NEAR, "root"] };
+        let ran = self.near.run(|| Command::new("tc").arg("qdisc").args(words).stdin(Stdio::null()).output());
+        let output = ran.and_then(|output| output).map_err(|error| format!("cannot run `tc`: {error}"))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(format!("`tc qdisc {}`: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim())),
+        }
     }
 }
 
