@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// Payload of a segment on an MTU of 1,500 with time stamps.
 const SEGMENT: i64 = 1_448;
-/// The first departures are the handshake's and a burst that pacing lets pass; they are left out.
-const WARM_UP: usize = 12;
+/// The first frames are a burst that pacing lets pass; they are left out.
+const WARM_UP: usize = 2;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Departures kept at most.
 const MOST: usize = 1 << 20;

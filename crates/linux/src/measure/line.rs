@@ -3,9 +3,12 @@
 use crate::error::LinuxError;
 use crate::namespace::NetworkNamespace;
 use crate::network::command::Batch;
-use std::net::Ipv4Addr;
-use std::os::fd::AsRawFd;
+use crate::system::set_option;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The sender's end of the line.
 pub const NEAR: &str = "pace0";
@@ -27,6 +30,9 @@ pub struct Line {
     pub near: NetworkNamespace,
     /// Where [`FAR`] is.
     pub far: NetworkNamespace,
+    /// Keeps the kernel stamping frames: it begins to a little after the first socket asks for it, and what is not stamped by then
+    /// gets the time at which it is looked at.
+    _stamps: UdpSocket,
 }
 
 impl Line {
@@ -39,6 +45,7 @@ impl Line {
         let line = Line {
             near: NetworkNamespace::anonymous().map_err(failed)?,
             far: NetworkNamespace::anonymous().map_err(failed)?,
+            _stamps: stamping().map_err(|error| LinuxError::system("have the kernel stamp frames", error))?,
         };
         let far = format!("/proc/{}/fd/{}", std::process::id(), line.far.as_fd().as_raw_fd());
         line.near
@@ -90,6 +97,17 @@ impl Line {
             false => Err(format!("`tc qdisc {}`: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim())),
         }
     }
+}
+
+/// How long the kernel may take to begin stamping frames.
+const STAMPING: Duration = Duration::from_millis(50);
+
+/// A socket that asks for time stamps, once there are some.
+fn stamping() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
+    std::thread::sleep(STAMPING);
+    Ok(socket)
 }
 
 /// Lines for one end: no frames but those of the measurement.

@@ -35,7 +35,8 @@ impl Scheduler for Calendar<u32> {
 /// No flow.
 const NONE: u32 = u32::MAX;
 
-/// One wheel of slots of equal width. A flow is due when its slot is over, so up to a slot late; and not beyond the horizon.
+/// One wheel of slots of equal width. A flow is due when its slot is over, so up to a slot late. One beyond the horizon goes into
+/// the last slot, and round again from there.
 #[derive(Clone, Debug)]
 pub struct SlotWheel {
     /// Width of a slot, nanoseconds.
@@ -96,7 +97,11 @@ impl Scheduler for SlotWheel {
             let (next, at) = self.flows[flow as usize];
             *slot = if next == NONE { (NONE, NONE) } else { (next, slot.1) };
             self.waiting -= 1;
-            due.push((at, flow));
+            if at.div_euclid(self.width) > self.position {
+                self.add(at, flow);
+            } else {
+                due.push((at, flow));
+            }
         }
     }
 
@@ -116,8 +121,9 @@ mod tests {
             times in prop::collection::vec(0_i64..50_000, 1..60),
             steps in prop::collection::vec(1_i64..9_000, 1..60),
             most in 1_usize..9,
+            horizon in 4_000_i64..64_000,
         ) {
-            let mut wheel = SlotWheel::new(times.len(), 0, 2_000, 64_000);
+            let mut wheel = SlotWheel::new(times.len(), 0, 2_000, horizon);
             let mut calendar: Calendar<u32> = Calendar::new();
             for (flow, at) in (0..).zip(&times) {
                 wheel.add(*at, flow);

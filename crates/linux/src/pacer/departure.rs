@@ -78,12 +78,9 @@ impl DepartureSocket {
         // Of no protocol: it receives nothing.
         let socket = socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0).map_err(failed)?;
         let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(8_i32 << 20));
-        match &departures {
-            Departures::Honoured { clock, .. } => accept_times(socket.as_fd(), *clock).map_err(failed)?,
-            // Nothing would hold frames back: the way past the queueing discipline is the shorter one.
-            Departures::Ignored { .. } => {
-                let _ = set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32);
-            }
+        // The way past queueing disciplines (PACKET_QDISC_BYPASS) would be a little shorter, but nobody could watch frames leave.
+        if let Departures::Honoured { clock, .. } = &departures {
+            accept_times(socket.as_fd(), *clock).map_err(failed)?;
         }
         // SAFETY: sockaddr_ll is plain data for which all zeros is valid.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };

@@ -34,10 +34,8 @@ impl Place {
         let refuse = |standing: &mut Standing, what: String, error: io::Error| {
             standing.refused.push(format!("{what}: {error}"));
         };
-        // SAFETY: takes numbers; pages are locked once they are used.
-        let locked = check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) });
-        match locked {
-            Ok(_) => standing.memory_locked = true,
+        match lock_memory() {
+            Ok(()) => standing.memory_locked = true,
             Err(error) => refuse(&mut standing, "memory is not locked".to_owned(), error),
         }
         // SAFETY: takes numbers, and can't fail for the calling thread.
@@ -58,6 +56,17 @@ impl Place {
         }
         standing
     }
+}
+
+/// Keeps the memory of this process, from when it is first used. Memory of later too, unless there is a limit: beyond that, more
+/// memory would be refused.
+fn lock_memory() -> io::Result<()> {
+    let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: reads one rlimit.
+    let free = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const unlimited) } == 0;
+    let later = if free { libc::MCL_FUTURE } else { 0 };
+    // SAFETY: takes numbers.
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | later | libc::MCL_ONFAULT) }).map(drop)
 }
 
 /// Keeps the calling thread on one processor.

@@ -25,8 +25,8 @@ const GAPS: (f64, f64) = (1e-3, 1.22e-6);
 const ROUND_TRIP: f64 = 0.025;
 /// A bare spin loop in each round.
 const JITTER: Duration = Duration::from_millis(250);
-/// The kernel paces each gap for so long in each round.
-const KERNEL: Duration = Duration::from_millis(60);
+/// The kernel paces each gap for so long in each round, or for so many gaps.
+const KERNEL: (Duration, u32) = (Duration::from_millis(50), 120);
 
 /// Measure pacing.
 #[derive(Args)]
@@ -182,7 +182,8 @@ impl Bench {
                     return Ok(());
                 }
                 let gap = results::middle(bin);
-                let paced = kernel::paced(line, (gap * 1e9) as i64, KERNEL)?;
+                let time = KERNEL.0.max(Duration::from_secs_f64(gap) * KERNEL.1);
+                let paced = kernel::paced(line, (gap * 1e9) as i64, time)?;
                 self.results.kernel(name).add(bin, &paced);
             }
         }
