@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use weftwire_linux::measure::jitter::Jitter;
 use weftwire_linux::measure::line::{Line, NEAR};
 use weftwire_linux::measure::sweep::{self, Sweep};
-use weftwire_linux::measure::{flows as many, kernel};
+use weftwire_linux::measure::{flows as many, kernel, ticker};
 use weftwire_linux::pacer::{Departures, Place, Policy, Precision, departures};
 use weftwire_linux::signals::StopSignal;
 use weftwire_pace::{Envelope, Shape, Solver, TimeUnit};
@@ -154,6 +154,8 @@ impl Bench {
             }
             let swept = sweep::release(&self.schedule, policy, self.place);
             self.add(name, &swept);
+            let swept = ticker::run(&self.schedule, policy, self.place)?;
+            self.add(&format!("{name}, weft run"), &swept);
         }
         let Some(line) = self.line.take() else { return Ok(()) };
         let sent = self.round_on(&line, stop);
@@ -201,7 +203,7 @@ impl Bench {
         for number in 1..schedule.len() {
             let gap = schedule[number] - schedule[number - 1];
             let bin = results::bin(gap as f64 * 1e-9);
-            method.series(Series::Release, bin).push(swept.released[number]);
+            swept.released.get(number).into_iter().for_each(|late| method.series(Series::Release, bin).push(*late));
             let Some(late) = swept.departed.get(number).copied().flatten() else {
                 last = None;
                 continue;
