@@ -1,6 +1,6 @@
 //! The results as a page with box plots.
 
-use super::results::{BINS, Results, Values, middle};
+use super::results::{Results, Values, middle};
 use super::summary;
 use weftwire_sim::report::chart::{Chart, Shape, stack};
 use weftwire_sim::report::{Axis, BoxPlot, Unit, document};
@@ -10,17 +10,15 @@ const MOST_OUTLIERS: usize = 200;
 
 /// One HTML page.
 pub fn page(results: &Results) -> String {
-    let released: Vec<_> = results
-        .methods
-        .iter()
-        .filter(|method| method.departure.iter().all(|values| values.statistics().is_none()))
-        .map(|method| (method.name.as_str(), method.release.iter().collect::<Vec<_>>()))
-        .collect();
-    let departed: Vec<_> = results
-        .methods
-        .iter()
-        .map(|method| (method.name.as_str(), method.departure.iter().collect::<Vec<_>>()))
-        .collect();
+    type Rows<'a> = Vec<(&'a str, Vec<&'a Values>)>;
+    let releases = |wanted: fn(&str) -> bool| -> Rows<'_> {
+        let methods = results.methods.iter().filter(|method| wanted(&method.name));
+        methods.map(|method| (method.name.as_str(), method.release.iter().collect())).collect()
+    };
+    let released = releases(|name| !name.contains(','));
+    let driven = releases(|name| name.ends_with(", weft run"));
+    let departed: Rows<'_> =
+        results.methods.iter().map(|method| (method.name.as_str(), method.departure.iter().collect())).collect();
     let kernel =
         results.kernel.iter().map(|kernel| (kernel.name.as_str(), kernel.bins.iter().map(|bin| &bin.gap).collect()));
     let gaps: Vec<_> = results
@@ -32,6 +30,7 @@ pub fn page(results: &Results) -> String {
     let charts = [
         chart("Released late, as a share of the gap", &released, true),
         chart("Released late", &released, false),
+        chart("Timers of a function in the loop of weft run, late", &driven, false),
         chart("Left late, by the kernel's time stamp", &departed, false),
         chart("Gaps between frames, off by", &gaps, false),
     ];
@@ -60,12 +59,12 @@ fn chart(title: &str, methods: &[(&str, Vec<&Values>)], relative: bool) -> Optio
     chart.height = 320.0;
     for (number, (name, bins)) in methods.iter().enumerate() {
         let (mut boxes, mut outliers) = (Vec::new(), Vec::new());
-        for bin in 0..BINS {
+        for (bin, values) in bins.iter().enumerate() {
             // Beside each other within the bin.
             let place = (number as f64 + 0.5) / methods.len() as f64 - 0.5;
             let gap = middle(bin) * (place * 0.8).exp2();
             let scale = if relative { middle(bin) } else { 1.0 };
-            let mut values: Vec<f64> = bins[bin].seconds().into_iter().map(|value| value.max(1e-9) / scale).collect();
+            let mut values: Vec<f64> = values.seconds().into_iter().map(|value| value.max(1e-9) / scale).collect();
             let Some(drawn) = BoxPlot::of(gap, &mut values) else { continue };
             boxes.push(drawn);
             let beyond = values.iter().rev().take_while(|value| **value > drawn.whiskers.1).take(MOST_OUTLIERS);
