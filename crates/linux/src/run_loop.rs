@@ -212,14 +212,18 @@ impl Turns<'_> {
         deadline.map_or(sleep, |deadline| options.precision.step(now, deadline))
     }
 
-    /// Looks at nothing but the clock until the deadline, if it is that near.
-    fn last_stretch(&self) {
-        let Some(deadline) = self.function.next_deadline() else { return };
-        if deadline.at.since(self.function_time()) <= LAST_STRETCH {
-            while self.function_time() < deadline.at {
-                std::hint::spin_loop();
-            }
+    /// Looks at nothing but the clock until the deadline, if it is that near, and runs what is due then.
+    fn last_stretch(&mut self) {
+        let Some(deadline) = self.function.next_deadline().map(|deadline| deadline.at) else { return };
+        let mut now = self.function_time();
+        if deadline.since(now) > LAST_STRETCH {
+            return;
         }
+        while now < deadline {
+            std::hint::spin_loop();
+            now = self.function_time();
+        }
+        self.fire(now);
     }
 
     /// Waits until something can be done.

@@ -30,7 +30,7 @@ fn frames_leave_once_in_order_and_never_early() {
     let schedule: Vec<i64> = (0..500).map(|number| number * 20_000).collect();
     for policy in POLICIES {
         let place = Place { cpu: Some(0), priority: Some(5) };
-        let sent = sweep::send(&line, &schedule, policy, place).unwrap();
+        let sent = sweep::send(&line, &schedule, policy, place, true).unwrap();
         assert_eq!((sent.released.len(), sent.refused), (schedule.len(), 0), "{policy:?}");
         assert!(sent.released.iter().all(|late| *late >= 0), "{policy:?}");
         let times: Vec<i64> =

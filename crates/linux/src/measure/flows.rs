@@ -13,8 +13,10 @@ use std::time::Duration;
 use weftwire_calendar::Calendar;
 use weftwire_core::Frame;
 
-/// Time before the first packet, in nanoseconds.
-const START: i64 = 1_000_000;
+/// Time before the first packet, in nanoseconds: enough to add many flows.
+const START: i64 = 20_000_000;
+/// Time that passes with each batch where nothing waits, in nanoseconds: so much that batches are full.
+const FLAT_OUT: i64 = 1_000 * BATCH as i64;
 /// Rates are to be right to this share.
 pub const RATE_GOAL: f64 = 0.001;
 
@@ -57,18 +59,13 @@ pub enum Design {
 }
 
 impl Design {
-    fn scheduler(self, plan: &Plan, start: i64) -> Box<dyn Scheduler> {
+    /// A scheduler for the flows, without any in it yet.
+    fn scheduler(self, plan: &Plan, now: i64) -> Box<dyn Scheduler> {
         let flows = plan.rates.len();
-        let mut scheduler: Box<dyn Scheduler> = match self {
+        match self {
             Design::Calendar => Box::new(Calendar::<u32>::with_limit(flows)),
-            Design::Slots(width) => Box::new(SlotWheel::new(flows, start, width, plan.longest() + START + 8 * width)),
-        };
-        for flow in 0..flows {
-            // Somewhere within its first gap, so that flows do not begin together.
-            let share = (flow as f64 * 0.414_213_562_373_095_05).fract();
-            scheduler.add(start + (plan.gap(flow) as f64 * share) as i64, flow as u32);
+            Design::Slots(width) => Box::new(SlotWheel::new(flows, now, width, plan.longest() + START + 8 * width)),
         }
-        scheduler
     }
 }
 
@@ -137,14 +134,22 @@ fn drive(
     let mut buffers = [frame(); BATCH];
     let (mut sent, mut due) = (vec![Sent::default(); gaps.len()], Vec::with_capacity(BATCH));
     let (mut lateness, mut packets) = (Histogram::default(), 0);
+    let mut scheduler = design.scheduler(plan, waiter.now());
     let start = waiter.now() + START;
-    let mut scheduler = design.scheduler(plan, start);
+    for (flow, gap) in gaps.iter().enumerate() {
+        // Somewhere within its first gap, so that flows do not begin together.
+        let share = (flow as f64 * 0.414_213_562_373_095_05).fract();
+        scheduler.add(start + (*gap as f64 * share) as i64, flow as u32);
+    }
+    if policy.is_some() {
+        Waiter::new(Policy::Sleep).wait_until(start);
+    }
     let meter = Meter::start();
-    let end = waiter.now() + START + time;
-    let mut at = start;
+    let end = waiter.now() + time;
+    let mut at = waiter.now();
     while at < end {
         let Some(next) = scheduler.next() else { break };
-        let now = if policy.is_some() { waiter.wait_until(next.min(end)) } else { next };
+        let now = if policy.is_some() { waiter.wait_until(next.min(end)) } else { next + FLAT_OUT };
         due.clear();
         scheduler.take(now, BATCH, &mut due);
         if let Some(port) = &mut port {

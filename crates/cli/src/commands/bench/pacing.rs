@@ -168,12 +168,14 @@ impl Bench {
             if stop.requested() {
                 return Ok(());
             }
-            let swept = sweep::send(line, &self.schedule, policy, self.place)?;
-            self.add(&format!("{name}, sending"), &swept);
+            for (doing, watched) in [("sending", false), ("watched", true)] {
+                let swept = sweep::send(line, &self.schedule, policy, self.place, watched)?;
+                self.add(&format!("{name}, {doing}"), &swept);
+            }
         }
         if self.fair_queue {
             line.set_fair_queue(true).map_err(anyhow::Error::msg)?;
-            let swept = sweep::send(line, &self.schedule, Policy::Sleep, self.place);
+            let swept = sweep::send(line, &self.schedule, Policy::Sleep, self.place, true);
             line.set_fair_queue(false).map_err(anyhow::Error::msg)?;
             self.add("handed to fq", &swept?);
         }

@@ -16,8 +16,9 @@ const SLOT: i64 = 2_000;
 const LOAD: f64 = 0.7;
 /// Packets a second where the processor is to rest, at most.
 const LIGHT: f64 = 5_000.0;
-/// How long everything that goes takes to be measured.
-const FLAT_OUT: Duration = Duration::from_millis(300);
+/// As many packets as go are sent for so long, so often; the cheapest time counts.
+const FLAT_OUT: Duration = Duration::from_millis(100);
+const TURNS: usize = 5;
 
 /// Measures each design in turns.
 pub fn measure(
@@ -41,15 +42,23 @@ pub fn measure(
         // Any rate does where nothing waits.
         let plan = Plan::logarithmic(flows, SPREAD, 1e6);
         let mut most = f64::INFINITY;
-        for (name, design) in designs {
-            let outcome = pace(&plan, design, None, place, *line, FLAT_OUT)?;
-            let reached = outcome.packets as f64 / FLAT_OUT.as_secs_f64().max(outcome.usage.elapsed);
+        let mut best = designs.map(|_| Outcome { cost: f64::INFINITY, ..Outcome::default() });
+        for _ in 0..TURNS {
+            for ((_, design), best) in designs.iter().zip(&mut best) {
+                let outcome = pace(&plan, *design, None, place, *line, FLAT_OUT)?;
+                if outcome.cost < best.cost {
+                    *best = outcome;
+                }
+            }
+        }
+        for ((name, _), best) in designs.iter().zip(best) {
+            let reached = best.packets as f64 / best.usage.elapsed.max(1e-9);
             most = most.min(reached);
             results.flows.push(FlowsResult {
                 name: format!("{name}, {output}, flat out"),
                 flows,
                 reached,
-                cost_ns: outcome.cost,
+                cost_ns: best.cost,
                 ..FlowsResult::default()
             });
         }

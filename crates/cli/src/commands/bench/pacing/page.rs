@@ -17,6 +17,7 @@ pub fn page(results: &Results) -> String {
     };
     let released = releases(|name| !name.contains(','));
     let driven = releases(|name| name.ends_with(", weft run"));
+    let sending = releases(|name| name.ends_with(", sending"));
     let departed: Rows<'_> =
         results.methods.iter().map(|method| (method.name.as_str(), method.departure.iter().collect())).collect();
     let kernel =
@@ -30,6 +31,7 @@ pub fn page(results: &Results) -> String {
     let charts = [
         chart("Released late, as a share of the gap", &released, true),
         chart("Released late", &released, false),
+        chart("Released late, where each packet is a frame that is sent", &sending, false),
         chart("Timers of a function in the loop of weft run, late", &driven, false),
         chart("Left late, by the kernel's time stamp", &departed, false),
         chart("Gaps between frames, off by", &gaps, false),

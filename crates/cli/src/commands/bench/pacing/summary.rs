@@ -19,10 +19,16 @@ pub fn text(results: &Results) -> String {
             .map(|method| (method.name.clone(), of(method).iter().map(Values::statistics).collect::<Vec<_>>()));
         with_values.filter(|(_, bins)| bins.iter().any(Option::is_some)).collect()
     };
-    let (driven, alone): (Vec<_>, Vec<_>) =
-        times(|method| &method.release).into_iter().partition(|(name, _)| name.ends_with(", weft run"));
-    by_gap(&mut out, "released late by, median / p99", &alone);
-    by_gap(&mut out, "timers of a function in the loop of weft run, late by, median / p99", &driven);
+    let released = times(|method| &method.release);
+    for (ending, title) in [
+        ("", "released late by, median / p99"),
+        (", sending", "released late by, where each packet is a frame that is sent, median / p99"),
+        (", weft run", "timers of a function in the loop of weft run, late by, median / p99"),
+    ] {
+        let wanted = |name: &str| if ending.is_empty() { !name.contains(',') } else { name.ends_with(ending) };
+        let chosen: Vec<_> = released.iter().filter(|(name, _)| wanted(name)).cloned().collect();
+        by_gap(&mut out, title, &chosen);
+    }
     by_gap(&mut out, "left late by (the kernel's time stamp), median / p99", &times(|method| &method.departure));
     let mut gaps = times(|method| &method.gap);
     gaps.extend(
