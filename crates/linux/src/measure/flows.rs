@@ -4,11 +4,12 @@ use super::line::{Line, NEAR};
 use super::on_own_thread;
 use super::sweep::frame;
 use super::usage::{Meter, Usage};
-use super::wheel::{Scheduler, SlotWheel};
+use super::wheel::SlotWheel;
 use crate::error::LinuxError;
 use crate::network::lateness::Histogram;
-use crate::pacer::{Place, Policy, Standing, Waiter};
+use crate::pacer::{Clock, Pacer, Place, Policy, Scheduler, Standing, Waiter};
 use crate::port::{BATCH, Device, FramePort};
+use crate::system::monotonic_ns;
 use std::time::Duration;
 use weftwire_calendar::Calendar;
 use weftwire_core::Frame;
@@ -16,7 +17,7 @@ use weftwire_core::Frame;
 /// Time before the first packet, in nanoseconds: enough to add many flows.
 const START: i64 = 20_000_000;
 /// Time that passes with each batch where nothing waits, in nanoseconds: so much that batches are full.
-const FLAT_OUT: i64 = 1_000 * BATCH as i64;
+const A_BATCH: i64 = 1_000 * BATCH as i64;
 /// Rates are to be right to this share.
 pub const RATE_GOAL: f64 = 0.001;
 
@@ -120,38 +121,63 @@ pub fn pace(
     }
 }
 
+/// A clock for going flat out: it does not pass by itself, and waiting takes it so far that a whole batch is due.
+struct FlatOut(i64);
+
+impl Clock for FlatOut {
+    fn now(&mut self) -> i64 {
+        self.0
+    }
+
+    fn sleep_until(&mut self, at: i64) {
+        self.0 = at + A_BATCH;
+    }
+}
+
 fn drive(
     plan: &Plan,
     design: Design,
     policy: Option<Policy>,
     place: Place,
-    mut port: Option<&mut (dyn FramePort + '_)>,
+    port: Option<&mut (dyn FramePort + '_)>,
     time: i64,
 ) -> Outcome {
     let standing = place.take();
-    let mut waiter = Waiter::new(policy.unwrap_or(Policy::Spin));
+    let now = monotonic_ns();
+    let scheduler = design.scheduler(plan, now);
+    let start = monotonic_ns() + START;
+    let outcome = match policy {
+        Some(policy) => run(plan, Pacer::new(scheduler, Waiter::new(policy)), start, port, time),
+        None => {
+            let waiter = Waiter::with_clock(Policy::Sleep, FlatOut(now));
+            run(plan, Pacer::new(scheduler, waiter), start, port, time)
+        }
+    };
+    Outcome { standing, ..outcome }
+}
+
+/// Paces from `start` on, for this time.
+fn run<C: Clock>(
+    plan: &Plan,
+    mut pacer: Pacer<Box<dyn Scheduler>, C>,
+    start: i64,
+    mut port: Option<&mut (dyn FramePort + '_)>,
+    time: i64,
+) -> Outcome {
     let gaps: Vec<i64> = (0..plan.rates.len()).map(|flow| plan.gap(flow)).collect();
     let mut buffers = [frame(); BATCH];
     let (mut sent, mut due) = (vec![Sent::default(); gaps.len()], Vec::with_capacity(BATCH));
     let (mut lateness, mut packets) = (Histogram::default(), 0);
-    let mut scheduler = design.scheduler(plan, waiter.now());
-    let start = waiter.now() + START;
     for (flow, gap) in gaps.iter().enumerate() {
         // Somewhere within its first gap, so that flows do not begin together.
         let share = (flow as f64 * 0.414_213_562_373_095_05).fract();
-        scheduler.add(start + (*gap as f64 * share) as i64, flow as u32);
+        pacer.add(start + (*gap as f64 * share) as i64, flow as u32);
     }
-    if policy.is_some() {
-        Waiter::new(Policy::Sleep).wait_until(start);
-    }
+    Waiter::new(Policy::Sleep).wait_until(start);
     let meter = Meter::start();
-    let end = waiter.now() + time;
-    let mut at = waiter.now();
-    while at < end {
-        let Some(next) = scheduler.next() else { break };
-        let now = if policy.is_some() { waiter.wait_until(next.min(end)) } else { next + FLAT_OUT };
-        due.clear();
-        scheduler.take(now, BATCH, &mut due);
+    let mut at = monotonic_ns();
+    let end = at + time;
+    while at < end && pacer.next_batch(BATCH, &mut due).is_some() {
         if let Some(port) = &mut port {
             for (buffer, (_, flow)) in buffers.iter_mut().zip(&due) {
                 buffer[14..18].copy_from_slice(&flow.to_be_bytes());
@@ -160,17 +186,17 @@ fn drive(
             frames.iter_mut().zip(&buffers).for_each(|(frame, buffer)| frame.bytes = buffer.as_slice());
             port.send(&frames[..due.len()]);
         }
-        at = waiter.now();
-        for (deadline, flow) in &due {
-            let record = &mut sent[*flow as usize];
+        at = monotonic_ns();
+        packets += due.len() as u64;
+        for (deadline, flow) in due.drain(..) {
+            let record = &mut sent[flow as usize];
             if record.count == 0 {
                 record.first = at;
             }
             (record.last, record.count) = (at, record.count + 1);
             lateness.add(at - deadline);
-            scheduler.add(deadline + gaps[*flow as usize], *flow);
+            pacer.add(deadline + gaps[flow as usize], flow);
         }
-        packets += due.len() as u64;
     }
     let usage = meter.stop();
     let measured = sent.iter().zip(&plan.rates).filter(|(sent, _)| sent.count >= 3);
@@ -180,7 +206,7 @@ fn drive(
     rate_errors.sort_by(f64::total_cmp);
     let late = [lateness.quantile(0.5), lateness.quantile(0.99), lateness.worst()];
     let cost = usage.thread * 1e9 / packets.max(1) as f64;
-    Outcome { packets, cost, rate_errors, late, usage, standing }
+    Outcome { packets, cost, rate_errors, late, usage, ..Outcome::default() }
 }
 
 #[cfg(test)]

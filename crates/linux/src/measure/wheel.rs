@@ -1,36 +1,7 @@
-//! Schedulers of many flows: the calendar, and beside it Carousel's idea as it is often built (Saeed et al., "Carousel: Scalable
-//! Traffic Shaping at End Hosts", 2017): one wheel of slots of equal width, each a queue.
+//! Carousel's idea as it is often built (Saeed et al., "Carousel: Scalable Traffic Shaping at End Hosts", 2017), to put beside the
+//! calendar: one wheel of slots of equal width, each a queue.
 
-use weftwire_calendar::Calendar;
-use weftwire_core::Time;
-
-/// Gives back flows when they are due.
-pub trait Scheduler {
-    /// Adds a flow that is not in it, to come back at this time.
-    fn add(&mut self, at: i64, flow: u32);
-
-    /// Appends up to `most` of what is due at `now`, as time and flow.
-    fn take(&mut self, now: i64, most: usize, due: &mut Vec<(i64, u32)>);
-
-    /// A time at or before the next flow is due, if there is one.
-    fn next(&self) -> Option<i64>;
-}
-
-impl Scheduler for Calendar<u32> {
-    fn add(&mut self, at: i64, flow: u32) {
-        // It is made for as many as there are flows.
-        let _ = self.insert(Time::from_nanoseconds(at), flow);
-    }
-
-    fn take(&mut self, now: i64, most: usize, due: &mut Vec<(i64, u32)>) {
-        let now = Time::from_nanoseconds(now);
-        due.extend(self.drain_due(now).take(most).map(|(at, _, flow)| (at.nanoseconds(), flow)));
-    }
-
-    fn next(&self) -> Option<i64> {
-        self.next_deadline().map(Time::nanoseconds)
-    }
-}
+use crate::pacer::Scheduler;
 
 /// No flow.
 const NONE: u32 = u32::MAX;
@@ -114,6 +85,7 @@ impl Scheduler for SlotWheel {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use weftwire_calendar::Calendar;
 
     proptest! {
         #[test]

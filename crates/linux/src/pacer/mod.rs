@@ -12,10 +12,13 @@ pub mod departure;
 mod place;
 mod policy;
 mod qdisc;
+mod scheduler;
 mod waiter;
 
 pub use clock::{Clock, Monotonic};
 pub use place::{Place, Standing};
+pub(crate) use policy::SHORTEST_SLEEP;
 pub use policy::{Policy, Precision, Step};
 pub use qdisc::{Departures, TransmitClock, departures};
-pub use waiter::{Pacer, Released, Waiter, measure_margin};
+pub use scheduler::Scheduler;
+pub use waiter::{Pacer, Waiter, measure_margin};

@@ -1,8 +1,6 @@
 //! Waiting until a deadline, and for the next of many.
 
-use super::{Clock, Monotonic, Policy, Precision, Step};
-use weftwire_calendar::{Calendar, Full, TimerHandle};
-use weftwire_core::Time;
+use super::{Clock, Monotonic, Policy, Precision, Scheduler, Step};
 
 /// Passes the time until a deadline by a [`Policy`]. It allocates nothing.
 #[derive(Clone, Debug)]
@@ -87,71 +85,45 @@ pub fn measure_margin(clock: &mut impl Clock) -> i64 {
     (late + late / 10).clamp(MARGINS.0, MARGINS.1)
 }
 
-/// A calendar and a waiter: what is added comes back when it is due, in the order of the deadlines, each once.
+/// A scheduler and a waiter: what is added comes back when it is due, each entry once, in the scheduler's order.
 ///
-/// - inputs: [`Pacer::add`], [`Pacer::remove`];
+/// - inputs: [`Pacer::add`];
 /// - waiting: [`Pacer::next_batch`], which blocks the thread.
 #[derive(Debug)]
-pub struct Pacer<T, C = Monotonic> {
-    calendar: Calendar<T>,
+pub struct Pacer<S, C = Monotonic> {
+    scheduler: S,
     waiter: Waiter<C>,
     lead: i64,
 }
 
-/// What is due: deadline, the handle it had, and what was added.
-pub type Released<T> = (Time, TimerHandle, T);
-
-impl<T, C: Clock> Pacer<T, C> {
-    /// A pacer of at most `limit` entries.
-    pub fn new(waiter: Waiter<C>, limit: usize) -> Pacer<T, C> {
-        Pacer { calendar: Calendar::with_limit(limit), waiter, lead: 0 }
+impl<S: Scheduler, C: Clock> Pacer<S, C> {
+    /// A pacer.
+    pub fn new(scheduler: S, waiter: Waiter<C>) -> Pacer<S, C> {
+        Pacer { scheduler, waiter, lead: 0 }
     }
 
-    /// The same, but entries come back this many nanoseconds before their deadlines: for a kernel that takes departure times and
+    /// The same, but entries come back this many nanoseconds before their times: for a kernel that takes departure times and
     /// holds packets itself ([`super::Departures::Honoured`]).
     #[must_use]
-    pub fn with_lead(self, nanoseconds: i64) -> Pacer<T, C> {
+    pub fn with_lead(self, nanoseconds: i64) -> Pacer<S, C> {
         Pacer { lead: nanoseconds.max(0), ..self }
     }
 
-    /// Adds what is to come back at `deadline`, in nanoseconds of the waiter's clock; at once if that is past.
-    ///
-    /// # Errors
-    /// There are as many entries as there may be.
+    /// Adds an entry that is not in it, to come back at this time of the waiter's clock, or at once if that is past.
     #[inline]
-    pub fn add(&mut self, deadline: i64, entry: T) -> Result<TimerHandle, Full<T>> {
-        self.calendar.insert(Time::from_nanoseconds(deadline), entry)
+    pub fn add(&mut self, at: i64, entry: u32) {
+        self.scheduler.add(at, entry);
     }
 
-    /// Takes an entry out before it is due.
-    pub fn remove(&mut self, handle: TimerHandle) -> Option<T> {
-        self.calendar.remove(handle)
-    }
-
-    /// Waits until something is due, and appends it to `batch`, at most `most` entries: give `batch` room for them, and nothing
-    /// is allocated. Returns the time, or `None` at once if there is nothing to wait for.
+    /// Waits until something is due, and appends it to `batch`, at most `most` entries with their times: give `batch` room for
+    /// them, and nothing is allocated. Returns the time, or `None` at once if there is nothing to wait for. There may be nothing
+    /// to append after a wait if the scheduler had to be looked at.
     #[inline]
-    pub fn next_batch(&mut self, most: usize, batch: &mut Vec<Released<T>>) -> Option<i64> {
-        let first = self.calendar.next_deadline()?.nanoseconds();
-        let now = self.waiter.wait_until(first.saturating_sub(self.lead));
-        let due = Time::from_nanoseconds(now.saturating_add(self.lead));
-        self.calendar.pop_due_batch(due, most, batch);
+    pub fn next_batch(&mut self, most: usize, batch: &mut Vec<(i64, u32)>) -> Option<i64> {
+        let next = self.scheduler.next()?;
+        let now = self.waiter.wait_until(next.saturating_sub(self.lead));
+        self.scheduler.take(now.saturating_add(self.lead), most, batch);
         Some(now)
-    }
-
-    /// The waiter, for its clock.
-    pub fn waiter(&mut self) -> &mut Waiter<C> {
-        &mut self.waiter
-    }
-
-    /// How many entries wait.
-    pub fn len(&self) -> usize {
-        self.calendar.len()
-    }
-
-    /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
-        self.calendar.is_empty()
     }
 }
 
@@ -159,6 +131,7 @@ impl<T, C: Clock> Pacer<T, C> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use weftwire_calendar::Calendar;
 
     /// A clock whose readings cost time, and whose sleeps end late, or early as if by a signal.
     struct Scripted {
@@ -227,23 +200,19 @@ mod tests {
             lead in prop_oneof![Just(0_i64), 0_i64..100_000],
         ) {
             let waiter = Waiter::with_clock(policy, Scripted::new(400, overshoots));
-            let mut pacer = Pacer::new(waiter, deadlines.len()).with_lead(lead);
-            for (number, deadline) in deadlines.iter().enumerate() {
-                prop_assert!(pacer.add(*deadline, number).is_ok());
+            let mut pacer = Pacer::new(Calendar::with_limit(deadlines.len()), waiter).with_lead(lead);
+            for (number, deadline) in (0..).zip(&deadlines) {
+                pacer.add(*deadline, number);
             }
-            prop_assert!(pacer.add(5, usize::MAX).is_err());
-            let mut expected: Vec<(i64, usize)> = deadlines.iter().copied().zip(0..).collect();
+            let mut expected: Vec<(i64, u32)> = deadlines.iter().copied().zip(0..).collect();
             // Equal deadlines in the order in which they were added.
             expected.sort_unstable();
             let (mut got, mut batch) = (Vec::new(), Vec::new());
             while let Some(now) = pacer.next_batch(most, &mut batch) {
                 prop_assert!((1..=most).contains(&batch.len()));
-                for (deadline, _, number) in batch.drain(..) {
-                    prop_assert!(now + lead >= deadline.nanoseconds());
-                    got.push((deadline.nanoseconds(), number));
-                }
+                prop_assert!(batch.iter().all(|(deadline, _)| now + lead >= *deadline));
+                got.append(&mut batch);
             }
-            prop_assert!(pacer.is_empty());
             prop_assert_eq!(got, expected);
         }
 
