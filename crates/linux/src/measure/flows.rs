@@ -176,7 +176,7 @@ fn run<C: Clock>(
     Waiter::new(Policy::Sleep).wait_until(start);
     let meter = Meter::start();
     let mut at = monotonic_ns();
-    let end = at + time;
+    let end = start + time;
     while at < end && pacer.next_batch(BATCH, &mut due).is_some() {
         if let Some(port) = &mut port {
             for (buffer, (_, flow)) in buffers.iter_mut().zip(&due) {
