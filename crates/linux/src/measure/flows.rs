@@ -175,9 +175,9 @@ fn run<C: Clock>(
     }
     Waiter::new(Policy::Sleep).wait_until(start);
     let meter = Meter::start();
-    let mut at = monotonic_ns();
     let end = start + time;
-    while at < end && pacer.next_batch(BATCH, &mut due).is_some() {
+    // One batch at least, also if the time was over before this thread had its turn.
+    while pacer.next_batch(BATCH, &mut due).is_some() {
         if let Some(port) = &mut port {
             for (buffer, (_, flow)) in buffers.iter_mut().zip(&due) {
                 buffer[14..18].copy_from_slice(&flow.to_be_bytes());
@@ -186,7 +186,7 @@ fn run<C: Clock>(
             frames.iter_mut().zip(&buffers).for_each(|(frame, buffer)| frame.bytes = buffer.as_slice());
             port.send(&frames[..due.len()]);
         }
-        at = monotonic_ns();
+        let at = monotonic_ns();
         packets += due.len() as u64;
         for (deadline, flow) in due.drain(..) {
             let record = &mut sent[flow as usize];
@@ -196,6 +196,9 @@ fn run<C: Clock>(
             (record.last, record.count) = (at, record.count + 1);
             lateness.add(at - deadline);
             pacer.add(deadline + gaps[flow as usize], flow);
+        }
+        if at >= end {
+            break;
         }
     }
     let usage = meter.stop();
