@@ -1,6 +1,6 @@
 //! The results as a page with box plots.
 
-use super::results::{Results, Values, middle};
+use super::results::{BINS, Results, SHORTEST, Values, middle};
 use super::summary;
 use weftwire_sim::report::chart::{Chart, Shape, stack};
 use weftwire_sim::report::{Axis, BoxPlot, Unit, document};
@@ -59,6 +59,8 @@ fn chart(title: &str, methods: &[(&str, Vec<&Values>)], relative: bool) -> Optio
     let unit = if relative { Unit::Share } else { Unit::Seconds };
     let mut chart = Chart::new(title, Axis::logarithmic("gap", Unit::Seconds), Axis::logarithmic("", unit));
     chart.height = 320.0;
+    // Room for half a box at both ends.
+    chart.x.ends = (Some(SHORTEST * 0.85), Some(SHORTEST * (BINS as f64).exp2() * 1.15));
     for (number, (name, bins)) in methods.iter().enumerate() {
         let (mut boxes, mut outliers) = (Vec::new(), Vec::new());
         for (bin, values) in bins.iter().enumerate() {
