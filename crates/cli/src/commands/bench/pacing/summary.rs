@@ -149,7 +149,7 @@ fn flows(out: &mut String, results: &Results) {
         "",
         "wanted/s",
         "reached/s",
-        "ns each",
+        "CPU ns",
         "CPU",
         "rates within 0.1 %",
         "rate off p99, worst",
