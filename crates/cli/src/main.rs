@@ -27,6 +27,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure this machine.
+    Bench(commands::bench::Arguments),
     /// Check programs and images.
     Check(commands::check::Arguments),
     /// Compile a program to a machine image.
@@ -68,6 +70,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Bench(arguments) => commands::bench::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(arguments),
         Command::Compile(arguments) => commands::compile::execute(arguments),
         Command::Explain(arguments) => commands::explain::execute(arguments),

@@ -15,6 +15,7 @@ use weftwire_core::{Endpoints, LinkType};
 use weftwire_linux::application::Application;
 use weftwire_linux::control::{ControlServer, default_path};
 use weftwire_linux::interface::{Interface, next_hop};
+use weftwire_linux::pacer::{Place, Policy, Precision};
 use weftwire_linux::port::{Device, PortSpec};
 use weftwire_linux::privileges::{User, drop_privileges, is_root};
 use weftwire_linux::random_words;
@@ -61,6 +62,16 @@ pub struct Arguments {
     /// Poll all ports busily: answers within microseconds, costs a whole processor; implied by a `ring` port
     #[arg(long)]
     spin: bool,
+    /// How timers are waited for: asleep, late by the kernel's 20 to 100 us; spinning, which costs a processor; or asleep first and spinning
+    /// for the end, as long as this machine needs (auto) or for this time
+    #[arg(long, value_name = "sleep|spin|auto|TIME", default_value = "sleep")]
+    precision: Precision,
+    /// Stay on this processor
+    #[arg(long, value_name = "N")]
+    cpu: Option<usize>,
+    /// Real-time priority (SCHED_FIFO)
+    #[arg(long, value_name = "1..99", value_parser = clap::value_parser!(i32).range(1..=99))]
+    priority: Option<i32>,
     /// Seed of the function's random numbers and hash key, for reproducible runs [default: random]
     #[arg(long)]
     seed: Option<u64>,
@@ -116,12 +127,16 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         None => default_path(&name)?,
     };
     let control = Some(ControlServer::open(&path, &name, user)?);
+    let precision = precision(arguments);
     if !arguments.keep_privileges {
         drop_privileges(user)?;
     }
 
     let options = RunOptions {
-        spin: arguments.spin || arguments.ports.iter().any(|spec| matches!(spec.device, Device::Ring(_))),
+        spin: arguments.spin
+            || arguments.precision == Precision::Spin
+            || arguments.ports.iter().any(|spec| matches!(spec.device, Device::Ring(_))),
+        precision,
         // Never negative.
         duration: arguments.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
         exit_when_ended: arguments.exit_when_ended,
@@ -131,6 +146,22 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let report = run.run(function.as_mut())?;
     eprint!("{report}");
     Ok(())
+}
+
+/// Puts this thread in its place, if anything exact was asked for, and finds out how deadlines are to be waited for.
+fn precision(arguments: &Arguments) -> Policy {
+    let place = Place { cpu: arguments.cpu, priority: arguments.priority };
+    if place == Place::default() && arguments.precision == Precision::Sleep {
+        return Policy::Sleep;
+    }
+    for refused in place.take().refused {
+        eprintln!("warning: timers may be late: {refused}");
+    }
+    let policy = arguments.precision.policy();
+    if let (Precision::Auto, Policy::SleepSpin { margin }) = (arguments.precision, policy) {
+        eprintln!("timers are waited for spinning for the last {} us", margin / 1_000);
+    }
+    policy
 }
 
 fn open_ports(specs: &[PortSpec]) -> Result<Vec<OpenPort>> {

@@ -1,8 +1,9 @@
-//! Charts: lines, steps, dots, bands and strokes over two axes, as SVG.
+//! Charts: lines, steps, dots, bands, strokes and boxes over two axes, as SVG.
 //!
 //! However many points a series has, no more are drawn than there are pixels to tell them apart.
 
 use super::axis::{Axis, Scale};
+use super::boxes::BoxPlot;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use weftwire_image::explain::escape_markup;
@@ -63,6 +64,8 @@ pub enum Shape {
     Band(Vec<(f64, f64, f64)>),
     /// An upright stroke at x from one value to the other.
     Strokes(Vec<(f64, f64, f64)>),
+    /// Distributions.
+    Boxes(Vec<BoxPlot>),
 }
 
 impl Chart {
@@ -247,6 +250,7 @@ impl Shape {
         match self {
             Shape::Line(points) | Shape::Step(points) | Shape::Dots(points) => points.is_empty(),
             Shape::Band(points) | Shape::Strokes(points) => points.is_empty(),
+            Shape::Boxes(boxes) => boxes.is_empty(),
         }
     }
 
@@ -257,6 +261,7 @@ impl Shape {
             Shape::Dots(_) => "dots",
             Shape::Band(_) => "band",
             Shape::Strokes(_) => "strokes",
+            Shape::Boxes(_) => "boxes",
         }
     }
 
@@ -264,6 +269,7 @@ impl Shape {
         match self {
             Shape::Line(points) | Shape::Step(points) | Shape::Dots(points) => points.iter().for_each(|p| take(p.0)),
             Shape::Band(points) | Shape::Strokes(points) => points.iter().for_each(|p| take(p.0)),
+            Shape::Boxes(boxes) => boxes.iter().for_each(|one| take(one.x)),
         }
     }
 
@@ -274,6 +280,7 @@ impl Shape {
                 take(p.1);
                 take(p.2);
             }),
+            Shape::Boxes(boxes) => boxes.iter().flat_map(BoxPlot::heights).for_each(take),
         }
     }
 
@@ -309,6 +316,7 @@ impl Shape {
                     let _ = write!(path, "M{at:.1} {low:.1}V{end:.1}");
                 }
             }
+            Shape::Boxes(boxes) => boxes.iter().for_each(|one| one.draw(&mut path, x, y)),
             Shape::Band(points) => {
                 let edge = |of: fn(&(f64, f64, f64)) -> f64| {
                     thinned(points.iter().map(move |point| (x.pixel(point.0), y.pixel(of(point)))))
