@@ -166,11 +166,12 @@ impl Chart {
             let left = right - name.chars().count() as f64 * 7.5 - 20.0;
             let _ = writeln!(
                 out,
-                "<text class=\"legend\" x=\"{right:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>\
-                 <path class=\"key {kind} {}\" d=\"M{left:.1} {:.1}h14\"/>",
-                escape_markup(&name),
+                "<path class=\"key {kind} {}\" d=\"M{left:.1} {:.1}h14\"/>\
+                 <text class=\"legend\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
                 self.class(index),
-                y - 4.0
+                y - 4.0,
+                left + 20.0,
+                escape_markup(&name)
             );
         }
     }
