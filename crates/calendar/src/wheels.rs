@@ -10,13 +10,15 @@ use std::cell::Cell;
 use std::mem;
 
 /// Bits of a key that choose a bucket of a wheel.
-const BITS: u32 = 6;
+const BITS: u32 = 5;
+/// Wheels choose by the bits from here on, or from a multiple of `BITS` above it; or from bit 0.
+const FINEST: u32 = 2;
 /// Buckets of a wheel.
 const BUCKETS: usize = 1 << BITS;
 /// Most slots of a bucket before it becomes a wheel, if their keys may differ.
-const MOST: u32 = 31;
+const MOST: u32 = 47;
 /// A bucket that has at most so many when they are counted stays one.
-const FEW: usize = 16;
+const FEW: usize = 24;
 /// The wheel that holds everything. It is always there; only few of its buckets are used.
 const ROOT: u32 = 0;
 
@@ -63,41 +65,57 @@ pub struct Slot<T> {
     pub entry: T,
 }
 
-/// Buckets for the keys with this prefix.
+/// Buckets for the keys that differ in no higher bits than those that choose the bucket.
 #[derive(Clone, Debug)]
 struct Wheel {
+    /// The least key it may hold.
+    start: u64,
     /// A bit for each bucket that is not empty.
-    occupied: u64,
-    /// A bit for each bucket that is a wheel.
-    finer: u64,
-    /// What stands above the bits that choose the bucket. All ones, which no key has there, if the wheel is free.
-    prefix: u64,
+    occupied: u32,
     /// Where the bits are that choose the bucket. At 0, all keys of a bucket are equal.
-    shift: u32,
+    shift: u8,
+    /// How many buckets it has; the others are not used.
+    width: u8,
+    /// What is added to a bucket's head to count a slot: nothing if all its keys are equal.
+    one: u32,
     /// The wheel one of whose buckets this is.
     parent: u32,
     buckets: [Bucket; BUCKETS],
 }
 
-/// A list, or the number of a wheel in place of the head. It means nothing while the bucket is empty.
+/// A list of slots, or a wheel.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// The first slot and, above `INDEX_BITS`, how many were added since they were counted, up to `MOST`.
+    /// The first slot and, above `INDEX_BITS`, how many were added since they were counted, up to `MOST`; or the number
+    /// of the wheel, with `MOST` too.
     head: u32,
+    /// The last slot; `NONE` if there is none, or `WHEEL`.
     tail: u32,
 }
 
-const INDEX_BITS: u32 = 27;
+/// In place of the tail: the bucket is a wheel.
+const WHEEL: u32 = NONE - 1;
+
+const INDEX_BITS: u32 = 26;
 
 impl Bucket {
-    const EMPTY: Bucket = Bucket { head: 0, tail: 0 };
+    const EMPTY: Bucket = Bucket { head: 0, tail: NONE };
+
+    fn wheel(number: u32) -> Bucket {
+        Bucket { head: MOST << INDEX_BITS | number, tail: WHEEL }
+    }
 
     #[inline]
     fn index(self) -> u32 {
         self.head & ((1 << INDEX_BITS) - 1)
     }
 
-    /// Whether as many were added as a list may have.
+    #[inline]
+    fn set_index(&mut self, slot: u32) {
+        self.head = self.head >> INDEX_BITS << INDEX_BITS | slot;
+    }
+
+    /// Whether it is a wheel or a list to which as many were added as it may have.
     #[inline]
     fn is_full(self) -> bool {
         self.head >= MOST << INDEX_BITS
@@ -120,25 +138,17 @@ fn bucket(link: u32) -> (u32, usize) {
 }
 
 impl Wheel {
+    /// Which bucket is for a key; `None` if none is.
     #[inline]
-    fn covers(&self, key: u64) -> bool {
-        key >> self.shift >> BITS == self.prefix
+    fn find(&self, key: u64) -> Option<usize> {
+        let position = (key ^ self.start) >> self.shift;
+        (position < u64::from(self.width)).then_some(position as usize % BUCKETS)
     }
 
+    /// Which bucket is for a key for which there is one.
     #[inline]
     fn position(&self, key: u64) -> usize {
-        (key >> self.shift) as usize % BUCKETS
-    }
-
-    #[inline]
-    fn is_finer(&self, position: usize) -> bool {
-        self.finer >> position & 1 != 0
-    }
-
-    /// Whether a bucket is a list to which as many were added as it may have.
-    #[inline]
-    fn is_full(&self, position: usize) -> bool {
-        self.buckets[position % BUCKETS].is_full() && self.shift > 0 && self.occupied >> position & 1 != 0
+        ((key ^ self.start) >> self.shift) as usize % BUCKETS
     }
 
     /// The first bucket that is not empty.
@@ -149,41 +159,39 @@ impl Wheel {
 
     /// An empty wheel for keys that differ in these bits, the highest of which are to choose the bucket.
     fn finer(key: u64, differing: u64, parent: u32) -> Wheel {
-        let shift = (differing | 1).ilog2() / BITS * BITS;
-        Wheel { prefix: key >> shift >> BITS, shift, parent, ..Wheel::new() }
+        let above = differing.checked_ilog2().and_then(|highest| highest.checked_sub(FINEST));
+        let shift = above.map_or(0, |above| above / BITS * BITS + FINEST);
+        let bits = if shift == 0 { FINEST } else { BITS };
+        let start = key >> shift >> bits << bits << shift;
+        let one = u32::from(shift > 0) << INDEX_BITS;
+        Wheel { start, shift: shift as u8, width: 1 << bits, one, parent, ..Wheel::new() }
     }
 
     /// Puts a wheel in a bucket.
     fn put_wheel(&mut self, position: usize, wheel: u32) {
-        self.buckets[position % BUCKETS] = Bucket { head: wheel, tail: NONE };
+        self.buckets[position % BUCKETS] = Bucket::wheel(wheel);
         self.occupied |= 1 << position;
-        self.finer |= 1 << position;
     }
 
-    /// The least key it may hold.
-    fn start(&self) -> u64 {
-        self.prefix << BITS << self.shift
-    }
-
-    /// Adds a slot at the end of a list; what stands before it there.
+    /// Adds a slot at the end of a list that is not full; what stands before it there.
     #[inline]
-    fn append(&mut self, link: u32, position: usize, slot: u32) -> u32 {
-        let bucket = &mut self.buckets[position % BUCKETS];
-        if self.occupied >> position & 1 == 0 {
-            self.occupied |= 1 << position;
-            *bucket = Bucket { head: 1 << INDEX_BITS | slot, tail: slot };
-            return link;
+    fn append(&mut self, link: u32, slot: u32) -> u32 {
+        let position = link as usize % BUCKETS;
+        let bucket = &mut self.buckets[position];
+        let last = mem::replace(&mut bucket.tail, slot);
+        if last != NONE {
+            bucket.head += self.one;
+            return last;
         }
-        if !bucket.is_full() {
-            bucket.head += 1 << INDEX_BITS;
-        }
-        mem::replace(&mut bucket.tail, slot)
+        bucket.head = self.one | slot;
+        self.occupied |= 1 << position;
+        link
     }
 }
 
 impl Pooled for Wheel {
     fn new() -> Wheel {
-        Wheel { occupied: 0, finer: 0, prefix: u64::MAX, shift: 0, parent: NONE, buckets: [Bucket::EMPTY; BUCKETS] }
+        Wheel { start: 0, occupied: 0, shift: 0, width: 0, one: 0, parent: NONE, buckets: [Bucket::EMPTY; BUCKETS] }
     }
 
     fn link(&self) -> u32 {
@@ -219,8 +227,7 @@ impl<T: Default> Wheels<T> {
     /// No slots.
     pub fn new() -> Wheels<T> {
         let mut wheels: Pool<Wheel, 32> = Pool::new();
-        let shift = u64::BITS.div_ceil(BITS) * BITS - BITS;
-        *wheels.add().1 = Wheel { prefix: 0, shift, ..Wheel::new() };
+        *wheels.add().1 = Wheel::finer(0, u64::MAX, NONE);
         Wheels {
             slots: Pool::new(),
             wheels,
@@ -276,15 +283,19 @@ impl<T: Default> Wheels<T> {
     pub fn insert(&mut self, key: u64, entry: T) -> (u32, u32) {
         let mut wheel = self.put;
         let mut found = self.wheels.at_mut(wheel);
-        let mut position = found.position(key);
-        if !found.covers(key) || found.is_finer(position) || found.is_full(position) {
-            (wheel, position) = self.place(key);
-            self.put = wheel;
-            found = self.wheels.at_mut(wheel);
-        }
+        let position = match found.find(key) {
+            Some(position) if !found.buckets[position].is_full() => position,
+            _ => {
+                let position;
+                (wheel, position) = self.place(key);
+                self.put = wheel;
+                found = self.wheels.at_mut(wheel);
+                position
+            }
+        };
         let (slot, taken) = self.slots.add();
         let link = link(wheel, position);
-        let before = found.append(link, position, slot);
+        let before = found.append(link, slot);
         let generation = taken.generation.wrapping_add(1);
         *taken = Slot { key, before, after: link, generation, entry };
         if before & LINK == 0 {
@@ -318,8 +329,7 @@ impl<T: Default> Wheels<T> {
             return Some(entry);
         } else {
             let (wheel, position) = bucket(before);
-            let head = &mut self.wheels.at_mut(wheel).buckets[position].head;
-            *head = *head >> INDEX_BITS << INDEX_BITS | after;
+            self.wheels.at_mut(wheel).buckets[position].set_index(after);
         }
         if after & LINK == 0 {
             self.slots.at_mut(after).before = before;
@@ -380,20 +390,17 @@ impl<T: Default> Wheels<T> {
     /// Puts a list in order; its head.
     fn sort(&mut self, wheel: u32, position: usize) -> u32 {
         let mut order = [(0, NONE); MOST as usize];
-        let (mut count, mut moved) = (0, false);
-        let mut next = self.wheels.at(wheel).buckets[position].index();
-        while next & LINK == 0 && count < order.len() {
-            let slot = self.slots.at(next);
-            let mut place = count;
-            while place > 0 && order[place - 1].0 > slot.key {
-                order[place] = order[place - 1];
-                place -= 1;
+        let count = self.gather(self.wheels.at(wheel).buckets[position], &mut order);
+        let mut moved = false;
+        for place in 1..count {
+            let one = order[place];
+            let mut hole = place;
+            while hole > 0 && order[hole - 1].0 > one.0 {
+                order[hole] = order[hole - 1];
+                hole -= 1;
                 moved = true;
             }
-            order[place] = (slot.key, next);
-            next = slot.after;
-            count += 1;
-            self.step();
+            order[hole] = one;
         }
         let order = &order[..count];
         let head = order.first().map_or(NONE, |it| it.1);
@@ -413,16 +420,41 @@ impl<T: Default> Wheels<T> {
         head
     }
 
+    /// Writes down the keys and slots of a list that is not empty, in the order of the list; how many there are.
+    fn gather(&self, list: Bucket, order: &mut [(u64, u32); MOST as usize]) -> usize {
+        // From both ends, so that the processor fetches two slots at once.
+        let (mut near, mut far) = (list.index(), list.tail);
+        let (mut count, mut rest) = (0, order.len());
+        while count < rest {
+            let slot = self.slots.at(near);
+            order[count] = (slot.key, near);
+            count += 1;
+            if near == far || count == rest {
+                break;
+            }
+            let last = self.slots.at(far);
+            rest -= 1;
+            order[rest] = (last.key, far);
+            if slot.after == far {
+                break;
+            }
+            (near, far) = (slot.after, last.before);
+        }
+        order.copy_within(rest.., count);
+        count + order.len() - rest
+    }
+
     /// The first bucket of a wheel, which must not be empty.
     #[inline]
     fn first_bucket(&self, mut wheel: u32) -> (u32, usize) {
         loop {
             let found = self.wheels.at(wheel);
             let position = found.first_position();
-            if !found.is_finer(position) {
+            let bucket = found.buckets[position];
+            if bucket.tail != WHEEL {
                 return (wheel, position);
             }
-            wheel = found.buckets[position].index();
+            wheel = bucket.index();
         }
     }
 
@@ -446,24 +478,20 @@ impl<T: Default> Wheels<T> {
         First { key: least.key, slot, wheel }
     }
 
-    /// The place for a key: a list, in the finest wheel that covers the key, that has room for it.
+    /// The place for a key: a list, in the finest wheel that has a bucket for it, and with room for it.
     fn place(&mut self, key: u64) -> (u32, usize) {
-        let mut wheel = ROOT;
-        let mut found = self.wheels.at(ROOT);
+        let (mut above, mut wheel) = (ROOT, ROOT);
         loop {
-            let position = found.position(key);
-            if !found.is_finer(position) {
-                if found.is_full(position) {
-                    return self.relieve(wheel, position, key);
-                }
+            let found = self.wheels.at(wheel);
+            let Some(position) = found.find(key) else { return self.fork(above, wheel, key) };
+            let bucket = found.buckets[position];
+            if !bucket.is_full() {
                 return (wheel, position);
             }
-            let index = found.buckets[position].index();
-            let finer = self.wheels.at(index);
-            if !finer.covers(key) {
-                return self.fork(wheel, position, key);
+            if bucket.tail != WHEEL {
+                return self.relieve(wheel, position, key);
             }
-            (wheel, found) = (index, finer);
+            (above, wheel) = (wheel, bucket.index());
         }
     }
 
@@ -483,7 +511,7 @@ impl<T: Default> Wheels<T> {
         let bucket = &mut self.wheels.at_mut(wheel).buckets[position];
         bucket.tail = last;
         if before & LINK != 0 {
-            bucket.head = bucket.head >> INDEX_BITS << INDEX_BITS | slot;
+            bucket.set_index(slot);
         } else {
             self.slots.at_mut(before).after = slot;
         }
@@ -497,27 +525,20 @@ impl<T: Default> Wheels<T> {
     #[cold]
     fn relieve(&mut self, wheel: u32, position: usize, key: u64) -> (u32, usize) {
         let mut order = [(0, NONE); MOST as usize];
-        let (mut count, mut differing) = (0, 0);
-        let bucket = &mut self.wheels.at_mut(wheel).buckets[position];
-        let mut next = bucket.index();
-        while next & LINK == 0 && count < order.len() {
-            let slot = self.slots.at(next);
-            order[count] = (slot.key, next);
-            differing |= slot.key ^ key;
-            next = slot.after;
-            count += 1;
-        }
+        let list = self.wheels.at(wheel).buckets[position];
+        let count = self.gather(list, &mut order);
         if count <= FEW {
-            bucket.head = (count as u32) << INDEX_BITS | bucket.index();
+            self.wheels.at_mut(wheel).buckets[position].head = (count as u32) << INDEX_BITS | list.index();
             return (wheel, position);
         }
+        let differing = order[..count].iter().fold(0, |differing, (other, _)| differing | (other ^ key));
         // The list becomes a wheel.
         let (finer, added) = self.wheels.add();
         *added = Wheel::finer(key, differing, wheel);
         for (key, slot) in &order[..count] {
             let position = added.position(*key);
             let link = link(finer, position);
-            let before = added.append(link, position, *slot);
+            let before = added.append(link, *slot);
             let moved = self.slots.at_mut(*slot);
             (moved.before, moved.after) = (before, link);
             if before & LINK == 0 {
@@ -534,17 +555,17 @@ impl<T: Default> Wheels<T> {
         (finer, place)
     }
 
-    /// Puts a new wheel above one that does not cover a key; the key's place in it.
-    fn fork(&mut self, wheel: u32, position: usize, key: u64) -> (u32, usize) {
-        let below = self.wheels.at(wheel).buckets[position].index();
-        let start = self.wheels.at(below).start();
-        let mut above = Wheel::finer(key, start ^ key, wheel);
-        above.put_wheel(above.position(start), below);
-        let place = above.position(key);
+    /// Puts a new wheel between two, of which the lower has no bucket for a key; the key's place in it.
+    #[cold]
+    fn fork(&mut self, wheel: u32, below: u32, key: u64) -> (u32, usize) {
+        let start = self.wheels.at(below).start;
         let (number, added) = self.wheels.add();
-        *added = above;
+        *added = Wheel::finer(key, start ^ key, wheel);
+        added.put_wheel(added.position(start), below);
+        let place = added.position(key);
         self.wheels.at_mut(below).parent = number;
-        self.wheels.at_mut(wheel).put_wheel(position, number);
+        let above = self.wheels.at_mut(wheel);
+        above.put_wheel(above.position(start), number);
         (number, place)
     }
 
@@ -553,8 +574,8 @@ impl<T: Default> Wheels<T> {
     fn emptied(&mut self, link: u32) {
         let (wheel, position) = bucket(link);
         let found = self.wheels.at_mut(wheel);
+        found.buckets[position] = Bucket::EMPTY;
         found.occupied &= !(1 << position);
-        found.finer &= !(1 << position);
         if found.occupied & found.occupied.wrapping_sub(1) == 0 && wheel != ROOT {
             self.thin_out(wheel);
         }
@@ -564,42 +585,38 @@ impl<T: Default> Wheels<T> {
     #[cold]
     fn thin_out(&mut self, wheel: u32) {
         let found = self.wheels.at(wheel);
-        let (start, parent, shift) = (found.start(), found.parent, found.shift);
-        let last = (found.occupied != 0).then_some(found.first_position());
-        let above = self.wheels.at(parent).position(start);
-        let mut sorted = NONE;
-        if let Some(last) = last {
-            let bucket = found.buckets[last];
-            if found.is_finer(last) {
-                let below = bucket.index();
-                self.wheels.at_mut(below).parent = parent;
-                self.wheels.at_mut(parent).put_wheel(above, below);
-            } else {
-                // Equal keys stay apart from others, as their list may be of any length.
-                if shift == 0 && bucket.index() != bucket.tail {
-                    return;
-                }
-                let place = self.wheels.at_mut(parent);
-                place.buckets[above] = bucket;
-                place.finer &= !(1 << above);
-                self.slots.at_mut(bucket.index()).before = link(parent, above);
-                self.slots.at_mut(bucket.tail).after = link(parent, above);
-                if self.sorted == link(wheel, last) {
-                    sorted = link(parent, above);
-                }
+        let (parent, empty) = (found.parent, found.occupied == 0);
+        let last = found.first_position();
+        let mut left = found.buckets[last];
+        if !empty && found.shift == 0 {
+            // Equal keys stay apart from others, as their list may be of any length, and is not counted.
+            if left.index() != left.tail {
+                return;
             }
+            left.head |= 1 << INDEX_BITS;
         }
-        if self.sorted & LINK != 0 && bucket(self.sorted).0 == wheel {
-            self.sorted = sorted;
+        let above = self.wheels.at(parent).position(found.start);
+        let place = link(parent, above);
+        if bucket(self.sorted).0 == wheel {
+            self.sorted = if self.sorted == link(wheel, last) && !empty { place } else { NONE };
         }
-        self.wheels.at_mut(wheel).prefix = u64::MAX;
+        self.wheels.at_mut(parent).buckets[above] = left;
+        if left.tail == WHEEL {
+            self.wheels.at_mut(left.index()).parent = parent;
+        } else if !empty {
+            self.slots.at_mut(left.index()).before = place;
+            self.slots.at_mut(left.tail).after = place;
+        }
         self.wheels.free(wheel);
+        if self.put == wheel {
+            self.put = ROOT;
+        }
         let first = self.first.get_mut();
         if first.wheel == wheel {
             first.wheel = parent;
         }
-        if last.is_none() {
-            self.emptied(link(parent, above));
+        if empty {
+            self.emptied(place);
         }
     }
 
