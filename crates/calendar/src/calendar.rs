@@ -81,7 +81,7 @@ impl<T: Default> Calendar<T> {
     ///
     /// # Errors
     /// The calendar is full: nothing has changed, and the entry comes back.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, deadline: Time, entry: T) -> Result<TimerHandle, Full<T>> {
         if self.len() >= self.limit as usize {
             return Err(Full { entry, limit: self.limit as usize });
@@ -92,7 +92,7 @@ impl<T: Default> Calendar<T> {
     }
 
     /// Takes an entry out; `None` if it has been popped or removed already.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, handle: TimerHandle) -> Option<T> {
         self.order.remove(handle.slot, handle.generation)
     }

@@ -37,6 +37,10 @@ pub struct Wheels<T> {
     sorted: u32,
     /// The wheel in which a slot was put last: the next is often put there too.
     put: u32,
+    /// A wheel below the root, or the root itself: most keys are found from here.
+    top: u32,
+    /// Keys and slots of a list, while it is sorted or becomes a wheel.
+    list: [(u64, u32); MOST as usize],
     /// Slots that were looked at or moved, besides the one that is added or removed and its neighbours.
     #[cfg(test)]
     steps: Cell<usize>,
@@ -235,6 +239,8 @@ impl<T: Default> Wheels<T> {
             first: Cell::new(First { key: u64::MAX, slot: NONE, wheel: ROOT }),
             sorted: NONE,
             put: ROOT,
+            top: ROOT,
+            list: [(0, NONE); MOST as usize],
             #[cfg(test)]
             steps: Cell::new(0),
         }
@@ -279,7 +285,7 @@ impl<T: Default> Wheels<T> {
     }
 
     /// Takes a slot for an entry, after all that are there with the same key; its number and its generation.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, key: u64, entry: T) -> (u32, u32) {
         let mut wheel = self.put;
         let mut found = self.wheels.at_mut(wheel);
@@ -313,7 +319,7 @@ impl<T: Default> Wheels<T> {
     }
 
     /// Frees a slot that is taken, if this is its generation; its entry.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, slot: u32, generation: u32) -> Option<T> {
         let (before, after, entry) = self.slots.free_if(slot, |found| {
             (found.generation == generation).then(|| (found.before, found.after, mem::take(&mut found.entry)))
@@ -389,8 +395,8 @@ impl<T: Default> Wheels<T> {
 
     /// Puts a list in order; its head.
     fn sort(&mut self, wheel: u32, position: usize) -> u32 {
-        let mut order = [(0, NONE); MOST as usize];
-        let count = self.gather(self.wheels.at(wheel).buckets[position], &mut order);
+        let count = self.gather(self.wheels.at(wheel).buckets[position]);
+        let order = &mut self.list[..count];
         let mut moved = false;
         for place in 1..count {
             let one = order[place];
@@ -402,7 +408,6 @@ impl<T: Default> Wheels<T> {
             }
             order[hole] = one;
         }
-        let order = &order[..count];
         let head = order.first().map_or(NONE, |it| it.1);
         if moved {
             let link = link(wheel, position);
@@ -412,16 +417,17 @@ impl<T: Default> Wheels<T> {
                 let slot_found = self.slots.at_mut(*slot);
                 (slot_found.before, slot_found.after) = (before, after);
                 before = *slot;
-                self.step();
             }
             let bucket = &mut self.wheels.at_mut(wheel).buckets[position];
             *bucket = Bucket { head: (count as u32) << INDEX_BITS | head, tail: before };
+            self.took(count);
         }
         head
     }
 
     /// Writes down the keys and slots of a list that is not empty, in the order of the list; how many there are.
-    fn gather(&self, list: Bucket, order: &mut [(u64, u32); MOST as usize]) -> usize {
+    fn gather(&mut self, list: Bucket) -> usize {
+        let order = &mut self.list;
         // From both ends, so that the processor fetches two slots at once.
         let (mut near, mut far) = (list.index(), list.tail);
         let (mut count, mut rest) = (0, order.len());
@@ -441,7 +447,9 @@ impl<T: Default> Wheels<T> {
             (near, far) = (slot.after, last.before);
         }
         order.copy_within(rest.., count);
-        count + order.len() - rest
+        count += order.len() - rest;
+        self.took(count);
+        count
     }
 
     /// The first bucket of a wheel, which must not be empty.
@@ -472,7 +480,7 @@ impl<T: Default> Wheels<T> {
                     (least, slot) = (found, next);
                 }
                 next = found.after;
-                self.step();
+                self.took(1);
             }
         }
         First { key: least.key, slot, wheel }
@@ -480,7 +488,10 @@ impl<T: Default> Wheels<T> {
 
     /// The place for a key: a list, in the finest wheel that has a bucket for it, and with room for it.
     fn place(&mut self, key: u64) -> (u32, usize) {
-        let (mut above, mut wheel) = (ROOT, ROOT);
+        let (mut above, mut wheel) = (ROOT, self.top);
+        if self.wheels.at(wheel).find(key).is_none() {
+            wheel = ROOT;
+        }
         loop {
             let found = self.wheels.at(wheel);
             let Some(position) = found.find(key) else { return self.fork(above, wheel, key) };
@@ -492,6 +503,9 @@ impl<T: Default> Wheels<T> {
                 return self.relieve(wheel, position, key);
             }
             (above, wheel) = (wheel, bucket.index());
+            if above == ROOT {
+                self.top = wheel;
+            }
         }
     }
 
@@ -502,7 +516,7 @@ impl<T: Default> Wheels<T> {
         let (mut before, mut after) = (last, link);
         while before & LINK == 0 && self.slots.at(before).key > key {
             (before, after) = (self.slots.at(before).before, before);
-            self.step();
+            self.took(1);
         }
         if after == link {
             return;
@@ -524,18 +538,18 @@ impl<T: Default> Wheels<T> {
     /// Makes room for one more key in a list to which many were added; the key's place.
     #[cold]
     fn relieve(&mut self, wheel: u32, position: usize, key: u64) -> (u32, usize) {
-        let mut order = [(0, NONE); MOST as usize];
         let list = self.wheels.at(wheel).buckets[position];
-        let count = self.gather(list, &mut order);
+        let count = self.gather(list);
         if count <= FEW {
             self.wheels.at_mut(wheel).buckets[position].head = (count as u32) << INDEX_BITS | list.index();
             return (wheel, position);
         }
-        let differing = order[..count].iter().fold(0, |differing, (other, _)| differing | (other ^ key));
+        let order = &self.list[..count];
+        let differing = order.iter().fold(0, |differing, (other, _)| differing | (other ^ key));
         // The list becomes a wheel.
         let (finer, added) = self.wheels.add();
         *added = Wheel::finer(key, differing, wheel);
-        for (key, slot) in &order[..count] {
+        for (key, slot) in order {
             let position = added.position(*key);
             let link = link(finer, position);
             let before = added.append(link, *slot);
@@ -550,8 +564,7 @@ impl<T: Default> Wheels<T> {
         if self.sorted == link(wheel, position) {
             self.sorted = NONE;
         }
-        #[cfg(test)]
-        self.steps.set(self.steps.get() + 2 * count);
+        self.took(count);
         (finer, place)
     }
 
@@ -611,6 +624,9 @@ impl<T: Default> Wheels<T> {
         if self.put == wheel {
             self.put = ROOT;
         }
+        if self.top == wheel {
+            self.top = ROOT;
+        }
         let first = self.first.get_mut();
         if first.wheel == wheel {
             first.wheel = parent;
@@ -620,11 +636,11 @@ impl<T: Default> Wheels<T> {
         }
     }
 
-    /// Counts a slot that is looked at or moved, for the tests.
+    /// Counts slots that were looked at or moved, for the tests.
     #[inline(always)]
-    fn step(&self) {
+    fn took(&self, _steps: usize) {
         #[cfg(test)]
-        self.steps.set(self.steps.get() + 1);
+        self.steps.set(self.steps.get() + _steps);
     }
 }
 
