@@ -12,7 +12,7 @@ use std::mem;
 /// Bits of a key that choose a bucket of a wheel.
 const BITS: u32 = 5;
 /// Wheels choose by the bits from here on, or from a multiple of `BITS` above it; or from bit 0.
-const FINEST: u32 = 2;
+const FINEST: u32 = 4;
 /// Buckets of a wheel.
 const BUCKETS: usize = 1 << BITS;
 /// Most slots of a bucket before it becomes a wheel, if their keys may differ.
