@@ -32,7 +32,7 @@ struct Arguments {
 enum Comparison {
     /// The calendar beside heaps, trees and timing wheels, with 1,000 to 10,000,000 timers
     Calendar {
-        /// Rounds; each measures every structure once
+        /// Measurements in each structure's turn
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
         repeats: u32,
         /// Most timers

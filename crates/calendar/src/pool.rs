@@ -93,6 +93,10 @@ impl<T: Pooled, const LENGTH: usize> Pool<T, LENGTH> {
     fn make(&mut self) -> u32 {
         let index = self.made;
         if index as usize / LENGTH == self.segments.len() {
+            if index as usize / LENGTH == self.segments.capacity() {
+                // Rarely, as all numbers of segments are copied.
+                self.segments.reserve_exact(7 * self.segments.len() + 8);
+            }
             let segment: Vec<T> = std::iter::repeat_with(T::new).take(LENGTH).collect();
             self.segments.extend(segment.try_into().ok());
         }

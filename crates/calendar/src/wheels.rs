@@ -29,8 +29,8 @@ pub const MOST_SLOTS: u32 = 16_000_000;
 /// Slots in the order of their keys.
 #[derive(Clone, Debug)]
 pub struct Wheels<T> {
-    slots: Pool<Slot<T>, 512>,
-    wheels: Pool<Wheel, 32>,
+    slots: Pool<Slot<T>, 256>,
+    wheels: Pool<Wheel, 16>,
     count: usize,
     first: Cell<First>,
     /// The bucket whose list is kept in order, as a link; `NONE` if there is none.
@@ -39,6 +39,9 @@ pub struct Wheels<T> {
     put: u32,
     /// A wheel below the root, or the root itself: most keys are found from here.
     top: u32,
+    /// A slot of the list after the one in order, or a link at its end. It is read in time, a slot at each removal of the
+    /// first, so that it is in the caches when its turn comes. It may have gone since.
+    ahead: u32,
     /// Keys and slots of a list, while it is sorted or becomes a wheel.
     list: [(u64, u32); MOST as usize],
     /// Slots that were looked at or moved, besides the one that is added or removed and its neighbours.
@@ -230,7 +233,7 @@ impl<T: Default> Pooled for Slot<T> {
 impl<T: Default> Wheels<T> {
     /// No slots.
     pub fn new() -> Wheels<T> {
-        let mut wheels: Pool<Wheel, 32> = Pool::new();
+        let mut wheels: Pool<Wheel, 16> = Pool::new();
         *wheels.add().1 = Wheel::finer(0, u64::MAX, NONE);
         Wheels {
             slots: Pool::new(),
@@ -240,6 +243,7 @@ impl<T: Default> Wheels<T> {
             sorted: NONE,
             put: ROOT,
             top: ROOT,
+            ahead: NONE,
             list: [(0, NONE); MOST as usize],
             #[cfg(test)]
             steps: Cell::new(0),
@@ -372,6 +376,8 @@ impl<T: Default> Wheels<T> {
         let entry = self.remove(slot, generation)?;
         if self.first.get().slot == NONE {
             self.settle();
+        } else if self.ahead & LINK == 0 {
+            self.ahead = self.slots.at(self.ahead).after;
         }
         Some((key, slot, generation, entry))
     }
@@ -386,6 +392,9 @@ impl<T: Default> Wheels<T> {
         let found = self.wheels.at(wheel);
         let link = link(wheel, position);
         let mut head = found.buckets[position].index();
+        let others = found.occupied & found.occupied.wrapping_sub(1);
+        let next = found.buckets[others.trailing_zeros() as usize % BUCKETS];
+        self.ahead = if others == 0 || next.tail == WHEEL { NONE } else { next.index() };
         if found.shift > 0 && head != found.buckets[position].tail && link != self.sorted {
             head = self.sort(wheel, position);
         }

@@ -20,16 +20,14 @@ use singles::Singles;
 
 /// Pairs of one measurement: enough for the clock, and so few that most measurements fall between two interruptions.
 const PAIRS: u64 = 4_096;
-/// Pairs before a structure's turn in a round: the caches are full of what the others left.
-const WARM: u64 = 16_384;
-/// Measurements of one turn.
-const TURN: u32 = 3;
+/// Most pairs that are done after the timers are set and before anything is measured.
+const AROUND: u64 = 1_000_000;
 /// Numbers of timers for which single operations are timed.
-const SINGLES: [u32; 2] = [10_000, 1_000_000];
+const SINGLES: u32 = 1_000_000;
 /// The peer that is a program of its own.
 const DPDK: &str = "rte_timer";
 
-/// Measures all cases with 10^3 to `most` timers, `repeats` times in turns.
+/// Measures all cases with 10^3 to `most` timers, `repeats` times in each structure's turn.
 pub fn measure(repeats: u32, most: u32, json: Option<PathBuf>, plot: Option<PathBuf>) -> Result<()> {
     let mut results = Results::default();
     let dpdk = Dpdk::build();
@@ -52,9 +50,9 @@ pub fn measure(repeats: u32, most: u32, json: Option<PathBuf>, plot: Option<Path
     if let Some(dpdk) = &dpdk {
         results.dpdk_bytes = dpdk.start("arm", 1_000)?.map(|timers| timers.bytes);
     }
-    for timers in SINGLES.into_iter().filter(|timers| *timers <= most) {
-        eprintln!("single operations with {timers} timers");
-        results.singles.extend(singles::measure(timers));
+    if SINGLES <= most {
+        eprintln!("single operations with {SINGLES} timers");
+        results.singles = singles::measure(SINGLES);
     }
     println!("{results}");
     if let Some(path) = json {
@@ -106,42 +104,53 @@ impl Subject {
     }
 }
 
-/// One case with all structures that can do it, in turns.
+/// One case with all structures that can do it, in turns. In its turn a structure is alone in memory: others would
+/// take the caches from it.
 fn rows(case: &'static str, timers: u32, repeats: u32, dpdk: Option<&Dpdk>) -> Result<Vec<Row>> {
-    let mut subjects = Vec::new();
-    for structure in STRUCTURES {
-        let Some(mut operations) = prepare(structure, case, timers) else { continue };
-        // Once around, so that it is as in a long run.
-        run_pairs(u64::from(timers).clamp(PAIRS, 1_000_000), &mut *operations);
-        subjects.push((structure, Subject::Here(operations)));
-    }
-    if let Some(started) = dpdk.map(|dpdk| dpdk.start(case, timers)).transpose()?.flatten() {
-        subjects.push((DPDK, Subject::Program(started)));
-    }
-    in_turns(subjects, repeats, |structure, nanoseconds| Row { case, timers, structure, nanoseconds })
-}
-
-/// A thousand timers spread over so much time, with all structures that can do it, in turns.
-fn spreads(case: &'static str, horizon: u64, repeats: u32) -> Result<Vec<Spread>> {
-    let subjects = STRUCTURES.iter().filter_map(|it| Some((*it, Subject::Here(spread(it, case, horizon)?)))).collect();
-    in_turns(subjects, repeats, |structure, nanoseconds| Spread { case, horizon, structure, best: best(&nanoseconds) })
-}
-
-fn in_turns<R>(
-    subjects: Vec<(&'static str, Subject)>,
-    repeats: u32,
-    row: impl Fn(&'static str, Vec<f64>) -> R,
-) -> Result<Vec<R>> {
-    let mut measured: Vec<_> = subjects.into_iter().map(|(name, subject)| (name, subject, Vec::new())).collect();
-    for _ in 0..repeats {
-        for (_, subject, nanoseconds) in &mut measured {
-            subject.pairs(WARM)?;
-            for _ in 0..TURN {
-                nanoseconds.push(subject.pairs(PAIRS)? / PAIRS as f64);
-            }
+    let turns = match timers {
+        ..=100_000 => 3,
+        ..=1_000_000 => 2,
+        _ => 1,
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    for turn in 0..turns {
+        for structure in STRUCTURES {
+            let Some(mut operations) = prepare(structure, case, timers) else { continue };
+            // Once around, so that it is as in a long run.
+            run_pairs(u64::from(timers).clamp(PAIRS, AROUND), &mut *operations);
+            add(&mut rows, case, timers, structure, in_a_turn(&mut Subject::Here(operations), repeats)?);
+        }
+        // To set a million of its timers takes long.
+        let dpdk = dpdk.filter(|_| turn == 0 || timers <= 100_000);
+        if let Some(mut started) = dpdk.map(|dpdk| dpdk.start(case, timers)).transpose()?.flatten() {
+            started.pairs(PAIRS)?;
+            add(&mut rows, case, timers, DPDK, in_a_turn(&mut Subject::Program(started), repeats)?);
         }
     }
-    Ok(measured.into_iter().map(|(name, _, nanoseconds)| row(name, nanoseconds)).collect())
+    Ok(rows)
+}
+
+fn add(rows: &mut Vec<Row>, case: &'static str, timers: u32, structure: &'static str, nanoseconds: Vec<f64>) {
+    match rows.iter_mut().find(|row| row.structure == structure) {
+        Some(row) => row.nanoseconds.extend(nanoseconds),
+        None => rows.push(Row { case, timers, structure, nanoseconds }),
+    }
+}
+
+/// A thousand timers spread over so much time, with all structures that can do it.
+fn spreads(case: &'static str, horizon: u64, repeats: u32) -> Result<Vec<Spread>> {
+    let prepared = STRUCTURES.iter().filter_map(|structure| Some((*structure, spread(structure, case, horizon)?)));
+    let measured = prepared.map(|(structure, mut operations)| {
+        run_pairs(PAIRS, &mut *operations);
+        let nanoseconds = in_a_turn(&mut Subject::Here(operations), repeats)?;
+        Ok(Spread { case, horizon, structure, best: best(&nanoseconds) })
+    });
+    measured.collect()
+}
+
+/// Nanoseconds a pair, so many times.
+fn in_a_turn(subject: &mut Subject, repeats: u32) -> Result<Vec<f64>> {
+    (0..repeats).map(|_| Ok(subject.pairs(PAIRS)? / PAIRS as f64)).collect()
 }
 
 /// Heap bytes a timer, after each was cancelled or popped and set again twice, on the average.
