@@ -94,8 +94,8 @@ impl<T: Pooled, const LENGTH: usize> Pool<T, LENGTH> {
         let index = self.made;
         if index as usize / LENGTH == self.segments.len() {
             if index as usize / LENGTH == self.segments.capacity() {
-                // Rarely, as all numbers of segments are copied.
-                self.segments.reserve_exact(7 * self.segments.len() + 8);
+                // Rarely, and while it is short, as the whole list is copied; memory that is not written to costs nothing.
+                self.segments.reserve_exact(63 * self.segments.len() + 8);
             }
             let segment: Vec<T> = std::iter::repeat_with(T::new).take(LENGTH).collect();
             self.segments.extend(segment.try_into().ok());
