@@ -13,6 +13,7 @@ mod calendar_plot;
 mod engine;
 mod network;
 mod simulator;
+mod subscriptions;
 mod synproxy;
 mod table;
 
@@ -77,6 +78,11 @@ enum Comparison {
         /// Only this case: `udp`, `tcp`, `flows` or `graph`
         case: Option<String>,
     },
+    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation
+    Subscriptions {
+        /// Only this part: `table1`, `update` or `siena`
+        part: Option<String>,
+    },
     /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx. Needs root
     Synproxy {
         /// Rounds; each measures every system once
@@ -104,6 +110,7 @@ fn main() -> Result<()> {
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),
         Comparison::Simulator { case } => simulator::measure(case.as_deref()),
+        Comparison::Subscriptions { part } => subscriptions::measure(part.as_deref()),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),
     }
 }

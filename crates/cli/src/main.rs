@@ -49,6 +49,8 @@ enum Command {
     Sim(commands::sim::Arguments),
     /// Measure designs of hardware as models.
     Study(commands::study::Arguments),
+    /// Compile packet subscriptions: filters that forward messages.
+    Subs(commands::subs::Arguments),
     /// Make a network from network namespaces.
     Up(commands::up::Arguments),
     /// Remove networks made by `up`.
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Sim(arguments) => commands::sim::execute(&arguments),
         Command::Study(arguments) => commands::study::execute(&arguments),
+        Command::Subs(arguments) => commands::subs::execute(arguments),
         Command::Up(arguments) => commands::up::execute(&arguments),
         Command::Down(arguments) => commands::down::execute(&arguments),
         Command::Exec(arguments) => commands::exec::execute(&arguments),

@@ -2,7 +2,7 @@
 
 /// Reads `width` bits (1 to 64 anywhere, or 128 on a byte boundary) that start `offset` bits into `bytes`.
 /// `None` if they reach beyond its end.
-pub(crate) fn read(bytes: &[u8], offset: usize, width: usize) -> Option<u128> {
+pub fn read(bytes: &[u8], offset: usize, width: usize) -> Option<u128> {
     // Nearly always the field lies within 8 bytes, which are loaded at once.
     if offset % 8 + width <= 64
         && let Some(word) = bytes.get(offset / 8..).and_then(<[u8]>::first_chunk)
@@ -16,7 +16,7 @@ pub(crate) fn read(bytes: &[u8], offset: usize, width: usize) -> Option<u128> {
 
 /// Writes the low `width` bits of `value` over the field. `false`, and nothing is changed, if the field reaches
 /// beyond the end of `bytes`.
-pub(crate) fn write(bytes: &mut [u8], offset: usize, width: usize, value: u128) -> bool {
+pub fn write(bytes: &mut [u8], offset: usize, width: usize, value: u128) -> bool {
     // As in `read`: nearly always within 8 bytes, which are changed at once.
     if offset % 8 + width <= 64
         && let Some(word) = bytes.get_mut(offset / 8..).and_then(<[u8]>::first_chunk_mut)

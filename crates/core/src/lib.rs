@@ -4,7 +4,7 @@
 //! Nothing here reads a clock, opens a socket or draws a random number.
 #![forbid(unsafe_code)]
 
-mod bits;
+pub mod bits;
 pub mod build;
 pub mod capture;
 pub mod checksum;

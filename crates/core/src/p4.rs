@@ -1,7 +1,7 @@
 //! Header types out of P4_16 source: `header NAME { bit<N> field; ... }` (P4_16 language specification, section 7.2.2).
 //!
-//! Any `.p4` text will do: parsers, controls, structs, annotations and preprocessor lines are skipped; `typedef` and
-//! `const` declarations are understood where they give a field its width.
+//! Any `.p4` text will do: parsers, controls and preprocessor lines are skipped; `typedef` and `const` declarations are
+//! understood where they give a field its width. Annotations are kept as text (section 18), for whoever knows them.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub struct HeaderType {
     pub line: u32,
     /// Its fields in order; at least one.
     pub fields: Vec<HeaderField>,
+    /// The annotations in front of it.
+    pub annotations: Vec<Annotation>,
 }
 
 impl HeaderType {
@@ -39,6 +41,39 @@ pub struct HeaderField {
     pub offset: u32,
     /// Width in bits, 1 to [`MAX_FIELD_WIDTH`].
     pub width: u16,
+    /// The annotations in front of it.
+    pub annotations: Vec<Annotation>,
+}
+
+/// An annotation: `@name`, `@name(text)`, `@name[text]`, or a line `@pragma name text`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Annotation {
+    /// Its name; of a pragma, the pragma's.
+    pub name: String,
+    /// What stands in its brackets, or behind a pragma's name; may be empty.
+    pub text: String,
+    /// Where that text starts, in bytes from the start of the source.
+    pub start: usize,
+}
+
+/// A member of a struct, as programs declare the headers they parse.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Member {
+    /// Its type's name.
+    pub type_name: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What [`parse_source`] finds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Source {
+    /// The header types in order.
+    pub headers: Vec<HeaderType>,
+    /// The lines `@pragma` outside of declarations, in order.
+    pub pragmas: Vec<Annotation>,
+    /// The members of all structs whose type is a plain name, in order.
+    pub members: Vec<Member>,
 }
 
 /// What is wrong in P4 source, where, and what would be right.
@@ -60,26 +95,36 @@ pub struct P4Error {
 /// # Errors
 /// Everything that is wrong with the header types, in order. Faults elsewhere in the text are not looked for.
 pub fn parse_headers(text: &str) -> Result<Vec<HeaderType>, Vec<P4Error>> {
+    parse_source(text).map(|source| source.headers)
+}
+
+/// Reads the header types, pragmas and struct members of a P4 text.
+///
+/// # Errors
+/// As [`parse_headers`].
+pub fn parse_source(text: &str) -> Result<Source, Vec<P4Error>> {
     let mut parser = Parser {
+        text,
         tokens: lexer::tokens(text),
         at: 0,
         types: BTreeMap::new(),
         constants: BTreeMap::new(),
-        headers: Vec::new(),
+        source: Source::default(),
         errors: Vec::new(),
     };
     parser.declarations();
-    if parser.errors.is_empty() { Ok(parser.headers) } else { Err(parser.errors) }
+    if parser.errors.is_empty() { Ok(parser.source) } else { Err(parser.errors) }
 }
 
 struct Parser<'a> {
+    text: &'a str,
     /// Ends with a token of kind `End`.
     tokens: Vec<Token<'a>>,
     at: usize,
     /// Widths of `typedef` and `type` names.
     types: BTreeMap<&'a str, u16>,
     constants: BTreeMap<&'a str, i128>,
-    headers: Vec<HeaderType>,
+    source: Source,
     errors: Vec<P4Error>,
 }
 
@@ -92,11 +137,11 @@ const MAX_DEPTH: usize = 64;
 impl<'a> Parser<'a> {
     fn declarations(&mut self) {
         loop {
-            self.annotations();
+            let annotations = self.annotations();
             match self.peek().kind {
                 TokenKind::End => return,
-                TokenKind::Name("header") => match self.header() {
-                    Ok(header) => self.headers.push(header),
+                TokenKind::Name("header") => match self.header(annotations) {
+                    Ok(header) => self.source.headers.push(header),
                     Err(error) => {
                         self.errors.push(error);
                         self.skip_declaration();
@@ -119,24 +164,47 @@ impl<'a> Parser<'a> {
                     self.at = start;
                     self.skip_declaration();
                 }
+                TokenKind::Name("struct") => {
+                    let start = self.at;
+                    self.members();
+                    self.at = start;
+                    self.skip_declaration();
+                }
                 _ => self.skip_declaration(),
             }
         }
     }
 
+    /// `struct NAME { TYPE name; ... }`; members of other shapes end the search.
+    fn members(&mut self) {
+        self.next();
+        if self.name("the struct's name").is_err() || !self.accept('{') {
+            return;
+        }
+        loop {
+            self.annotations();
+            let (TokenKind::Name(type_name), Ok(_)) = (self.peek().kind, self.name("a type")) else { return };
+            let Ok(name) = self.name("the member's name") else { return };
+            if !self.accept(';') {
+                return;
+            }
+            self.source.members.push(Member { type_name: type_name.to_owned(), name: name.to_owned() });
+        }
+    }
+
     /// `header NAME { fields }`
-    fn header(&mut self) -> Result<HeaderType, P4Error> {
+    fn header(&mut self, annotations: Vec<Annotation>) -> Result<HeaderType, P4Error> {
         let line = self.next().line;
         let name_token = self.peek();
         let name = self.name("the header's name")?;
-        if self.headers.iter().any(|header| header.name == name) {
+        if self.source.headers.iter().any(|header| header.name == name) {
             return Err(error(name_token, format!("header `{name}` is declared twice"), "give it a name of its own"));
         }
         self.mark('{', "`{` and the fields, like `header h { bit<16> f; }`")?;
         let mut fields: Vec<HeaderField> = Vec::new();
         let mut length: u32 = 0;
         loop {
-            self.annotations();
+            let annotations = self.annotations();
             if self.accept('}') {
                 break;
             }
@@ -148,7 +216,7 @@ impl<'a> Parser<'a> {
                 return Err(error(field_token, message, "give each field a name of its own"));
             }
             self.mark(';', "`;` behind the field")?;
-            fields.push(HeaderField { name: field.to_owned(), offset: length, width });
+            fields.push(HeaderField { name: field.to_owned(), offset: length, width, annotations });
             length += u32::from(width);
         }
         if fields.is_empty() {
@@ -162,7 +230,7 @@ impl<'a> Parser<'a> {
                 &format!("add {missing} bits of padding, like `bit<{missing}> reserved;`"),
             ));
         }
-        Ok(HeaderType { name: name.to_owned(), line, fields })
+        Ok(HeaderType { name: name.to_owned(), line, fields, annotations })
     }
 
     /// `typedef TYPE NAME;`
@@ -265,14 +333,48 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips annotations: `@name`, `@name(...)`, `@name[...]`.
-    fn annotations(&mut self) {
+    /// Annotations: `@name`, `@name(...)`, `@name[...]`. Lines `@pragma` go to the source's own list.
+    fn annotations(&mut self) -> Vec<Annotation> {
+        let mut annotations = Vec::new();
         while self.accept('@') {
-            self.next();
-            if matches!(self.peek().kind, TokenKind::Mark('(' | '[')) {
-                self.skip_brackets();
+            let token = self.next();
+            let TokenKind::Name(name) = token.kind else { continue };
+            if name == "pragma" {
+                self.pragma(token.line);
+                continue;
             }
+            let mut body = token.start + name.len()..token.start + name.len();
+            if matches!(self.peek().kind, TokenKind::Mark('(' | '[')) {
+                body.start = self.peek().start + 1;
+                self.skip_brackets();
+                // The bracket that closes, or the end of the text.
+                body.end = self.tokens[self.at - 1].start.max(body.start);
+            }
+            annotations.push(self.annotation(name, body));
         }
+        annotations
+    }
+
+    /// The rest of a line `@pragma NAME TEXT`.
+    fn pragma(&mut self, line: u32) {
+        let start = self.peek().start;
+        let name = match self.peek().kind {
+            TokenKind::Name(name) if self.peek().line == line => name,
+            _ => "",
+        };
+        let length = self.text[start..].find('\n').unwrap_or(self.text.len() - start);
+        while self.peek().line == line && self.peek().kind != TokenKind::End {
+            self.next();
+        }
+        if !name.is_empty() {
+            let annotation = self.annotation(name, start + name.len()..start + length);
+            self.source.pragmas.push(annotation);
+        }
+    }
+
+    fn annotation(&self, name: &str, body: std::ops::Range<usize>) -> Annotation {
+        let start = body.start;
+        Annotation { name: name.to_owned(), text: self.text.get(body).unwrap_or("").to_owned(), start }
     }
 
     /// Skips a declaration: up to a `;` outside of brackets, or a closing `}`.
@@ -398,6 +500,30 @@ mod tests {
                 ("d", 74, 6)
             ]
         );
+    }
+
+    #[test]
+    fn keeps_annotations_pragmas_and_members() {
+        let text = r#"
+            @pragma query_field(itch.shares, 32)
+            @place[after=udp, text="a]("] @other header itch_t { @match(exact) bit<32> shares; bit<8> plain; }
+            struct headers { ethernet_t ethernet; itch_t itch; bit<3> odd; itch_t unseen; }
+            @pragma last"#;
+        let source = parse_source(text).unwrap();
+        let texts = |list: &[Annotation]| {
+            for annotation in list {
+                assert!(text[annotation.start..].starts_with(&annotation.text));
+            }
+            list.iter().map(|a| (a.name.clone(), a.text.clone())).collect::<Vec<_>>()
+        };
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        assert_eq!(texts(&source.pragmas), [pair("query_field", "(itch.shares, 32)"), pair("last", "")]);
+        let header = &source.headers[0];
+        assert_eq!(texts(&header.annotations), [pair("place", "after=udp, text=\"a](\""), pair("other", "")]);
+        assert_eq!(texts(&header.fields[0].annotations), [pair("match", "exact")]);
+        assert_eq!(header.fields[1].annotations, []);
+        let members: Vec<_> = source.members.iter().map(|m| (m.type_name.as_str(), m.name.as_str())).collect();
+        assert_eq!(members, [("ethernet_t", "ethernet"), ("itch_t", "itch")]);
     }
 
     #[test]

@@ -60,6 +60,18 @@ pub fn svg(image: &Image) -> String {
     svg::draw(&Graph::new(image), &image.name)
 }
 
+/// Other boxes and arrows in the same style: the boxes' names, of which the first is marked as the start, and for each
+/// arrow its two boxes and the lines of its label.
+pub fn svg_of(title: &str, boxes: Vec<String>, arrows: Vec<(usize, usize, Vec<String>)>) -> String {
+    let label = |event: String| Label { event, conditions: Vec::new() };
+    let edges = arrows
+        .into_iter()
+        .filter(|(from, to, _)| (*from).max(*to) < boxes.len())
+        .map(|(from, to, lines)| Edge { from, to, labels: lines.into_iter().map(label).collect() })
+        .collect();
+    svg::draw(&Graph { states: boxes, edges }, title)
+}
+
 /// States and arrows. The state behind the last one is the end of the flow.
 struct Graph {
     states: Vec<String>,

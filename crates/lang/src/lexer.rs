@@ -1,4 +1,5 @@
-//! Text to tokens, for both syntaxes. It never fails: what is no token is reported and skipped.
+//! Text to tokens, for both syntaxes of machines and for the rules of packet subscriptions. It never fails: what is no
+//! token is reported and skipped.
 
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -6,7 +7,9 @@ use crate::source::Span;
 /// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Token {
+    /// What it is.
     pub kind: Kind,
+    /// Where.
     pub span: Span,
 }
 
@@ -17,23 +20,35 @@ pub enum Kind {
     Word(String),
     /// A number and the unit letters attached to it.
     Number {
+        /// The number.
         value: NumberValue,
+        /// The letters; mostly empty.
         unit: String,
     },
+    /// A whole number of 65 to 128 bits; only in rules.
+    Wide(u128),
+    /// `02:00:00:00:00:01`
     Mac(u64),
+    /// `10.0.0.1`
     Ipv4(u32),
+    /// `2001:db8::1`; only in rules.
+    Ipv6(u128),
+    /// `"..."`, without the quotes.
     Text(String),
     /// Punctuation; the longest match wins.
     Punctuation(&'static str),
     /// `#debug`
     Debug,
+    /// Nothing follows.
     End,
 }
 
 /// A number as written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NumberValue {
+    /// A whole number.
     Whole(u64),
+    /// A decimal fraction, rounded; who needs all its digits reads them in the source.
     Fraction(f64),
 }
 
@@ -42,9 +57,12 @@ const PUNCTUATION: &[&str] = &[
     ",", ".", ":", "=", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!",
 ];
 
+/// The signs of logic that rules may be written with, and what they stand for.
+const SIGNS: [(char, &str); 5] = [('∧', "&&"), ('∨', "||"), ('¬', "!"), ('≤', "<="), ('≥', ">=")];
+
 /// All tokens of a text; the last is [`Kind::End`].
 pub fn lex(file: u16, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
-    let mut lexer = Lexer { file, text, at: 0, diagnostics };
+    let mut lexer = Lexer { file, text, at: 0, rules: false, diagnostics };
     let mut tokens = Vec::new();
     loop {
         let token = lexer.next();
@@ -56,14 +74,32 @@ pub fn lex(file: u16, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Toke
     }
 }
 
-struct Lexer<'a> {
+/// Gives the tokens of a text one by one.
+pub struct Lexer<'a> {
     file: u16,
     text: &'a str,
     at: usize,
+    /// Whether IPv6 addresses, numbers beyond 64 bits and the signs of logic are tokens.
+    rules: bool,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
+    /// For the rules of packet subscriptions.
+    pub fn for_rules(file: u16, text: &'a str, diagnostics: &'a mut Vec<Diagnostic>) -> Lexer<'a> {
+        Lexer { file, text, at: 0, rules: true, diagnostics }
+    }
+
+    /// The source text.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Adds a diagnostic to those of the lexer.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
@@ -72,7 +108,9 @@ impl Lexer<'_> {
         Span { file: self.file, start: start as u32, end: self.at as u32 }
     }
 
-    fn next(&mut self) -> Token {
+    /// The next token; at the end of the text [`Kind::End`], again and again.
+    #[expect(clippy::should_implement_trait, reason = "it never ends with nothing, as iterators do")]
+    pub fn next(&mut self) -> Token {
         loop {
             self.skip_blanks();
             let start = self.at;
@@ -90,6 +128,12 @@ impl Lexer<'_> {
         if let Some(mac) = mac_literal(self.rest()) {
             self.at += 17;
             return Some(Kind::Mac(mac));
+        }
+        if self.rules
+            && let Some((address, length)) = ipv6_literal(self.rest())
+        {
+            self.at += length;
+            return Some(Kind::Ipv6(address));
         }
         if first.is_ascii_digit() {
             return Some(self.number());
@@ -116,12 +160,16 @@ impl Lexer<'_> {
             return None;
         }
         for punctuation in PUNCTUATION {
-            if self.rest().starts_with(punctuation) {
+            // Comparing first bytes first makes long texts twice as fast.
+            if self.text.as_bytes()[start] == punctuation.as_bytes()[0] && self.rest().starts_with(punctuation) {
                 self.at += punctuation.len();
                 return Some(Kind::Punctuation(punctuation));
             }
         }
         self.at += first.len_utf8();
+        if let Some((_, meant)) = SIGNS.iter().find(|(sign, _)| self.rules && *sign == first) {
+            return Some(Kind::Punctuation(meant));
+        }
         self.diagnostics.push(Diagnostic::error(self.span(start), format!("`{first}` means nothing here")));
         None
     }
@@ -210,6 +258,10 @@ impl Lexer<'_> {
             None => match u64::from_str_radix(&digits, radix) {
                 Ok(value) => NumberValue::Whole(value),
                 Err(_) => {
+                    match u128::from_str_radix(&digits, radix) {
+                        Ok(wide) if self.rules && unit.is_empty() => return Kind::Wide(wide),
+                        _ => {}
+                    }
                     let error = Diagnostic::error(self.span(start), "this number does not fit 64 bits");
                     self.diagnostics.push(error.help("the greatest is 18446744073709551615"));
                     NumberValue::Whole(0)
@@ -222,6 +274,10 @@ impl Lexer<'_> {
 
 /// `02:00:00:00:00:01` at the start of a text.
 fn mac_literal(text: &str) -> Option<u64> {
+    // Most tokens are none: look at one byte first.
+    if text.as_bytes().get(2) != Some(&b':') {
+        return None;
+    }
     let candidate = text.get(..17)?;
     if text[17..].starts_with(|c: char| c.is_ascii_hexdigit() || c == ':') {
         return None;
@@ -238,6 +294,27 @@ fn mac_literal(text: &str) -> Option<u64> {
 fn ipv4_literal(text: &str) -> Option<(u32, usize)> {
     let length = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let address: std::net::Ipv4Addr = text[..length].parse().ok()?;
+    Some((address.to_bits(), length))
+}
+
+/// `2001:db8::1` at the start of a text, with its length. It must end where letters, digits and colons end.
+fn ipv6_literal(text: &str) -> Option<(u128, usize)> {
+    // Most tokens are none: the first group has up to four digits, then comes a colon.
+    let digits = text.bytes().take(5).take_while(u8::is_ascii_hexdigit).count();
+    if text.as_bytes().get(digits) != Some(&b':') {
+        return None;
+    }
+    let part = |c: char| c.is_ascii_hexdigit() || c == ':';
+    let mut length = text.find(|c: char| !part(c)).unwrap_or(text.len());
+    if text[..length].matches(':').count() < 2 || text[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+    {
+        return None;
+    }
+    // The last 32 bits may be written as an IPv4 address.
+    if text[length..].starts_with('.') {
+        length = text.find(|c: char| !part(c) && c != '.').unwrap_or(text.len());
+    }
+    let address: std::net::Ipv6Addr = text[..length].parse().ok()?;
     Some((address.to_bits(), length))
 }
 
@@ -268,6 +345,29 @@ mod tests {
                 Kind::Mac(0x0200_0000_000a),
             ]
         );
+    }
+
+    #[test]
+    fn rules_know_wider_numbers_addresses_and_signs() {
+        let mut diagnostics = Vec::new();
+        let mut lexer =
+            Lexer::for_rules(0, "2001:db8::1 ::1 340282366920938463463374607431768211455 ∧ a:b", &mut diagnostics);
+        let mut kinds = Vec::new();
+        while kinds.last() != Some(&Kind::End) {
+            kinds.push(lexer.next().kind);
+        }
+        let expected = [
+            Kind::Ipv6(0x2001_0db8 << 96 | 1),
+            Kind::Ipv6(1),
+            Kind::Wide(u128::MAX),
+            Kind::Punctuation("&&"),
+            Kind::Word("a".into()),
+            Kind::Punctuation(":"),
+            Kind::Word("b".into()),
+            Kind::End,
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!(diagnostics, []);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod ast;
 pub mod diagnostic;
 mod dialect;
 mod formula;
-mod lexer;
+pub mod lexer;
 mod lower;
 mod parser;
 pub mod source;

@@ -17,4 +17,5 @@ pub mod run;
 pub mod sim;
 pub mod status;
 pub mod study;
+pub mod subs;
 pub mod up;

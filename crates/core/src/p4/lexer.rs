@@ -10,6 +10,8 @@ pub(super) struct Token<'a> {
     pub(super) line: u32,
     /// In characters, from 1.
     pub(super) column: u32,
+    /// In bytes from the start of the text.
+    pub(super) start: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -35,7 +37,7 @@ impl fmt::Display for TokenKind<'_> {
 
 /// All tokens; the last one is of kind `End`.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut lexer = Lexer { rest: text, line: 1, column: 1 };
+    let mut lexer = Lexer { length: text.len(), rest: text, line: 1, column: 1 };
     let mut tokens = Vec::new();
     loop {
         let token = lexer.token();
@@ -47,6 +49,8 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
 }
 
 struct Lexer<'a> {
+    /// Of the whole text.
+    length: usize,
     rest: &'a str,
     line: u32,
     column: u32,
@@ -55,7 +59,7 @@ struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     fn token(&mut self) -> Token<'a> {
         self.skip();
-        let (line, column) = (self.line, self.column);
+        let (line, column, start) = (self.line, self.column, self.length - self.rest.len());
         let kind = match self.rest.chars().next() {
             None => TokenKind::End,
             Some(first) if first.is_ascii_alphanumeric() || first == '_' => {
@@ -69,7 +73,7 @@ impl<'a> Lexer<'a> {
                 TokenKind::Mark(mark)
             }
         };
-        Token { kind, line, column }
+        Token { kind, line, column, start }
     }
 
     /// Skips white space, comments, strings and preprocessor lines.

@@ -275,6 +275,8 @@ pub(crate) fn describe(kind: &Kind) -> String {
         Kind::Word(word) => format!("`{word}`"),
         Kind::Number { .. } => "a number".into(),
         Kind::Mac(_) => "an Ethernet address".into(),
+        Kind::Ipv6(_) => "an IPv6 address".into(),
+        Kind::Wide(_) => "a number".into(),
         Kind::Ipv4(_) => "an IPv4 address".into(),
         Kind::Text(_) => "a quoted text".into(),
         Kind::Punctuation(text) => format!("`{text}`"),

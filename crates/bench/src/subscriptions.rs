@@ -1,0 +1,235 @@
+//! Packet subscriptions: what compiling costs in time, entries and memory, for the rule sets of the paper's evaluation,
+//! and what one rule more or less costs.
+
+use anyhow::{Result, bail};
+use std::fs;
+use std::time::{Duration, Instant};
+use weftwire_lang::{Severity, SourceMap};
+use weftwire_subscribe::compiler::Options;
+use weftwire_subscribe::formats::MatchKind;
+use weftwire_subscribe::workload::{self, Numbers, Siena};
+use weftwire_subscribe::{Compiler, MessageFormats, Rule, read_rules};
+
+const SEED: u64 = 1;
+
+/// Measures everything.
+pub fn measure(only: Option<&str>) -> Result<()> {
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    if wanted("table1") {
+        sets()?;
+    }
+    if wanted("update") {
+        updates()?;
+    }
+    if wanted("siena") {
+        siena()?;
+    }
+    Ok(())
+}
+
+fn formats(text: &str) -> Result<MessageFormats> {
+    match MessageFormats::read("formats", text, &mut SourceMap::default(), &mut Vec::new()) {
+        Some(formats) => Ok(formats),
+        None => bail!("the workload's formats are wrong"),
+    }
+}
+
+fn rules(text: &str, formats: &MessageFormats) -> Result<Vec<Rule>> {
+    let mut diagnostics = Vec::new();
+    let rules = read_rules("rules", text, formats, &mut SourceMap::default(), &mut diagnostics);
+    match diagnostics.iter().find(|found| found.severity == Severity::Error) {
+        None => Ok(rules),
+        Some(error) => bail!("the workload's rules are wrong: {}", error.message),
+    }
+}
+
+/// Time that this process has had a processor: other load on the machine does not count.
+fn processor_time() -> Duration {
+    let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
+/// A point in processor time.
+struct Start(Duration);
+
+impl Start {
+    fn now() -> Start {
+        Start(processor_time())
+    }
+
+    fn elapsed(&self) -> Duration {
+        processor_time().saturating_sub(self.0)
+    }
+}
+
+/// Peak of resident memory since the last reset, in MiB.
+fn peak_memory() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}
+
+fn reset_peak_memory() {
+    // Without the right to do so the numbers are upper bounds.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Table I, and smaller sets of the same kind.
+fn sets() -> Result<()> {
+    let mut sets: Vec<(String, &str, String)> = Vec::new();
+    for count in [100, 1_000, 10_000, 100_000] {
+        sets.push((format!("ITCH {count}"), workload::ITCH_FORMATS, workload::itch(count, SEED)));
+    }
+    sets.push(("INT 100 x 1000, one host".into(), workload::TELEMETRY_FORMATS, workload::telemetry(100, 1000, 1)));
+    sets.push(("INT 100 x 1000, 200 hosts".into(), workload::TELEMETRY_FORMATS, workload::telemetry(100, 1000, 200)));
+    sets.push(("hICN 1000000".into(), workload::IDENTIFIER_FORMATS, workload::identifiers(1_000_000, SEED)));
+    let mut table = Lines::new(&["rules", "read ms", "compile ms", "exact", "range", "states", "groups", "peak MiB"]);
+    for (name, format_text, text) in sets {
+        let formats = formats(format_text)?;
+        reset_peak_memory();
+        let before = peak_memory();
+        let mut best: Option<(f64, f64, Compiler)> = None;
+        for _ in 0..if text.len() > 20_000_000 { 1 } else { 5 } {
+            let start = Start::now();
+            let rules = rules(&text, &formats)?;
+            let read = start.elapsed().as_secs_f64() * 1e3;
+            let start = Start::now();
+            let Ok(compiler) = Compiler::new(formats.clone(), &Options::default(), &rules) else {
+                bail!("the workload has too many clauses")
+            };
+            let compile = start.elapsed().as_secs_f64() * 1e3;
+            if best.as_ref().is_none_or(|best| read + compile < best.0 + best.1) {
+                best = Some((read, compile, compiler));
+            }
+        }
+        let peak = peak_memory() - before;
+        let Some((read, compile, compiler)) = best else { continue };
+        let entries = |kind| -> usize {
+            compiler
+                .tables()
+                .stages()
+                .filter(|(_, stage)| stage.kind() == kind)
+                .map(|(_, stage)| stage.entry_count())
+                .sum()
+        };
+        let groups = compiler.tables().leaves().values().filter(|set| compiler.actions(**set).ports.len() > 1).count();
+        table.row(&[
+            name,
+            format!("{read:.1}"),
+            format!("{compile:.1}"),
+            entries(MatchKind::Exact).to_string(),
+            entries(MatchKind::Range).to_string(),
+            compiler.tables().state_bound().to_string(),
+            groups.to_string(),
+            format!("{peak:.0}"),
+        ]);
+    }
+    table.print();
+    Ok(())
+}
+
+/// One rule more and one less, in sets of 100,000.
+fn updates() -> Result<()> {
+    let mut table = Lines::new(&["rules", "updates", "median us", "99 % us", "worst us", "steps, mean"]);
+    let sets = [
+        ("ITCH 100000", workload::ITCH_FORMATS, workload::itch(100_000, SEED)),
+        ("hICN 100000", workload::IDENTIFIER_FORMATS, workload::identifiers(100_000, SEED)),
+    ];
+    for (name, format_text, text) in sets {
+        let formats = formats(format_text)?;
+        let all = rules(&text, &formats)?;
+        let Ok(mut compiler) = Compiler::new(formats.clone(), &Options::default(), &all) else {
+            bail!("the workload has too many clauses")
+        };
+        let mut numbers = Numbers::new(SEED + 1);
+        let fresh = match name {
+            "ITCH 100000" => (0..1000).map(|_| workload::itch_rule(&mut numbers)).collect::<Vec<_>>().join("\n"),
+            _ => workload::identifiers(1000, SEED + 1),
+        };
+        let fresh = rules(&fresh, &formats)?;
+        let (mut times, mut steps) = (Vec::new(), 0);
+        for (index, rule) in fresh.iter().enumerate() {
+            let start = Instant::now();
+            let Ok((_, delta)) = compiler.add(rule) else { bail!("the workload has too many clauses") };
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+            steps += delta.changes.len();
+            let victim = weftwire_subscribe::RuleId((index as u64 * 97 % 100_000) as u32);
+            let start = Instant::now();
+            let delta = compiler.remove(victim);
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+            steps += delta.map_or(0, |delta| delta.changes.len());
+        }
+        times.sort_by(f64::total_cmp);
+        let at = |part: f64| format!("{:.0}", times[((times.len() - 1) as f64 * part) as usize]);
+        table.row(&[
+            name.to_owned(),
+            times.len().to_string(),
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            format!("{:.1}", steps as f64 / times.len() as f64),
+        ]);
+    }
+    table.print();
+    Ok(())
+}
+
+/// The Siena generator's rules: Figure 12's two sweeps.
+fn siena() -> Result<()> {
+    let mut table = Lines::new(&["attributes", "tests", "rules", "compile ms", "entries", "states"]);
+    let base = Siena::default();
+    let sweeps = [8, 16, 32, 64, 128].map(|filters| Siena { filters, ..base }).into_iter();
+    let selective = (2..=8).map(|conjunctions| Siena { conjunctions, ..base });
+    let integers = [(3, 3, 64), (3, 3, 256), (3, 2, 128), (3, 2, 256), (5, 3, 64), (5, 3, 128), (5, 2, 64)].map(
+        |(attributes, conjunctions, filters)| Siena { attributes, conjunctions, filters, string_percentage: 0, ..base },
+    );
+    for parameters in sweeps.chain(selective).chain(integers) {
+        let (format_text, text) = workload::siena(&parameters, SEED);
+        let formats = formats(&format_text)?;
+        let rules = rules(&text, &formats)?;
+        let start = Start::now();
+        let Ok(compiler) = Compiler::new(formats, &Options::default(), &rules) else {
+            bail!("the workload has too many clauses")
+        };
+        let kind = if parameters.string_percentage == 0 { " (integers)" } else { "" };
+        table.row(&[
+            format!("{}{kind}", parameters.attributes),
+            parameters.conjunctions.to_string(),
+            parameters.filters.to_string(),
+            format!("{:.1}", start.elapsed().as_secs_f64() * 1e3),
+            compiler.tables().entry_count().to_string(),
+            compiler.tables().state_bound().to_string(),
+        ]);
+    }
+    table.print();
+    Ok(())
+}
+
+/// Rows of words, printed in columns.
+struct Lines(Vec<Vec<String>>);
+
+impl Lines {
+    fn new(heads: &[&str]) -> Lines {
+        Lines(vec![heads.iter().map(|head| (*head).to_owned()).collect()])
+    }
+
+    fn row(&mut self, words: &[String]) {
+        self.0.push(words.to_vec());
+    }
+
+    fn print(&self) {
+        let width = |column: usize| self.0.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        for row in &self.0 {
+            let words: Vec<String> =
+                row.iter()
+                    .enumerate()
+                    .map(|(column, word)| {
+                        if column == 0 { format!("{word:<0$}", width(0)) } else { format!("{word:>0$}", width(column)) }
+                    })
+                    .collect();
+            println!("{}", words.join("  "));
+        }
+        println!();
+    }
+}

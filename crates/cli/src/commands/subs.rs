@@ -1,0 +1,162 @@
+//! `weft subs`: packet subscriptions.
+
+mod compile;
+mod explain;
+mod graph;
+mod pass;
+
+use crate::load;
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use std::fs;
+use std::path::{Path, PathBuf};
+use weftwire_lang::{Diagnostic, Severity, SourceMap};
+use weftwire_subscribe::compiler::Options;
+use weftwire_subscribe::formats::FieldId;
+use weftwire_subscribe::order::{self, Choice};
+use weftwire_subscribe::{Compiler, MessageFormats, Rule, check, read_rules};
+
+/// Compile packet subscriptions: filters on messages, and where messages that pass them go.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check rules and formats: report every error and warning, write nothing
+    Check(CheckArguments),
+    /// Compile rules to tables
+    Compile(compile::Arguments),
+    /// Tell which rules match a message, and why
+    Explain(explain::Arguments),
+    /// Draw the decision diagram of rules
+    Graph(graph::Arguments),
+    /// Sort the packets of a capture by the rules: one capture a port
+    Match(pass::Arguments),
+}
+
+/// Runs the command.
+pub fn execute(arguments: Arguments) -> Result<()> {
+    match arguments.command {
+        Command::Check(arguments) => execute_check(&arguments),
+        Command::Compile(arguments) => compile::execute(&arguments),
+        Command::Explain(arguments) => explain::execute(&arguments),
+        Command::Graph(arguments) => graph::execute(&arguments),
+        Command::Match(arguments) => pass::execute(&arguments),
+    }
+}
+
+#[derive(Args)]
+struct CheckArguments {
+    /// Files of rules
+    #[arg(required = true)]
+    rules: Vec<PathBuf>,
+    /// The message formats: a .p4 file with annotations
+    #[arg(long, value_name = "FILE")]
+    format: PathBuf,
+    /// Treat warnings as errors
+    #[arg(long)]
+    deny_warnings: bool,
+}
+
+fn execute_check(arguments: &CheckArguments) -> Result<()> {
+    let mut failed = 0;
+    for file in &arguments.rules {
+        let mut loaded = Loaded::formats(&arguments.format)?;
+        loaded.read(file)?;
+        let mut found = std::mem::take(&mut loaded.diagnostics);
+        found.extend(check::check(&loaded.formats, &loaded.rules));
+        load::show(&found, &loaded.sources);
+        if found.is_empty() {
+            println!("{}: ok, {} rules", file.display(), loaded.rules.len());
+        } else {
+            println!("{}: {}", file.display(), load::summary(&found));
+            failed += usize::from(is_error(&found) || arguments.deny_warnings);
+        }
+    }
+    if failed > 0 {
+        bail!("{failed} of {} files failed", arguments.rules.len());
+    }
+    Ok(())
+}
+
+fn is_error(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|found| found.severity == Severity::Error)
+}
+
+/// Formats and rules from files.
+struct Loaded {
+    formats: MessageFormats,
+    rules: Vec<Rule>,
+    sources: SourceMap,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    /// Reads the formats alone.
+    fn formats(path: &Path) -> Result<Loaded> {
+        let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
+        let text = read(path)?;
+        let formats = MessageFormats::read(&path.to_string_lossy(), &text, &mut sources, &mut diagnostics);
+        let Some(formats) = formats else {
+            load::show(&diagnostics, &sources);
+            bail!("{}: {}", path.display(), load::summary(&diagnostics));
+        };
+        Ok(Loaded { formats, rules: Vec::new(), sources, diagnostics })
+    }
+
+    /// Reads formats and rules. Errors and warnings go to standard error.
+    fn rules(rules: &Path, format: &Path) -> Result<Loaded> {
+        let mut loaded = Loaded::formats(format)?;
+        loaded.read(rules)?;
+        load::show(&loaded.diagnostics, &loaded.sources);
+        if is_error(&loaded.diagnostics) {
+            bail!("{}: {}", rules.display(), load::summary(&loaded.diagnostics));
+        }
+        Ok(loaded)
+    }
+
+    fn read(&mut self, path: &Path) -> Result<()> {
+        let text = read(path)?;
+        let name = path.to_string_lossy();
+        self.rules = read_rules(&name, &text, &self.formats, &mut self.sources, &mut self.diagnostics);
+        Ok(())
+    }
+
+    /// Compiles the rules with the fields in this order: `auto`, `file`, or names.
+    fn compile(&self, order: &str) -> Result<(Compiler, Option<Choice>)> {
+        let choice = (order == "auto").then(|| order::choose(&self.formats, &self.rules));
+        let fields = match (&choice, order) {
+            (Some(choice), _) => Some(choice.order.clone()),
+            (None, "file") => None,
+            (None, names) => Some(names.split(',').map(|name| self.field(name.trim())).collect::<Result<_>>()?),
+        };
+        let options = Options { order: fields, ..Options::default() };
+        match Compiler::new(self.formats.clone(), &options, &self.rules) {
+            Ok(compiler) => Ok((compiler, choice)),
+            Err((rule, error)) => {
+                load::show(&[Diagnostic::error(self.rules[rule].span, error.to_string())], &self.sources);
+                bail!("a rule is too large");
+            }
+        }
+    }
+
+    fn field(&self, name: &str) -> Result<FieldId> {
+        let found = match name.split_once('.') {
+            Some((header, field)) => {
+                self.formats.header_named(header).and_then(|header| self.formats.field_named(header, field))
+            }
+            None => match self.formats.fields_named(name) {
+                [field] => Some(*field),
+                _ => None,
+            },
+        };
+        found.with_context(|| format!("there is no one field `{name}` that filters may use"))
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}

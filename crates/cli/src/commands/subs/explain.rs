@@ -1,0 +1,100 @@
+//! `weft subs explain`: which rules match a message, and why.
+
+use super::Loaded;
+use crate::capture;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::path::PathBuf;
+use weftwire_lang::{Severity, SourceMap};
+use weftwire_subscribe::evaluate::Evaluator;
+use weftwire_subscribe::rules::{Filter, Subject};
+use weftwire_subscribe::{Message, packet, read_rules, show};
+
+/// Tell which rules match a message, and why: one given by its fields, or those of a captured packet.
+#[derive(Args)]
+pub struct Arguments {
+    /// The rules
+    rules: PathBuf,
+    /// The message formats: a .p4 file with annotations
+    #[arg(long, value_name = "FILE")]
+    format: PathBuf,
+    /// The message: FIELD=VALUE, as in rules; its headers are those of the fields
+    #[arg(value_name = "FIELD=VALUE", required_unless_present = "capture", conflicts_with = "capture")]
+    fields: Vec<String>,
+    /// Take the messages of a packet of this capture
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+    /// Number of the packet within the capture, from 1
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    packet: u32,
+    /// Also tell why the other rules do not match
+    #[arg(long)]
+    all: bool,
+}
+
+/// Runs the command.
+pub fn execute(arguments: &Arguments) -> Result<()> {
+    let loaded = Loaded::rules(&arguments.rules, &arguments.format)?;
+    let messages = match &arguments.capture {
+        Some(_) => captured(arguments, &loaded)?,
+        None => vec![written(&arguments.fields, &loaded)?],
+    };
+    let mut evaluator = Evaluator::new(&loaded.formats, &loaded.rules);
+    for (index, message) in messages.iter().enumerate() {
+        let outcome = evaluator.message(message, 0);
+        let (formats, rules, sources) = (&loaded.formats, &loaded.rules, &loaded.sources);
+        println!("message {}: {}", index + 1, show::message(formats, message));
+        print!("{}", show::explanation(formats, rules, &outcome.matched, message, sources, arguments.all));
+        let ports: Vec<String> = outcome.ports.iter().map(ToString::to_string).collect();
+        let calls: Vec<String> = outcome.calls.iter().map(ToString::to_string).collect();
+        match (ports.is_empty(), calls.is_empty()) {
+            (true, true) => println!("it is dropped"),
+            (true, false) => println!("it gets {}", calls.join(", ")),
+            (false, true) => println!("it goes to ports {}", ports.join(", ")),
+            (false, false) => println!("it goes to ports {}, and gets {}", ports.join(", "), calls.join(", ")),
+        }
+    }
+    Ok(())
+}
+
+fn captured(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Message>> {
+    let path = arguments.capture.as_deref().context("no capture is given")?;
+    let (interfaces, records) = capture::read(path)?;
+    let record = records
+        .get(arguments.packet as usize - 1)
+        .with_context(|| format!("{} has {} packets", path.display(), records.len()))?;
+    let link = interfaces[record.interface].link;
+    match packet::messages(&loaded.formats, link, &record.bytes) {
+        Ok(found) => Ok(found.messages),
+        Err(reason) => bail!("packet {} is to be dropped: {}", arguments.packet, reason.name()),
+    }
+}
+
+/// A message of `FIELD=VALUE`, which is read as the test of a rule.
+fn written(fields: &[String], loaded: &Loaded) -> Result<Message> {
+    let mut message = Message::new(&loaded.formats);
+    for text in fields {
+        let (field, value) = text.split_once('=').with_context(|| format!("`{text}` is not FIELD=VALUE"))?;
+        let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
+        let rule = format!("{field} == {value} : drop;");
+        let rules = read_rules(text, &rule, &loaded.formats, &mut sources, &mut diagnostics);
+        if let Some(error) = diagnostics.iter().find(|found| found.severity == Severity::Error) {
+            bail!(
+                "`{text}`: {}{}",
+                error.message,
+                error.help.as_ref().map_or(String::new(), |help| format!("; {help}"))
+            );
+        }
+        match rules.first().map(|rule| &rule.filter) {
+            Some(Filter::Test(test)) => match (test.subject, test.values.as_point()) {
+                (Subject::Field(field), Some(value)) => {
+                    message.add_header(loaded.formats.field(field).header);
+                    message.set(field, value);
+                }
+                _ => bail!("`{text}` is not a field with one value"),
+            },
+            _ => bail!("`{text}` is not FIELD=VALUE"),
+        }
+    }
+    Ok(message)
+}

@@ -1,0 +1,45 @@
+//! `weft subs graph`: the decision diagram as a picture.
+
+use super::Loaded;
+use crate::output;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use weftwire_subscribe::graph;
+
+/// Draw the decision diagram of rules.
+#[derive(Args)]
+pub struct Arguments {
+    /// The rules
+    rules: PathBuf,
+    /// The message formats: a .p4 file with annotations
+    #[arg(long, value_name = "FILE")]
+    format: PathBuf,
+    /// A finished picture, or the language of Graphviz
+    #[arg(long, value_enum, default_value = "svg")]
+    picture: Picture,
+    /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
+    #[arg(long, default_value = "auto")]
+    order: String,
+    /// Write to this file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Picture {
+    Svg,
+    Dot,
+}
+
+/// Runs the command.
+pub fn execute(arguments: &Arguments) -> Result<()> {
+    let loaded = Loaded::rules(&arguments.rules, &arguments.format)?;
+    let (compiler, _) = loaded.compile(&arguments.order)?;
+    let title = arguments.rules.file_name().unwrap_or_default().to_string_lossy();
+    let text = match arguments.picture {
+        Picture::Svg => graph::svg(&compiler, &title)?,
+        Picture::Dot => graph::dot(&compiler, &title)?,
+    };
+    output::text(arguments.out.as_deref(), &text)
+}

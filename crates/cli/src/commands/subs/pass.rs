@@ -1,0 +1,97 @@
+//! `weft subs match`: the packets of a capture, sorted by the rules.
+
+use super::Loaded;
+use crate::{capture, output, outputs};
+use anyhow::{Context, Result};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use weftwire_core::Port;
+use weftwire_core::capture::CaptureWriter;
+use weftwire_subscribe::packet;
+use weftwire_subscribe::switch::Switch;
+
+/// Sort the packets of a capture by the rules: one capture a port, each packet with the messages for that port.
+#[derive(Args)]
+pub struct Arguments {
+    /// The capture
+    capture: PathBuf,
+    /// The rules
+    #[arg(long, value_name = "FILE")]
+    rules: PathBuf,
+    /// The message formats: a .p4 file with annotations
+    #[arg(long, value_name = "FILE")]
+    format: PathBuf,
+    /// Write port-NUMBER.pcapng into this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
+    #[arg(long, default_value = "auto")]
+    order: String,
+}
+
+type Writer = CaptureWriter<std::io::BufWriter<std::fs::File>>;
+
+/// Runs the command.
+pub fn execute(arguments: &Arguments) -> Result<()> {
+    let loaded = Loaded::rules(&arguments.rules, &arguments.format)?;
+    let (compiler, _) = loaded.compile(&arguments.order)?;
+    let (interfaces, records) = capture::read(&arguments.capture)?;
+    outputs::make_folder(&arguments.out)?;
+    let mut switch = Switch::default();
+    let mut ports: BTreeMap<Port, (output::PendingFile, Writer, u64, u64)> = BTreeMap::new();
+    let (mut messages, mut unmatched, mut calls) = (0u64, 0u64, 0u64);
+    let mut dropped: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for record in &records {
+        let link = interfaces[record.interface].link;
+        let found = match packet::messages(&loaded.formats, link, &record.bytes) {
+            Ok(found) => found,
+            Err(reason) => {
+                *dropped.entry(reason.name()).or_default() += 1;
+                continue;
+            }
+        };
+        let now_ns = u64::try_from(record.time.nanoseconds()).unwrap_or(0);
+        let mut wanted: BTreeMap<Port, Vec<bool>> = BTreeMap::new();
+        for (index, message) in found.messages.iter().enumerate() {
+            let actions = switch.message(&compiler, message, now_ns);
+            messages += 1;
+            unmatched += u64::from(actions.ports.is_empty() && actions.calls.is_empty());
+            calls += actions.calls.len() as u64;
+            for port in actions.ports {
+                wanted.entry(port).or_insert_with(|| vec![false; found.messages.len()])[index] = true;
+            }
+        }
+        for (port, keep) in wanted {
+            let frame = match packet::pruned(&loaded.formats, link, &record.bytes, &found, &keep) {
+                Ok(frame) => frame,
+                Err(reason) => {
+                    *dropped.entry(reason.name()).or_default() += 1;
+                    continue;
+                }
+            };
+            if !ports.contains_key(&port) {
+                let path = arguments.out.join(format!("port-{port}.pcapng"));
+                let mut file = output::PendingFile::create(&path)?;
+                let writer = CaptureWriter::pcapng(file.take_writer(), &interfaces)?;
+                ports.insert(port, (file, writer, 0, 0));
+            }
+            let (_, writer, packets, kept) = ports.get_mut(&port).context("the port was just added")?;
+            writer.write(record.time, record.interface, &frame, None)?;
+            *packets += 1;
+            *kept += keep.iter().filter(|keep| **keep).count() as u64;
+        }
+    }
+    println!("{} packets with {messages} messages; {unmatched} messages match no rule", records.len());
+    for (port, (file, writer, packets, kept)) in ports {
+        println!("port {port}: {packets} packets with {kept} messages");
+        file.finish(writer.into_inner())?;
+    }
+    if calls > 0 {
+        println!("{calls} actions of applications, which a capture does not show");
+    }
+    for (reason, count) in dropped {
+        println!("dropped, {reason}: {count}");
+    }
+    Ok(())
+}

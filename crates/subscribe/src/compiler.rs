@@ -1,0 +1,444 @@
+//! Rules to diagram and tables, all at once or one by one.
+
+use crate::clauses::{Clause, Term, TooManyClauses, aggregates, clauses, header_of, with_header};
+use crate::diagram::{Diagram, Effect, NodeId, SetId};
+use crate::formats::{FieldId, MessageFormats};
+use crate::rules::{Action, Aggregate, Call, Rule};
+use crate::tables::{Delta, Tables};
+use crate::trie::{Branch, Tests};
+use crate::values::Interval;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use weftwire_core::Port;
+
+/// Number of a rule within its [`Compiler`], given in order of arrival and never again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(transparent)]
+pub struct RuleId(pub u32);
+
+/// Number of a piece of state, see [`Compiler::state`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(transparent)]
+pub struct StateId(pub u32);
+
+/// Number of an application's action with its arguments, see [`Compiler::call`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(transparent)]
+pub struct CallId(pub u32);
+
+/// What a table matches. They come in this order: headers, then fields in the chosen order, then state.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Variable {
+    /// Whether the message has a header: 1 or 0.
+    Present(crate::formats::HeaderId),
+    /// A field; 0 if the message lacks it, which no table then asks for.
+    Field(FieldId),
+    /// A piece of state, after this message's update.
+    State(StateId),
+}
+
+/// A piece of state: what it is, and which messages update it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StateVariable {
+    /// What it is.
+    pub aggregate: Aggregate,
+    /// The filters, without tests of state, of the rules that use it: a message for which one holds updates it. For all
+    /// but counters there is one.
+    pub updated_by: Vec<Clause>,
+    /// How many rules use it; 0: the number is free.
+    rules: u32,
+}
+
+/// What a message gets: the effects of all rules that it matches, each once.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Actions {
+    /// The ports it goes to.
+    pub ports: Vec<Port>,
+    /// The application's actions, in the order in which rules first named them.
+    pub calls: Vec<CallId>,
+    /// The pieces of state that it updates.
+    pub updates: Vec<StateId>,
+}
+
+const UPDATE: Effect = 1 << 32;
+const CALL: Effect = 2 << 32;
+
+impl Actions {
+    fn of_effects(effects: &[Effect]) -> Actions {
+        let mut actions = Actions::default();
+        for effect in effects {
+            match effect & !0xffff_ffff {
+                UPDATE => actions.updates.push(StateId(*effect as u32)),
+                CALL => actions.calls.push(CallId(*effect as u32)),
+                _ => actions.ports.push(Port(*effect as u16)),
+            }
+        }
+        actions
+    }
+}
+
+/// How rules are compiled.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// The order of fields; those that are missing follow in the formats' order. `None` takes the formats' order.
+    pub order: Option<Vec<FieldId>>,
+    /// Take tests of state to hold and update none: what a switch does that is not the last before a subscriber.
+    pub without_state: bool,
+}
+
+/// The clauses of one rule, as they went into the trie.
+#[derive(Clone, Debug)]
+struct Compiled {
+    clauses: Vec<(Tests, SetId)>,
+    states: Vec<StateId>,
+}
+
+/// A set of rules with its diagram and tables, kept right as rules come and go.
+///
+/// - inputs: [`Compiler::new`] with all rules that are known at the start, [`Compiler::add`], [`Compiler::remove`];
+/// - results: [`Compiler::diagram`] with [`Compiler::root`], and [`Compiler::tables`].
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    formats: MessageFormats,
+    without_state: bool,
+    /// The fields in order, and the place of each.
+    order: Vec<FieldId>,
+    places: Vec<u32>,
+    diagram: Diagram,
+    trie: Branch,
+    root: NodeId,
+    rules: BTreeMap<RuleId, Compiled>,
+    next_rule: u32,
+    calls: Vec<Call>,
+    known_calls: BTreeMap<Call, CallId>,
+    states: Vec<StateVariable>,
+    /// What tells pieces of state apart: of a counter its name alone.
+    known_states: BTreeMap<(Aggregate, Vec<Clause>), StateId>,
+    free_states: BTreeSet<StateId>,
+    tables: Tables,
+    /// The diagram's size after the last collection.
+    kept: usize,
+}
+
+impl Compiler {
+    /// Compiles a set of rules. They are numbered from 0.
+    ///
+    /// # Errors
+    /// The first rule that comes to too many clauses, by its place in `rules`.
+    pub fn new(
+        formats: MessageFormats,
+        options: &Options,
+        rules: &[Rule],
+    ) -> Result<Compiler, (usize, TooManyClauses)> {
+        let mut order: Vec<FieldId> = Vec::new();
+        let all = (0..formats.fields().len()).map(|index| FieldId(index as u16));
+        for field in options.order.iter().flatten().copied().chain(all) {
+            if !order.contains(&field) {
+                order.push(field);
+            }
+        }
+        let mut places = vec![0; order.len()];
+        for (place, field) in order.iter().enumerate() {
+            places[usize::from(field.0)] = place as u32;
+        }
+        let mut compiler = Compiler {
+            formats,
+            without_state: options.without_state,
+            order,
+            places,
+            diagram: Diagram::default(),
+            trie: Branch::default(),
+            root: crate::diagram::NOTHING,
+            rules: BTreeMap::new(),
+            next_rule: 0,
+            calls: Vec::new(),
+            known_calls: BTreeMap::new(),
+            states: Vec::new(),
+            known_states: BTreeMap::new(),
+            free_states: BTreeSet::new(),
+            tables: Tables::default(),
+            kept: 0,
+        };
+        for (index, rule) in rules.iter().enumerate() {
+            let compiled = compiler.compile(rule).map_err(|error| (index, error))?;
+            let levels = Levels { formats: &compiler.formats, order: &compiler.order, states: &compiler.states };
+            for (tests, set) in &compiled.clauses {
+                compiler.trie.insert(tests, *set, &|level| levels.domain(level));
+            }
+            compiler.rules.insert(RuleId(index as u32), compiled);
+        }
+        compiler.next_rule = rules.len() as u32;
+        compiler.root = compiler.trie.build(&mut compiler.diagram);
+        compiler.kept = compiler.diagram.size();
+        compiler.renew_tables();
+        Ok(compiler)
+    }
+
+    /// Adds a rule. Returns its number, and what this changes in the tables.
+    ///
+    /// # Errors
+    /// [`TooManyClauses`]; nothing is changed then.
+    pub fn add(&mut self, rule: &Rule) -> Result<(RuleId, Delta), TooManyClauses> {
+        let compiled = self.compile(rule)?;
+        let id = RuleId(self.next_rule);
+        self.next_rule += 1;
+        self.change(&compiled, true);
+        self.rules.insert(id, compiled);
+        Ok((id, self.renew_tables()))
+    }
+
+    /// Removes a rule. Returns what this changes in the tables, or `None` if there is no such rule.
+    pub fn remove(&mut self, id: RuleId) -> Option<Delta> {
+        let compiled = self.rules.remove(&id)?;
+        self.change(&compiled, false);
+        let delta = self.renew_tables();
+        for state in compiled.states {
+            self.release_state(state);
+        }
+        Some(delta)
+    }
+
+    /// How many rules there are.
+    pub fn rule_count(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// The formats that the rules are about.
+    pub fn formats(&self) -> &MessageFormats {
+        &self.formats
+    }
+
+    /// The fields in the order in which the diagram asks for them.
+    pub fn order(&self) -> &[FieldId] {
+        &self.order
+    }
+
+    /// The diagram's nodes.
+    pub fn diagram(&self) -> &Diagram {
+        &self.diagram
+    }
+
+    /// Where the diagram starts.
+    pub fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// The variable of a level of the diagram.
+    pub fn variable(&self, level: u32) -> Variable {
+        self.levels().variable(level)
+    }
+
+    /// All values of the variable of a level.
+    pub fn domain(&self, level: u32) -> Interval {
+        self.levels().domain(level)
+    }
+
+    /// The width in bits of the values of a variable.
+    pub fn width(&self, variable: Variable) -> u16 {
+        self.levels().width(variable)
+    }
+
+    /// A variable's name.
+    pub fn variable_name(&self, variable: Variable) -> String {
+        match variable {
+            Variable::Present(header) => format!("{} present", self.formats.header(header).name),
+            Variable::Field(field) => self.formats.full_name(field),
+            Variable::State(state) => self.state_name(state),
+        }
+    }
+
+    /// All pieces of state; those that no rule uses any more are among them.
+    pub fn states(&self) -> &[StateVariable] {
+        &self.states
+    }
+
+    /// A piece of state.
+    pub fn state(&self, id: StateId) -> &StateVariable {
+        &self.states[id.0 as usize]
+    }
+
+    /// An action of an application.
+    pub fn call(&self, id: CallId) -> &Call {
+        &self.calls[id.0 as usize]
+    }
+
+    /// What the effects of a leaf mean.
+    pub fn actions(&self, set: SetId) -> Actions {
+        Actions::of_effects(self.diagram.effects(set))
+    }
+
+    fn state_name(&self, id: StateId) -> String {
+        match self.state(id).aggregate {
+            Aggregate::Counter(counter) => self.formats.counters()[usize::from(counter.0)].name.clone(),
+            Aggregate::Window { function, field, window_ns } => {
+                let field = field.map_or(String::new(), |field| self.formats.full_name(field));
+                format!("{}({field}) over {window_ns}ns #{}", function.name(), id.0)
+            }
+        }
+    }
+
+    fn levels(&self) -> Levels<'_> {
+        Levels { formats: &self.formats, order: &self.order, states: &self.states }
+    }
+
+    fn change(&mut self, compiled: &Compiled, add: bool) {
+        let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
+        for (tests, set) in &compiled.clauses {
+            self.trie.change(tests, *set, add, &mut self.diagram, &|level| levels.domain(level));
+        }
+        self.root = self.trie.diagram();
+    }
+
+    fn renew_tables(&mut self) -> Delta {
+        let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
+        let delta = self.tables.renew(&self.diagram, self.root, &levels);
+        // Seldom enough to cost little on average, often enough to take twice the memory at most.
+        let grown = self.diagram.size() > 2 * self.kept + 10_000;
+        if grown || self.diagram.remembered() > 8 * self.kept + 100_000 {
+            let mut roots = vec![self.root];
+            self.trie.roots(&mut roots);
+            self.diagram.collect(roots);
+            self.kept = self.diagram.size();
+        }
+        delta
+    }
+
+    /// A rule's clauses, with the effects of each.
+    fn compile(&mut self, rule: &Rule) -> Result<Compiled, TooManyClauses> {
+        let mut effects: Vec<Effect> = Vec::new();
+        let filter = clauses(&rule.filter, !self.without_state, &self.formats)?;
+        let aggregates = if self.without_state { Vec::new() } else { aggregates(rule) };
+        let rest = if aggregates.is_empty() { Vec::new() } else { clauses(&rule.filter, false, &self.formats)? };
+        for action in &rule.actions {
+            match action {
+                Action::Forward(ports) => effects.extend(ports.iter().map(|port| Effect::from(port.0))),
+                Action::Drop => {}
+                Action::Call(call) => effects.push(CALL | Effect::from(self.intern_call(call).0)),
+            }
+        }
+        effects.sort_unstable();
+        effects.dedup();
+        let set = self.diagram.set(&effects);
+        let mut states = Vec::new();
+        let mut updates = Vec::new();
+        for aggregate in aggregates {
+            let state = self.intern_state(aggregate, &rest);
+            states.push(state);
+            let update = self.diagram.set(&[UPDATE | Effect::from(state.0)]);
+            let header = header_of(aggregate, &self.formats);
+            updates.extend(
+                rest.iter().map(|clause| (header.map_or(clause.clone(), |it| with_header(clause, it)), update)),
+            );
+        }
+        let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
+        let place = |term| match term {
+            Term::Present(header) => levels.level(&self.places, Variable::Present(header)),
+            Term::Field(field) => levels.level(&self.places, Variable::Field(field)),
+            Term::State(aggregate) => {
+                let of = |id: &&StateId| self.states[id.0 as usize].aggregate == aggregate;
+                let id = states.iter().find(of).copied().unwrap_or(StateId(0));
+                levels.level(&self.places, Variable::State(id))
+            }
+        };
+        let in_order = |(clause, set): (Clause, SetId)| {
+            let mut tests: Tests = clause.into_iter().map(|(term, values)| (place(term), values)).collect();
+            tests.sort_unstable();
+            (tests, set)
+        };
+        let all = filter.into_iter().map(|clause| (clause, set)).filter(|_| set != SetId::EMPTY).chain(updates);
+        let clauses = all.map(in_order).collect();
+        Ok(Compiled { clauses, states })
+    }
+
+    fn intern_call(&mut self, call: &Call) -> CallId {
+        if let Some(known) = self.known_calls.get(call) {
+            return *known;
+        }
+        let id = CallId(self.calls.len() as u32);
+        self.calls.push(call.clone());
+        self.known_calls.insert(call.clone(), id);
+        id
+    }
+
+    fn intern_state(&mut self, aggregate: Aggregate, rest: &[Clause]) -> StateId {
+        let identity = match aggregate {
+            Aggregate::Counter(_) => Vec::new(),
+            Aggregate::Window { .. } => rest.to_vec(),
+        };
+        let key = (aggregate, identity);
+        let id = match self.known_states.get(&key) {
+            Some(known) => *known,
+            None => {
+                let id = self.free_states.pop_first().unwrap_or(StateId(self.states.len() as u32));
+                let state = StateVariable { aggregate, updated_by: key.1.clone(), rules: 0 };
+                match self.states.get_mut(id.0 as usize) {
+                    Some(place) => *place = state,
+                    None => self.states.push(state),
+                }
+                self.known_states.insert(key, id);
+                id
+            }
+        };
+        self.states[id.0 as usize].rules += 1;
+        id
+    }
+
+    fn release_state(&mut self, id: StateId) {
+        let state = &mut self.states[id.0 as usize];
+        state.rules -= 1;
+        if state.rules == 0 {
+            let key = (state.aggregate, std::mem::take(&mut state.updated_by));
+            self.known_states.remove(&key);
+            self.free_states.insert(id);
+        }
+    }
+}
+
+/// What stands at which level of the diagram.
+pub(crate) struct Levels<'a> {
+    pub formats: &'a MessageFormats,
+    order: &'a [FieldId],
+    states: &'a [StateVariable],
+}
+
+impl Levels<'_> {
+    fn level(&self, places: &[u32], variable: Variable) -> u32 {
+        let headers = self.formats.headers().len() as u32;
+        match variable {
+            Variable::Present(header) => header.0.into(),
+            Variable::Field(field) => headers + places[usize::from(field.0)],
+            Variable::State(state) => headers + places.len() as u32 + state.0,
+        }
+    }
+
+    pub fn variable(&self, level: u32) -> Variable {
+        let headers = self.formats.headers().len();
+        let level = level as usize;
+        if level < headers {
+            Variable::Present(crate::formats::HeaderId(level as u16))
+        } else if let Some(field) = self.order.get(level - headers) {
+            Variable::Field(*field)
+        } else {
+            Variable::State(StateId((level - headers - self.order.len()) as u32))
+        }
+    }
+
+    pub fn width(&self, variable: Variable) -> u16 {
+        match variable {
+            Variable::Present(_) => 1,
+            Variable::Field(field) => self.formats.field(field).width,
+            Variable::State(state) => {
+                self.states.get(state.0 as usize).map_or(64, |state| Term::State(state.aggregate).width(self.formats))
+            }
+        }
+    }
+
+    pub fn domain(&self, level: u32) -> Interval {
+        Interval::of_width(self.width(self.variable(level)))
+    }
+}

@@ -1,0 +1,326 @@
+//! Reduced ordered decision diagrams over fields: a node tests one variable, its edges are disjoint intervals that
+//! together are all values, its leaves are sets of effects.
+//!
+//! Nodes are made only here and each is made once: neighbouring intervals that lead to the same place are merged, and a
+//! node with one edge is not made at all. So two functions are equal just if their [`NodeId`]s are.
+
+use crate::values::Interval;
+use hashbrown::{HashMap, HashTable};
+use std::hash::{BuildHasher, Hash, Hasher};
+
+/// A node or a leaf of a [`Diagram`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(u32);
+
+/// The leaf without effects.
+pub const NOTHING: NodeId = NodeId(LEAF);
+
+/// Set in the numbers of leaves.
+const LEAF: u32 = 1 << 31;
+
+impl NodeId {
+    /// The set of effects of a leaf; `None` for a node.
+    pub fn leaf(self) -> Option<SetId> {
+        (self.0 & LEAF != 0).then_some(SetId(self.0 & !LEAF))
+    }
+
+    /// The leaf of a set of effects.
+    pub fn of_set(set: SetId) -> NodeId {
+        NodeId(set.0 | LEAF)
+    }
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Number of a set of effects.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SetId(u32);
+
+impl SetId {
+    /// The empty set.
+    pub const EMPTY: SetId = SetId(0);
+}
+
+/// One effect of a rule, as a number: what they mean is the compiler's business.
+pub type Effect = u64;
+
+/// One interval of a node's values: from behind the edge before to `last`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Edge {
+    /// The greatest value.
+    pub last: u128,
+    /// Where it leads.
+    pub to: NodeId,
+}
+
+/// A node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Node {
+    /// The place of its variable in the order; children have greater ones.
+    pub level: u32,
+    /// At least two, in order; the last ends at the variable's greatest value.
+    pub edges: Box<[Edge]>,
+}
+
+impl Node {
+    /// Its edges as intervals.
+    pub fn intervals(&self) -> impl Iterator<Item = (Interval, NodeId)> + '_ {
+        intervals(&self.edges)
+    }
+
+    /// Where a value leads.
+    pub fn next(&self, value: u128) -> NodeId {
+        let at = self.edges.partition_point(|edge| edge.last < value);
+        self.edges[at.min(self.edges.len() - 1)].to
+    }
+}
+
+/// Edges as intervals.
+pub fn intervals(edges: &[Edge]) -> impl Iterator<Item = (Interval, NodeId)> + '_ {
+    edges.iter().scan(0, |first, edge| {
+        let interval = Interval { first: *first, last: edge.last };
+        *first = edge.last.wrapping_add(1);
+        Some((interval, edge.to))
+    })
+}
+
+/// All nodes and leaves.
+#[derive(Clone, Debug)]
+pub struct Diagram {
+    nodes: Vec<Option<Node>>,
+    free: Vec<u32>,
+    known: HashTable<u32>,
+    sets: Vec<Box<[Effect]>>,
+    free_sets: Vec<u32>,
+    known_sets: HashTable<u32>,
+    /// Unions that were made before; forgotten when nodes are collected.
+    unions: HashMap<(NodeId, NodeId), NodeId, Mix>,
+}
+
+impl Default for Diagram {
+    fn default() -> Diagram {
+        let mut diagram = Diagram {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            known: HashTable::new(),
+            sets: Vec::new(),
+            free_sets: Vec::new(),
+            known_sets: HashTable::new(),
+            unions: HashMap::with_hasher(Mix(0)),
+        };
+        diagram.set(&[]);
+        diagram
+    }
+}
+
+impl Diagram {
+    /// A node. Leaves and ids of collected nodes have none.
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        if id.leaf().is_some() { None } else { self.nodes.get(id.index())?.as_ref() }
+    }
+
+    /// The effects of a set, in order.
+    pub fn effects(&self, set: SetId) -> &[Effect] {
+        &self.sets[set.0 as usize]
+    }
+
+    /// How many nodes and sets of effects there are.
+    pub fn size(&self) -> usize {
+        self.nodes.len() - self.free.len() + self.sets.len() - self.free_sets.len()
+    }
+
+    /// How many unions are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.unions.len()
+    }
+
+    /// The set of effects, which are sorted and differ.
+    pub fn set(&mut self, effects: &[Effect]) -> SetId {
+        let hash = hash_of(&effects);
+        if let Some(known) = self.known_sets.find(hash, |known| &*self.sets[*known as usize] == effects) {
+            return SetId(*known);
+        }
+        let index = self.free_sets.pop().unwrap_or(self.sets.len() as u32);
+        match self.sets.get_mut(index as usize) {
+            Some(place) => *place = effects.into(),
+            None => self.sets.push(effects.into()),
+        }
+        self.known_sets.insert_unique(hash, index, |known| hash_of(&&*self.sets[*known as usize]));
+        SetId(index)
+    }
+
+    /// The node of these edges, whose neighbours may lead to the same place; the place itself if all do.
+    pub fn make(&mut self, level: u32, mut edges: Vec<Edge>) -> NodeId {
+        // Of equal neighbours the last is kept, which ends where all of them do.
+        edges.reverse();
+        edges.dedup_by_key(|edge| edge.to);
+        edges.reverse();
+        let [_, _, ..] = edges[..] else { return edges.first().map_or(NOTHING, |edge| edge.to) };
+        let hash = hash_of(&(level, &edges[..]));
+        let same = |known: &u32| {
+            self.nodes[*known as usize].as_ref().is_some_and(|it| it.level == level && *it.edges == edges)
+        };
+        if let Some(known) = self.known.find(hash, same) {
+            return NodeId(*known);
+        }
+        let index = self.free.pop().unwrap_or(self.nodes.len() as u32);
+        let node = Some(Node { level, edges: edges.into() });
+        match self.nodes.get_mut(index as usize) {
+            Some(place) => *place = node,
+            None => self.nodes.push(node),
+        }
+        self.known.insert_unique(hash, index, |known| hash_node(&self.nodes[*known as usize]));
+        NodeId(index)
+    }
+
+    /// What both do.
+    pub fn union(&mut self, left: NodeId, right: NodeId) -> NodeId {
+        if left == right || right == NOTHING {
+            return left;
+        }
+        if left == NOTHING {
+            return right;
+        }
+        let key = (left.min(right), left.max(right));
+        if let Some(known) = self.unions.get(&key) {
+            return *known;
+        }
+        let result = match (left.leaf(), right.leaf()) {
+            (Some(left), Some(right)) => {
+                let mut effects = [self.effects(left), self.effects(right)].concat();
+                effects.sort_unstable();
+                effects.dedup();
+                NodeId::of_set(self.set(&effects))
+            }
+            _ => self.union_nodes(left, right),
+        };
+        self.unions.insert(key, result);
+        result
+    }
+
+    fn union_nodes(&mut self, left: NodeId, right: NodeId) -> NodeId {
+        let level_of = |id| self.node(id).map_or(u32::MAX, |node| node.level);
+        let level = level_of(left).min(level_of(right));
+        // Nodes are moved out of the way of the changes below, and back; recursion only meets greater levels.
+        let left_edges = self.edges_at(left, level);
+        let right_edges = self.edges_at(right, level);
+        let mut edges = Vec::with_capacity(left_edges.len() + right_edges.len());
+        let (mut i, mut j) = (0, 0);
+        while let (Some(a), Some(b)) = (left_edges.get(i), right_edges.get(j)) {
+            edges.push(Edge { last: a.last.min(b.last), to: self.union(a.to, b.to) });
+            i += usize::from(a.last <= b.last);
+            j += usize::from(b.last <= a.last);
+        }
+        self.make(level, edges)
+    }
+
+    /// The edges of what `id` does with the variable at `level`, which is not behind its own.
+    pub fn edges_at(&self, id: NodeId, level: u32) -> Vec<Edge> {
+        match self.node(id) {
+            Some(node) if node.level == level => node.edges.to_vec(),
+            _ => vec![Edge { last: u128::MAX, to: id }],
+        }
+    }
+
+    /// Forgets all nodes and sets that these roots do not lead to. The ids of others stay.
+    pub fn collect(&mut self, roots: impl IntoIterator<Item = NodeId>) {
+        let mut used = vec![false; self.nodes.len()];
+        let mut used_sets = vec![false; self.sets.len()];
+        used_sets[0] = true;
+        let mut open: Vec<NodeId> = roots.into_iter().collect();
+        while let Some(id) = open.pop() {
+            if let Some(set) = id.leaf() {
+                used_sets[set.0 as usize] = true;
+            } else if let Some(node) = self.node(id)
+                && !std::mem::replace(&mut used[id.index()], true)
+            {
+                open.extend(node.edges.iter().map(|edge| edge.to));
+            }
+        }
+        self.unions.clear();
+        self.known.clear();
+        self.free.clear();
+        for index in 0..self.nodes.len() {
+            if used[index] {
+                let hash = hash_node(&self.nodes[index]);
+                self.known.insert_unique(hash, index as u32, |known| hash_node(&self.nodes[*known as usize]));
+            } else {
+                self.nodes[index] = None;
+                self.free.push(index as u32);
+            }
+        }
+        self.known_sets.clear();
+        self.free_sets.clear();
+        for (index, used) in used_sets.into_iter().enumerate() {
+            if used {
+                let hash = hash_of(&&*self.sets[index]);
+                self.known_sets.insert_unique(hash, index as u32, |known| hash_of(&&*self.sets[*known as usize]));
+            } else {
+                self.sets[index] = Box::default();
+                self.free_sets.push(index as u32);
+            }
+        }
+    }
+}
+
+fn hash_node(node: &Option<Node>) -> u64 {
+    node.as_ref().map_or(0, |node| hash_of(&(node.level, &*node.edges)))
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    Mix(0).hash_one(value)
+}
+
+/// A fixed hash: multiply and fold, word by word.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Mix(u64);
+
+impl Mix {
+    fn add(&mut self, word: u64) {
+        let product = u128::from(self.0.rotate_left(23) ^ word) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = ((product >> 64) as u64 ^ product as u64).wrapping_add(0xf39c_c060_5ced_c835);
+    }
+}
+
+impl BuildHasher for Mix {
+    type Hasher = Mix;
+
+    fn build_hasher(&self) -> Mix {
+        Mix(0x243f_6a88_85a3_08d3)
+    }
+}
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.add(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.add(value.into());
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.add(value);
+    }
+
+    fn write_u128(&mut self, value: u128) {
+        self.add(value as u64);
+        if value >> 64 != 0 {
+            self.add((value >> 64) as u64);
+        }
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.add(value as u64);
+    }
+}
