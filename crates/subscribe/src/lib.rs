@@ -1,0 +1,3 @@
+//! Packet subscriptions: filters compiled to forwarding.
+
+pub mod route;
