@@ -180,7 +180,7 @@ fn up_ports_share_the_load() {
             assert_eq!(walk.crossings.len(), 4);
             *cores.entry(walk.crossings[1].to).or_insert(0) += 1;
         }
-        assert_eq!(cores.len(), if spread == Spread::RoundRobin { 4 } else { 4 }, "{spread:?}");
+        assert_eq!(cores.len(), 4, "{spread:?}");
         assert!(cores.values().all(|count| *count > 60), "{spread:?} {cores:?}");
     }
 }
@@ -217,5 +217,74 @@ fn fallbacks_have_a_reason() {
     upper.iter().for_each(|switch| sketch.link(*switch, top));
     let fallback = plan(&sketch).components()[0].fallback.clone();
     assert_eq!(fallback, Some(Fallback::Overlap { switch: SwitchId(5), below: SwitchId(4) }));
-    assert!(fallback.unwrap().to_string().contains("come twice"));
+    let reason = fallback.unwrap().reason(&sketch.build());
+    assert!(reason.starts_with("from `s8` the ways down by `s4` and"), "{reason}");
+}
+
+/// Each of several ways down to a pod is taken by another core, so that both aggregation switches are used.
+#[test]
+fn equal_ways_down_are_shared_out() {
+    let topology = meshed_core(3, 2, 2);
+    let plan = Plan::new(&topology, &Failures::default(), Settings::default()).unwrap();
+    for switch in topology.switches() {
+        assert_eq!(plan.mode(switch), Mode::Hierarchy, "{}", topology.switch_name(switch));
+        assert_eq!(plan.up_ports(switch).len(), [2, 1, 0][usize::from(topology.layer(switch))]);
+    }
+}
+
+/// Above a switch with all hosts there is nothing to reach: with memory reduction, too, nothing goes there.
+#[test]
+fn nothing_goes_higher_than_needed() {
+    let mut sketch = Sketch::new();
+    let [top, middle, low, lower] = [3, 2, 1, 0].map(|layer| sketch.switch(layer));
+    for (one, two) in [(top, middle), (middle, low), (top, low), (low, lower)] {
+        sketch.link(one, two);
+    }
+    sketch.host(low);
+    sketch.host(lower);
+    let topology = sketch.build();
+    let settings = Settings { policy: Policy::MemoryReduction, ..Settings::default() };
+    let plan = Plan::new(&topology, &Failures::default(), settings).unwrap();
+    let modes: Vec<Mode> = topology.switches().map(|switch| plan.mode(switch)).collect();
+    assert_eq!(modes, [Mode::Off, Mode::Off, Mode::Hierarchy, Mode::Hierarchy]);
+    assert_eq!(plan.up_ports(SwitchId(2)), []);
+    assert_eq!(plan.up_ports(SwitchId(3)).len(), 1);
+}
+
+/// The coarser the unit, the fewer filters above the hosts' switches, and the more packets that nobody wants.
+#[test]
+fn discretisation_trades_traffic_for_memory() {
+    let topology = fat_tree(4).unwrap();
+    let subscriptions: Subscriptions = (0..400u64)
+        .map(|number| {
+            let price = number * 7_919 % 1_000;
+            let bounds = vec![(0, Operator::Equal, number % 10), (1, Operator::Above, 300 + price / 2)];
+            (HostId((number * 31 % 16) as u32), Conjunction(bounds))
+        })
+        .collect();
+    let mut found = Vec::new();
+    for unit in [1, 20, 200] {
+        let settings = Settings { units: vec![1, unit], ..Settings::default() };
+        let plan = Plan::new(&topology, &Failures::default(), settings).unwrap();
+        let tables = tables(&topology, &plan, &subscriptions);
+        let mut spreader = Spreader::new(Spread::FlowHash, 1);
+        let (mut core, mut edge) = (LayerTraffic::default(), LayerTraffic::default());
+        for number in 0..500 {
+            let packet = Packet {
+                publisher: HostId(number % 16),
+                message: &[u64::from(number % 10), u64::from(number)],
+                flow: 1,
+            };
+            let traffic = walk(&topology, &plan, &tables, packet, &mut spreader).traffic(&topology);
+            for (sum, layer) in [(&mut edge, 1), (&mut core, 2)] {
+                let of = traffic.get(&layer).copied().unwrap_or_default();
+                sum.crossings += of.crossings;
+                sum.extra += of.extra;
+            }
+        }
+        found.push((tables.size(SwitchId(0)), core.extra, core.crossings - core.extra, edge.crossings - edge.extra));
+    }
+    assert!(found[0].0 > found[1].0 && found[1].0 > found[2].0, "{found:?}");
+    assert!(found[0].1 == 0 && found[1].1 > 0 && found[2].1 > found[1].1, "{found:?}");
+    assert!(found.iter().all(|it| (it.2, it.3) == (found[0].2, found[0].3)), "{found:?}");
 }

@@ -53,26 +53,37 @@ pub enum Mode {
 }
 
 /// Why a part of the network can't be routed up and down.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fallback {
     /// Two ways down share some hosts but not all, and no choice of others makes up for it.
-    #[error(
-        "ways down from switch {} lead to some of the same hosts and to some others, one of them by switch {}; packets \
-         would come twice or not at all",
-        switch.0, below.0
-    )]
     Overlap {
         /// Where they part.
         switch: SwitchId,
-        /// The first switch on the way left out.
+        /// The first switch on the way that was left out.
         below: SwitchId,
     },
     /// From some hosts no way up ends where all hosts are below.
-    #[error("no way up from switch {} leads to a switch with all hosts below it", switch.0)]
     NoTop {
         /// The hosts' switch.
         switch: SwitchId,
     },
+}
+
+impl Fallback {
+    /// The reason in words.
+    pub fn reason(&self, topology: &Topology) -> String {
+        match self {
+            Fallback::Overlap { switch, below } => format!(
+                "from `{}` the ways down by `{}` and by another switch lead to some common hosts and to some others: packets \
+                 would come twice or not at all",
+                topology.switch_name(*switch),
+                topology.switch_name(*below)
+            ),
+            Fallback::NoTop { switch } => {
+                format!("no way up from `{}` ends at a switch with all hosts below it", topology.switch_name(*switch))
+            }
+        }
+    }
 }
 
 /// A connected part of the network, broken links and switches left out.

@@ -495,7 +495,7 @@ fn check_nodes(nodes: &[Node], links: &[[usize; 2]]) -> Result<(), TopologyError
 /// The folded Clos network of k-port switches (Al-Fares, Loukissas and Vahdat 2008) with k^3/4 hosts: `core1`.., and in pod
 /// `p` `pod{p}-agg1`.., `pod{p}-edge1`.., `pod{p}-host1`...
 pub fn fat_tree(k: u32) -> Result<Topology, TopologyError> {
-    if !(2..=128).contains(&k) || k % 2 != 0 {
+    if !(2..=128).contains(&k) || !k.is_multiple_of(2) {
         return Err(TopologyError::FatTree { k });
     }
     let half = k as usize / 2;
