@@ -293,6 +293,25 @@ mod tests {
     }
 
     #[test]
+    fn meetings_are_those_found_step_by_step() {
+        for seed in 0..20 {
+            let text: String =
+                (1..40).map(|new| format!("{new} {}\n", crate::route::below(mix(seed, new), new as usize))).collect();
+            let topology = graph(&text);
+            let tree = tree(&topology, Weight::Uniform, Ties::FirstFound);
+            let above = |switch: SwitchId| {
+                std::iter::successors(Some(switch), |switch| tree.parent(*switch).map(|(_, parent)| parent))
+            };
+            for one in topology.switches() {
+                for two in topology.switches() {
+                    let expected = above(one).find(|switch| above(two).any(|other| other == *switch));
+                    assert_eq!(Some(tree.meet(one, two)), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn parts_are_kept_apart() {
         let topology = graph("0 1\n1 2\n2 3\n3 4");
         let trees = spanning_trees(&topology, |switch| switch.0 != 2, |_| true, Weight::Uniform, Ties::Seeded(1), 1);

@@ -52,9 +52,11 @@ impl Filter for Conjunction {
     }
 }
 
+/// Any, or one of a few, so that hosts share some.
 pub fn filter() -> impl Strategy<Value = Conjunction> {
     let operator = prop_oneof![Just(Operator::Equal), Just(Operator::Above), Just(Operator::Below)];
-    prop::collection::vec((0..FIELDS, operator, 0..VALUES), 1..3).prop_map(Conjunction)
+    let few = (0usize..2, 1u64..3).prop_map(|(field, tens)| Conjunction(vec![(field, Operator::Above, 10 * tens)]));
+    prop_oneof![prop::collection::vec((0..FIELDS, operator, 0..VALUES), 1..3).prop_map(Conjunction), few]
 }
 
 pub fn message() -> impl Strategy<Value = Message> {
