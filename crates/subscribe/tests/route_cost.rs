@@ -32,7 +32,7 @@ fn many_subscriptions_over_20_switches() {
     let settings = Settings { units: vec![1, 10, 10], ..Settings::default() };
     let mut controller = Controller::new(topology.clone(), settings).unwrap();
     let mut random = Random(1);
-    let mut sizes = vec![0usize; 20];
+    let mut sizes = [0usize; 20];
     let mut list = Vec::new();
     for _ in 0..5_000 {
         let (host, filter) = random.subscription(16);
@@ -82,12 +82,12 @@ fn cost_of_updates() {
         }
         println!("{policy:?}, unit {unit}: 100,000 subscriptions in {:.2} s", start.elapsed().as_secs_f64());
         let (mut adding, mut removing, mut changes) = (Vec::new(), Vec::new(), 0);
-        for place in 0..10_000 {
+        for old in list.iter_mut().take(10_000) {
             let (host, filter) = random.subscription(16);
             let (time, delta) = timed(|| controller.subscribe(host, filter.clone()).unwrap());
             adding.push(time);
             changes += delta.filters.len();
-            let (host, filter) = std::mem::replace(&mut list[place], (host, filter));
+            let (host, filter) = std::mem::replace(old, (host, filter));
             removing.push(timed(|| controller.unsubscribe(host, &filter).unwrap()).0);
         }
         println!("  subscribe   {}, {:.1} changes", microseconds(adding), changes as f64 / 1e4);
@@ -168,6 +168,16 @@ fn cost_of_large_trees() {
         let times = times.into_iter().map(|(time, _)| time).collect();
         println!("controller, {name}: {}, {} changes each", microseconds(times), changes / 10_000);
     }
+    for link in [0, 1_000, 30_000] {
+        let (failing, failed) = timed(|| controller.fail(Element::Link(LinkId(link))));
+        let (mending, _) = timed(|| controller.repair(Element::Link(LinkId(link))));
+        println!(
+            "  link {link}: {} ms, {} changes; repaired in {} ms",
+            failing / 1_000_000,
+            failed.filters.len(),
+            mending / 1_000_000
+        );
+    }
 }
 
 #[test]
@@ -188,22 +198,18 @@ fn cost_of_discretisation() {
             for (flow, (publisher, message)) in messages.iter().enumerate() {
                 let packet = Packet { publisher: *publisher, message, flow: flow as u64 };
                 for (layer, traffic) in walk(&topology, &plan, &tables, packet, &mut spreader).traffic(&topology) {
-                    layers[usize::from(layer)].crossings += traffic.crossings;
-                    layers[usize::from(layer)].extra += traffic.extra;
+                    layers[usize::from(layer)] += traffic;
                 }
             }
             let most = |layer: u16| {
                 let switches = topology.switches().filter(|switch| topology.layer(*switch) == layer);
                 switches.map(|switch| tables.size(switch)).max().unwrap_or_default()
             };
-            let extra = |layer: usize| {
-                100.0 * layers[layer].extra as f64 / (layers[layer].crossings - layers[layer].extra) as f64
-            };
             println!(
                 "{policy:?}, unit {unit}: filters by layer {:?}, extra below aggregation {:.2} %, core {:.2} %",
                 [0, 1, 2].map(most),
-                extra(1),
-                extra(2)
+                100.0 * layers[1].extra_share(),
+                100.0 * layers[2].extra_share()
             );
         }
     }

@@ -211,11 +211,11 @@ fn fallbacks_have_a_reason() {
     }
     lower.iter().for_each(|switch| sketch.host(*switch));
     let plan = |sketch: &Sketch| Plan::new(&sketch.build(), &Failures::default(), Settings::default()).unwrap();
-    let fallback = plan(&sketch).components()[0].fallback.clone();
+    let fallback = plan(&sketch).components()[0].fallback;
     assert_eq!(fallback, Some(Fallback::NoTop { switch: SwitchId(0) }));
     let top = sketch.switch(2);
     upper.iter().for_each(|switch| sketch.link(*switch, top));
-    let fallback = plan(&sketch).components()[0].fallback.clone();
+    let fallback = plan(&sketch).components()[0].fallback;
     assert_eq!(fallback, Some(Fallback::Overlap { switch: SwitchId(5), below: SwitchId(4) }));
     let reason = fallback.unwrap().reason(&sketch.build());
     assert!(reason.starts_with("from `s8` the ways down by `s4` and"), "{reason}");
@@ -277,9 +277,7 @@ fn discretisation_trades_traffic_for_memory() {
             };
             let traffic = walk(&topology, &plan, &tables, packet, &mut spreader).traffic(&topology);
             for (sum, layer) in [(&mut edge, 1), (&mut core, 2)] {
-                let of = traffic.get(&layer).copied().unwrap_or_default();
-                sum.crossings += of.crossings;
-                sum.extra += of.extra;
+                *sum += traffic.get(&layer).copied().unwrap_or_default();
             }
         }
         found.push((tables.size(SwitchId(0)), core.extra, core.crossings - core.extra, edge.crossings - edge.extra));
@@ -287,4 +285,30 @@ fn discretisation_trades_traffic_for_memory() {
     assert!(found[0].0 > found[1].0 && found[1].0 > found[2].0, "{found:?}");
     assert!(found[0].1 == 0 && found[1].1 > 0 && found[2].1 > found[1].1, "{found:?}");
     assert!(found.iter().all(|it| (it.2, it.3) == (found[0].2, found[0].3)), "{found:?}");
+}
+
+/// What only the last switch may ask is in hosts' ports alone, with and without discretisation.
+#[test]
+fn the_last_switch_alone_asks_for_state() {
+    let topology = fat_tree(4).unwrap();
+    let whole = Conjunction(vec![(0, Operator::Above, 5), (1, Operator::NotAtLast, 3)]);
+    for units in [vec![], vec![1, 5]] {
+        let settings = Settings { units, ..Settings::default() };
+        let mut controller = Controller::new(topology.clone(), settings).unwrap();
+        controller.subscribe(HostId(15), whole.clone()).unwrap();
+        let tables = controller.tables();
+        for switch in topology.switches() {
+            for (out, filters) in tables.table(switch) {
+                let last =
+                    topology.access(HostId(15)) == (switch, if let Out::Port(port) = out { *port } else { PortId(99) });
+                let expected = if last { whole.clone() } else { Conjunction(vec![(0, Operator::Above, 5)]) };
+                assert!(filters.iter().eq([&expected]));
+            }
+        }
+        for (message, delivered) in [([6, 3], 0), ([6, 4], 1)] {
+            let packet = Packet { publisher: HostId(0), message: &message, flow: 0 };
+            let walk = walk(&topology, controller.plan(), &tables, packet, &mut Spreader::new(Spread::FlowHash, 1));
+            assert_eq!((walk.deliveries.len(), walk.crossings.len()), (delivered, 4));
+        }
+    }
 }

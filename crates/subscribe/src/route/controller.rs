@@ -18,7 +18,7 @@ pub struct Change<F> {
     pub out: Out,
     /// Begins, or else ceases.
     pub added: bool,
-    /// The filter, discretised as this place wants it.
+    /// The filter, as this place is to have it.
     pub filter: F,
 }
 
@@ -240,6 +240,7 @@ impl<F: Filter> Controller<F> {
     /// `old` has lost the groups that were taken over.
     fn difference(&self, old: &State, new: &State, kept: &Kept) -> Delta<F> {
         let mut delta = Delta::default();
+        let (old_sides, new_sides) = (old.sides(&self.topology), new.sides(&self.topology));
         for switch in self.topology.switches() {
             if old.plan.up_ports(switch) != new.plan.up_ports(switch) {
                 delta.up_ports.push((switch, new.plan.up_ports(switch).to_vec()));
@@ -252,17 +253,20 @@ impl<F: Filter> Controller<F> {
                 ways.entry(*out).or_default().1 = Some(*source);
             }
             for (out, (before, after)) in ways {
-                if kept.same(before, after) {
+                let hosts_before = before.and_then(|source| old.hosts_behind(&old_sides, source));
+                let hosts_after = after.and_then(|source| new.hosts_behind(&new_sides, source));
+                if kept.same(before, after) || (hosts_before.is_some() && hosts_before == hosts_after) {
                     continue;
                 }
                 let everything = |source| source == Some(Source::Everything);
-                let contents = |state: &State, source: Option<Source>| match source {
-                    Some(Source::Group(index)) if std::ptr::eq(state, old) => {
+                let contents = |state: &State, source: Option<Source>, hosts: Option<HostSet>| match (source, hosts) {
+                    (_, Some(hosts)) => self.relaxed(state, switch, hosts.iter()),
+                    (Some(Source::Group(index)), _) if std::ptr::eq(state, old) => {
                         let state = kept.new_of_old.get(&index).map_or((old, index), |place| (new, *place));
                         self.contents(state.0, switch, Source::Group(state.1))
                     }
-                    Some(source) => self.contents(state, switch, source),
-                    None => BTreeSet::new(),
+                    (Some(source), _) => self.contents(state, switch, source),
+                    (None, _) => BTreeSet::new(),
                 };
                 let mut push = |added: bool, filter: F| {
                     delta.filters.push(Change { switch, out, added, filter });
@@ -272,7 +276,7 @@ impl<F: Filter> Controller<F> {
                     (true, false) => push(false, F::everything()),
                     _ => {}
                 }
-                let (before, after) = (contents(old, before), contents(new, after));
+                let (before, after) = (contents(old, before, hosts_before), contents(new, after, hosts_after));
                 after.difference(&before).filter_map(|id| self.filter(*id)).for_each(|filter| push(true, filter));
                 before.difference(&after).filter_map(|id| self.filter(*id)).for_each(|filter| push(false, filter));
             }
@@ -287,12 +291,17 @@ impl<F: Filter> Controller<F> {
             Source::Host(host) => self.subscriptions[host.index()].keys().copied().collect(),
             Source::Group(index) => state.groups[index as usize].keys().copied().collect(),
             Source::Branch { .. } => {
-                let unit = self.filters.unit_place(state.plan.settings().unit(self.topology.layer(switch)));
                 let hosts = self.topology.hosts().filter(|host| state.plan.leads_to(&self.topology, source, *host));
-                let ids = hosts.flat_map(|host| self.subscriptions[host.index()].keys());
-                ids.filter_map(|id| self.filters.relaxed(*id, unit)).collect()
+                self.relaxed(state, switch, hosts)
             }
         }
+    }
+
+    /// The filters of some hosts as a switch is to have them.
+    fn relaxed(&self, state: &State, switch: SwitchId, hosts: impl Iterator<Item = HostId>) -> BTreeSet<FilterId> {
+        let unit = self.filters.unit_place(state.plan.settings().unit(self.topology.layer(switch)));
+        let ids = hosts.flat_map(|host| self.subscriptions[host.index()].keys());
+        ids.filter_map(|id| self.filters.relaxed(*id, unit)).collect()
     }
 }
 
@@ -308,6 +317,7 @@ impl Kept {
     fn same(&self, before: Option<Source>, after: Option<Source>) -> bool {
         match (before, after) {
             (Some(Source::Group(old)), Some(Source::Group(new))) => self.new_of_old.get(&old) == Some(&new),
+            // Trees of two plans may differ.
             (Some(Source::Branch { .. }), _) => false,
             _ => before == after,
         }
@@ -358,6 +368,23 @@ impl State {
                 });
             }
         }
+    }
+
+    /// By tree and switch: the hosts below.
+    fn sides(&self, topology: &Topology) -> Vec<Vec<HostSet>> {
+        self.plan.trees().iter().map(|tree| tree.hosts_below(topology, self.plan.hosts())).collect()
+    }
+
+    /// The hosts behind a tree's link.
+    fn hosts_behind(&self, sides: &[Vec<HostSet>], source: Source) -> Option<HostSet> {
+        let Source::Branch { tree, child, below } = source else { return None };
+        let hosts = sides.get(usize::from(tree))?;
+        let inside = hosts.get(child.index())?;
+        if below {
+            return Some(inside.clone());
+        }
+        let root = self.plan.trees().get(usize::from(tree))?.root(child)?;
+        Some(hosts[root.index()].without(inside))
     }
 
     /// Takes the groups from an old state that are the same in this one.

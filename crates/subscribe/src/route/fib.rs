@@ -16,7 +16,8 @@ pub struct TreePort {
 }
 
 /// The subscriptions of a network, sorted along a tree: what is behind a port is two ranges at most. Making it takes
-/// O(m log m) for m subscriptions, a switch O(ports log m), whatever the filters; nothing is stored per switch.
+/// O(m log m) for m subscriptions, a switch O(ports log m), whatever the filters; nothing is stored per switch. Filters are
+/// taken as they are: for discretised tables, hand in [`super::Filter::relaxed`] ones.
 #[derive(Clone, Debug)]
 pub struct Fibs<'a, F> {
     topology: &'a Topology,
@@ -87,10 +88,8 @@ impl<'a, F: Ord> Fibs<'a, F> {
             filters.sort_unstable();
             filters.dedup();
             let children = self.tree.children(*switch).map(|(_, child)| below[child.index()]);
-            let above = self.tree.branch(*switch).and(self.tree.span(*switch)).map_or(0, |(first, _)| {
-                let root = self.tree.order()[self.tree.part(first).0 as usize];
-                below[root.index()] - inside[switch.index()]
-            });
+            let root = self.tree.branch(*switch).and(self.tree.root(*switch));
+            let above = root.map_or(0, |root| below[root.index()] - inside[switch.index()]);
             sizes[switch.index()] = filters.len() + children.sum::<i64>() as usize + above as usize;
         }
         sizes

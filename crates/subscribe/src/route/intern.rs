@@ -1,4 +1,4 @@
-//! Filters by number: each is kept once, with what it becomes when discretised.
+//! Filters by number: each is kept once, with what it becomes on the way to its host.
 
 use super::Filter;
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ impl<F: Filter> Interner<F> {
             let mut relaxed = Vec::with_capacity(self.units.len());
             for place in 0..self.units.len() {
                 let unit = self.units[place];
-                let becomes = if unit == 1 { id } else { self.number(filter.relaxed(unit)) };
+                let becomes = self.number(filter.relaxed(unit));
                 if let Some(entry) = self.entry_mut(becomes) {
                     entry.derived += 1;
                 }

@@ -2,8 +2,8 @@
 //! its messages, once.
 //!
 //! [`Topology`] holds hosts, switches and links. [`Plan`] decides which links carry packets: up and down a hierarchy, or
-//! along spanning trees where there is none. [`tables`] fills in the filters in one go; [`Controller`] keeps them while
-//! subscriptions and links come and go, and says what changed. [`walk`] sends one packet through the result. [`Fibs`]
+//! along spanning trees where there is none. [`tables()`] fills in the filters in one go; [`Controller`] keeps them while
+//! subscriptions and links come and go, and says what changed. [`walk()`] sends one packet through the result. [`Fibs`]
 //! serves large graphs, switch by switch.
 //!
 //! After Jepsen et al., "Forwarding and Routing With Packet Subscriptions", section IV. Pure: no clock, no file, no random
@@ -48,8 +48,9 @@ pub trait Filter: Clone + Ord {
     /// The filter that matches every message.
     fn everything() -> Self;
 
-    /// A filter that matches at least what this one does, its constants multiples of `unit`: `x > 53` becomes `x > 50` and
-    /// `x < 53` becomes `x < 60` for a unit of 10. A unit of 0 or 1 changes nothing.
+    /// What switches on the way are to have: a filter that matches at least what this one does, its constants multiples of
+    /// `unit` (`x > 53` becomes `x > 50` and `x < 53` becomes `x < 60` for a unit of 10; a unit of 0 or 1 changes no constant),
+    /// without what only the last switch may ask, such as the state of counters. Only hosts' ports have filters as they are.
     fn relaxed(&self, unit: u64) -> Self;
 
     /// Whether it matches.
@@ -64,7 +65,7 @@ impl<T: Filter> Filter for std::sync::Arc<T> {
     }
 
     fn relaxed(&self, unit: u64) -> Self {
-        if unit <= 1 { self.clone() } else { T::relaxed(self, unit).into() }
+        T::relaxed(self, unit).into()
     }
 
     fn matches(&self, message: &Self::Message) -> bool {

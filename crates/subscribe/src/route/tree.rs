@@ -1,6 +1,6 @@
 //! Spanning trees of any graph.
 
-use super::{LinkId, PortId, SwitchId, Topology, mix};
+use super::{HostSet, LinkId, PortId, SwitchId, Topology, mix};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -222,6 +222,27 @@ impl Tree {
     pub(crate) fn part(&self, position: u32) -> (u32, u32) {
         let after = self.roots.partition_point(|root| self.span(*root).is_some_and(|(first, _)| first <= position));
         after.checked_sub(1).and_then(|index| self.span(self.roots[index])).unwrap_or_default()
+    }
+
+    /// Which of some hosts are below each switch, or at it.
+    pub(crate) fn hosts_below(&self, topology: &Topology, hosts: &HostSet) -> Vec<HostSet> {
+        let mut below = vec![HostSet::default(); self.parents.len()];
+        for switch in self.order.iter().rev() {
+            let mut found = HostSet::new(topology.host_count());
+            topology
+                .hosts_at(*switch)
+                .filter(|(_, host)| hosts.contains(*host))
+                .for_each(|(_, host)| found.insert(host));
+            self.branches(*switch).iter().for_each(|branch| found.unite(&below[branch.child.index()]));
+            below[switch.index()] = found;
+        }
+        below
+    }
+
+    /// The switch at the top of a switch's part.
+    pub(crate) fn root(&self, switch: SwitchId) -> Option<SwitchId> {
+        let (first, _) = self.span(switch)?;
+        Some(self.order[self.part(first).0 as usize])
     }
 
     /// The lowest switch above, or at, both, which are in one part: O(log switches).

@@ -70,6 +70,21 @@ pub struct LayerTraffic {
     pub extra: u64,
 }
 
+impl LayerTraffic {
+    /// The packets in vain, as a share of the others; 0 without any others.
+    pub fn extra_share(self) -> f64 {
+        let useful = self.crossings - self.extra;
+        if useful == 0 { 0.0 } else { self.extra as f64 / useful as f64 }
+    }
+}
+
+impl std::ops::AddAssign for LayerTraffic {
+    fn add_assign(&mut self, other: Self) {
+        self.crossings += other.crossings;
+        self.extra += other.extra;
+    }
+}
+
 impl Walk {
     /// The traffic by layer of the links; that of a link is the one of its higher end.
     pub fn traffic(&self, topology: &Topology) -> BTreeMap<u16, LayerTraffic> {

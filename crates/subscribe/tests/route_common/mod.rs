@@ -13,6 +13,8 @@ pub enum Operator {
     Equal,
     Above,
     Below,
+    /// Not equal, and asked by the last switch alone.
+    NotAtLast,
 }
 
 /// A conjunction of comparisons of a field and a constant.
@@ -29,23 +31,22 @@ impl Filter for Conjunction {
     }
 
     fn relaxed(&self, unit: u64) -> Self {
-        if unit <= 1 {
-            return self.clone();
-        }
+        let unit = unit.max(1);
         let relax = |(field, operator, constant): &(usize, Operator, u64)| {
             let constant = match operator {
-                Operator::Equal => *constant,
+                Operator::Equal | Operator::NotAtLast => *constant,
                 Operator::Above => constant / unit * unit,
                 Operator::Below => constant.div_ceil(unit) * unit,
             };
             (*field, *operator, constant)
         };
-        Conjunction(self.0.iter().map(relax).collect())
+        Conjunction(self.0.iter().filter(|(_, operator, _)| *operator != Operator::NotAtLast).map(relax).collect())
     }
 
     fn matches(&self, message: &Message) -> bool {
         self.0.iter().all(|(field, operator, constant)| match operator {
             Operator::Equal => message[*field] == *constant,
+            Operator::NotAtLast => message[*field] != *constant,
             Operator::Above => message[*field] > *constant,
             Operator::Below => message[*field] < *constant,
         })
@@ -196,7 +197,7 @@ pub fn any_network(hierarchy: bool) -> impl Strategy<Value = Topology> {
 }
 
 pub fn settings(policy: Policy, units: Vec<u64>, trees: u32, seed: u64) -> Settings {
-    let weight = if seed % 2 == 0 { Weight::Uniform } else { Weight::DegreeProduct };
+    let weight = if seed.is_multiple_of(2) { Weight::Uniform } else { Weight::DegreeProduct };
     Settings { policy, units, weight, ties: Ties::Seeded(seed), trees }
 }
 
