@@ -8,6 +8,8 @@
 //! 4. [`tables`] slices it into stages that switches can hold, and counts what they cost;
 //! 5. [`evaluate`] says what rules mean, [`switch`] what the tables do; tests hold one against the other.
 //!
+//! [`route`] says which filters each switch of a network has.
+//!
 //! Nothing here reads a clock, a file or a random source.
 #![forbid(unsafe_code)]
 
@@ -22,6 +24,7 @@ pub mod graph;
 pub mod message;
 pub mod order;
 pub mod packet;
+pub mod route;
 pub mod rules;
 pub mod show;
 pub mod switch;
