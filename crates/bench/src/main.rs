@@ -78,9 +78,9 @@ enum Comparison {
         /// Only this case: `udp`, `tcp`, `flows` or `graph`
         case: Option<String>,
     },
-    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation
+    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation, and the engine's speed
     Subscriptions {
-        /// Only this part: `table1`, `update` or `siena`
+        /// Only this part: `table1`, `update`, `siena` or `engine`
         part: Option<String>,
     },
     /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx. Needs root

@@ -120,6 +120,10 @@ table! {
         commands: Option<Vec<Command>>,
         /// Of a function: its image or source, relative to this file.
         image: Option<Word>,
+        /// Of a function that is a subscription switch, in place of `image`: its rules, relative to this file.
+        rules: Option<Word>,
+        /// Of a subscription switch: the formats of the messages, relative to this file.
+        format: Option<Word>,
         /// Of a function: the engine that runs it. Default `reference`.
         engine: Option<String>,
         /// Of a function: frames cross it unchanged. Default: true with two or more ports.
