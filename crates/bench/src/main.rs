@@ -10,6 +10,7 @@
 mod allocations;
 mod calendar;
 mod calendar_plot;
+mod dpdk;
 mod engine;
 mod network;
 mod simulator;

@@ -1,6 +1,10 @@
 //! Subscription switches as the command runs them: in a simulated network, and refused.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests of the command run it and read its files")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests of the command run it and read its files"
+)]
 
 mod support;
 

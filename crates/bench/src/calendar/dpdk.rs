@@ -24,19 +24,7 @@ impl Dpdk {
     }
 
     fn compile() -> Result<Dpdk> {
-        let options = |kind: &str| -> Result<Vec<String>> {
-            let mut command = Command::new("pkg-config");
-            command.args([kind, "libdpdk"]);
-            Ok(run(command, Duration::from_secs(10))?.split_whitespace().map(str::to_owned).collect())
-        };
-        let (flags, libraries) = (options("--cflags")?, options("--libs")?);
-        let dpdk = Dpdk { folder: std::env::temp_dir().join(format!("weft-bench-dpdk-{}", std::process::id())) };
-        std::fs::create_dir_all(&dpdk.folder)?;
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/dpdk/timers.c");
-        let mut command = Command::new("cc");
-        command.arg("-O2").args(flags).arg("-o").arg(dpdk.program()).arg(source).args(libraries);
-        run(command, Duration::from_secs(120))?;
-        Ok(dpdk)
+        Ok(Dpdk { folder: crate::dpdk::compile("timers")? })
     }
 
     fn program(&self) -> PathBuf {

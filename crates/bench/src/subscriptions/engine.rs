@@ -3,22 +3,26 @@
 use super::{Lines, SEED, Start, formats, rules};
 use crate::allocations::allocations;
 use a_tree::{ATree, AttributeDefinition, Event};
-use anyhow::{Context, Result, bail, ensure, anyhow};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::BTreeSet;
+use std::fs;
 use std::hint::black_box;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 use weftwire_core::{Frame, LinkType};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::engine::{Engine, Memory, Pipeline};
 use weftwire_subscribe::workload::{self, Numbers};
 use weftwire_subscribe::{Compiler, Message, MessageFormats, packet};
+use weftwire_testbed::run;
 
 /// Messages that are matched over and over: more than caches of branches remember.
 const MESSAGES: usize = 32_768;
 /// Messages of a packet, and a call.
 const BATCH: u16 = 30;
-/// How long each peer runs at least, and how often; the best counts.
-const LEAST: Duration = Duration::from_millis(200);
+/// How long each run of a peer lasts at least, and how many there are; the best counts.
+const LEAST: Duration = Duration::from_millis(100);
 const RUNS: usize = 5;
 
 /// What a message asks for, and what a rule of the set says.
@@ -42,7 +46,17 @@ pub fn measure() -> Result<()> {
         .map(|index| workload::itch_packet(BATCH, 1 + index as u64 * u64::from(BATCH), &mut numbers))
         .collect();
     let messages = adds(&formats, &packets)?;
-    let mut table = Lines::new(&["rules", "table KiB", "engine M/s", "packets M/s", "linear scan M/s", "a-tree M/s"]);
+    let mut table = Lines::new(&[
+        "rules",
+        "table KiB",
+        "engine M/s",
+        "packets M/s",
+        "copies M/s",
+        "linear scan M/s",
+        "a-tree M/s",
+        "rte_acl M/s",
+    ]);
+    let acl = Acl::build();
     let mut engine_rates = Vec::new();
     for count in [10, 100, 1_000, 10_000, 100_000] {
         let text = workload::itch(count, SEED);
@@ -62,15 +76,21 @@ pub fn measure() -> Result<()> {
         let pipeline = Pipeline::new(&compiler);
         let engine = walk(&pipeline, &messages)?;
         engine_rates.push((count, engine));
+        let (whole, copies) = whole_packets(&compiler, &packets)?;
         table.row(&[
             count.to_string(),
             (pipeline.bytes() / 1024).to_string(),
             format!("{engine:.1}"),
-            format!("{:.2}", whole_packets(&compiler, &packets)?),
+            format!("{whole:.2}"),
+            format!("{copies:.2}"),
             format!("{:.4}", rate(orders.len(), |index| u64::from(scan(&linear, orders[index])[0] != 0))),
-            format!("{:.4}", rate(events.len(), |index| {
-                tree.search(&events[index]).map_or(0, |report| report.matches().len() as u64)
-            })),
+            format!(
+                "{:.4}",
+                rate(events.len(), |index| {
+                    tree.search(&events[index]).map_or(0, |report| report.matches().len() as u64)
+                })
+            ),
+            acl.as_ref().and_then(|acl| acl.rate(&linear, &orders)).map_or("-".into(), |rate| format!("{rate:.1}")),
         ]);
     }
     table.print();
@@ -81,21 +101,23 @@ pub fn measure() -> Result<()> {
 
 /// Million calls a second of processor time, the best of some runs. Calls go over `count` inputs again and again.
 fn rate(count: usize, mut call: impl FnMut(usize) -> u64) -> f64 {
-    let mut best = 0.0f64;
-    for _ in 0..RUNS {
+    let (mut sum, mut at) = (0, 0);
+    let mut calls = |number: usize| {
         let start = Start::now();
-        let (mut calls, mut sum) = (0usize, 0);
-        while start.elapsed() < LEAST {
-            // A look at the clock every few calls, or slow peers would take all day.
-            for _ in 0..64 {
-                sum += call(calls % count);
-                calls += 1;
-            }
+        for _ in 0..number {
+            sum += call(at);
+            at = if at + 1 == count { 0 } else { at + 1 };
         }
-        black_box(sum);
-        best = best.max(calls as f64 / start.elapsed().as_secs_f64() / 1e6);
+        start.elapsed()
+    };
+    // So many calls that looking at the clock costs nothing beside them.
+    let mut number = 1;
+    while calls(number) < LEAST {
+        number *= 2;
     }
-    best
+    let best = (0..RUNS).map(|_| calls(number)).min().unwrap_or_default();
+    black_box(sum);
+    number as f64 / best.as_secs_f64() / 1e6
 }
 
 /// The engine on rows of values, a batch a call, nothing allocated.
@@ -128,24 +150,27 @@ fn walk(pipeline: &Pipeline, messages: &[Message]) -> Result<f64> {
     Ok(best)
 }
 
-/// The engine from whole packets to pruned copies; messages a second.
-fn whole_packets(compiler: &Compiler, packets: &[Vec<u8>]) -> Result<f64> {
+/// The engine from whole packets to pruned copies: million messages in, and million copies out a second.
+fn whole_packets(compiler: &Compiler, packets: &[Vec<u8>]) -> Result<(f64, f64)> {
     let mut engine = Engine::new(compiler);
-    let mut run = |packet: &[u8]| {
-        let mut bytes = 0;
-        let result = engine.frame(0, LinkType::Ethernet, Frame::new(packet), |_, copy| bytes += copy.bytes.len(), |_| {});
-        result.map(|()| bytes as u64).map_err(|reason| anyhow!("a packet is dropped: {}", reason.name()))
+    let mut take = |packet: &[u8]| {
+        let mut copies = 0;
+        let copy = |_, copy: Frame<'_>| copies += u64::from(!black_box(copy).bytes.is_empty());
+        let result = engine.frame(0, LinkType::Ethernet, Frame::new(packet), copy, |_| {});
+        result.map(|()| copies).map_err(|reason| anyhow!("a packet is dropped: {}", reason.name()))
     };
     for packet in packets {
-        run(packet)?;
+        take(packet)?;
     }
     let before = allocations();
+    let mut copies = 0;
     for packet in packets {
-        run(packet)?;
+        copies += take(packet)?;
     }
     let allocated = allocations() - before;
     ensure!(allocated == 0, "{allocated} allocations for {} packets", packets.len());
-    Ok(rate(packets.len(), |index| run(&packets[index]).unwrap_or(0)) * f64::from(BATCH))
+    let rate = rate(packets.len(), |index| take(&packets[index]).unwrap_or(0));
+    Ok((rate * f64::from(BATCH), rate * copies as f64 / packets.len() as f64))
 }
 
 /// The orders among the packets' messages.
@@ -160,7 +185,9 @@ fn adds(formats: &MessageFormats, packets: &[Vec<u8>]) -> Result<Vec<Message>> {
     Ok(messages)
 }
 
-fn columns(formats: &MessageFormats) -> Result<(weftwire_subscribe::formats::FieldId, weftwire_subscribe::formats::FieldId)> {
+fn columns(
+    formats: &MessageFormats,
+) -> Result<(weftwire_subscribe::formats::FieldId, weftwire_subscribe::formats::FieldId)> {
     let header = formats.header_named("add_order").context("ITCH has orders")?;
     let field = |name| formats.field_named(header, name).context("orders have it");
     Ok((field("stock")?, field("price")?))
@@ -209,6 +236,53 @@ fn event(tree: &ATree<usize>, order: &Order) -> Result<Event> {
     builder.build().map_err(|error| anyhow!("{error:?}"))
 }
 
+/// The program `benches/dpdk/acl.c`, in a folder that goes with it.
+struct Acl(PathBuf);
+
+impl Acl {
+    fn build() -> Option<Acl> {
+        let built = crate::dpdk::compile("acl");
+        if let Err(error) = &built {
+            eprintln!("SKIPPED: rte_acl needs cc, pkg-config and libdpdk-dev: {error:#}");
+        }
+        built.ok().map(Acl)
+    }
+
+    /// Its rate on these rules; `None`, with the reason said, if it cannot hold them or finds other messages.
+    fn rate(&self, rules: &[Rule], orders: &[Order]) -> Option<f64> {
+        let rate = self.run(rules, orders);
+        if let Err(error) = &rate {
+            eprintln!("rte_acl with {} rules: {error:#}", rules.len());
+        }
+        rate.ok()
+    }
+
+    fn run(&self, rules: &[Rule], orders: &[Order]) -> Result<f64> {
+        let orders = &orders[..orders.len() - orders.len() % 32];
+        let mut text = format!("{}\n", rules.len());
+        // Prices in whole dollars, rounded up, keep what rules of whole dollars say.
+        rules.iter().for_each(|rule| text += &format!("{:x} {}\n", rule.stock, rule.above / 10_000 + 1));
+        text += &format!("{}\n", orders.len());
+        orders.iter().for_each(|order| text += &format!("{:x} {}\n", order.stock, order.price.div_ceil(10_000)));
+        let input = self.0.join("input");
+        fs::write(&input, text)?;
+        let mut command = Command::new(self.0.join("acl"));
+        command.stdin(fs::File::open(input)?);
+        let answer = run(command, Duration::from_secs(300))?;
+        let (matched, rate) = answer.trim().split_once(' ').context("the program says something else")?;
+        let expected = orders.iter().filter(|order| scan(rules, **order) != [0; 4]).count();
+        ensure!(matched.parse() == Ok(expected), "{matched} messages match, not {expected}");
+        Ok(rate.parse()?)
+    }
+}
+
+impl Drop for Acl {
+    fn drop(&mut self) {
+        // A folder that is left behind does no harm.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// All peers say the same of some messages.
 fn check(
     compiler: &Compiler,
@@ -225,7 +299,8 @@ fn check(
         pipeline.walk(&row, 0, &mut Memory::default(), &mut sets);
         let engine: BTreeSet<u16> = pipeline.ports(sets[0]).iter().map(|port| port.0).collect();
         let bits = scan(linear, orders[index]);
-        let scanned: BTreeSet<u16> = (0..256).filter(|host| bits[usize::from(host / 64)] >> (host % 64) & 1 == 1).collect();
+        let scanned: BTreeSet<u16> =
+            (0..256).filter(|host| bits[usize::from(host / 64)] >> (host % 64) & 1 == 1).collect();
         let report = tree.search(&events[index]).map_err(|error| anyhow!("{error:?}"))?;
         let found: BTreeSet<u16> = report.matches().iter().map(|rule| linear[**rule].host).collect();
         ensure!(engine == scanned && engine == found, "peers differ: {engine:?}, {scanned:?}, {found:?}");
