@@ -4,18 +4,22 @@
 #
 #   scripts/setup.sh         everything that `make test` uses
 #   scripts/setup.sh demo    only what `make demo` uses
+#   scripts/setup.sh bench   also what only benchmarks use: peers that no test needs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-test}
 
 # command:package
 demo_tools="cc:build-essential ip:iproute2 nft:nftables nginx:nginx-light ethtool:ethtool curl:curl tcpdump:tcpdump"
-test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 ns3++:libns3-dev"
+test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 ns3++:libns3-dev verilator:verilator"
+
+# Libraries, by a file that they bring:package
+bench_files="/usr/include/dpdk/rte_timer.h:libdpdk-dev"
 
 install_packages() {
     local missing="" tool
     for tool in $1; do
-        command -v "${tool%%:*}" >/dev/null || missing="$missing ${tool##*:}"
+        command -v "${tool%%:*}" >/dev/null || [ -e "${tool%%:*}" ] || missing="$missing ${tool##*:}"
     done
     if [ -z "$missing" ]; then
         return
@@ -47,8 +51,9 @@ install_cargo_tool() {
 case $purpose in
 demo) install_packages "$demo_tools" ;;
 test) install_packages "$test_tools" ;;
+bench) install_packages "$test_tools pkg-config:pkg-config $bench_files" ;;
 *)
-    echo "usage: scripts/setup.sh [demo|test]" >&2
+    echo "usage: scripts/setup.sh [demo|test|bench]" >&2
     exit 2
     ;;
 esac
@@ -61,7 +66,7 @@ if ! cargo --version >/dev/null 2>&1; then
     rustup toolchain install
 fi
 
-if [ "$purpose" = test ]; then
+if [ "$purpose" != demo ]; then
     install_cargo_tool cargo-deny 0.20.2
     install_cargo_tool mdbook 0.5.4
 fi

@@ -6,7 +6,11 @@ use std::path::Path;
 /// A generated file: its path and how it is made.
 type Generated = (&'static str, fn() -> String);
 
-const FILES: [Generated; 2] = [("docs/image.schema.json", image_schema), ("docs/network.schema.json", network_schema)];
+const FILES: [Generated; 3] = [
+    ("docs/image.schema.json", image_schema),
+    ("docs/network.schema.json", network_schema),
+    ("docs/table.schema.json", table_schema),
+];
 
 /// Writes every generated file.
 pub fn write(root: &Path) -> Result<()> {
@@ -34,4 +38,8 @@ fn image_schema() -> String {
 
 fn network_schema() -> String {
     format!("{:#}\n", weftwire_network::schema())
+}
+
+fn table_schema() -> String {
+    format!("{:#}\n", weftwire_pace::Evolution::schema())
 }

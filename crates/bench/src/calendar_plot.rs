@@ -15,7 +15,7 @@ pub fn picture(results: &Results) -> String {
             let x = Axis::logarithmic("timers", Unit::Plain);
             let y = Axis::logarithmic("time of a pair of operations", Unit::Seconds);
             let mut chart = Chart::new(case, x, y);
-            let rows = || results.rows.iter().filter(|row| row.case == case);
+            let rows = || results.rows.iter().filter(|row| row.case == case && row.structure != "loop alone");
             let mut structures: Vec<&str> = Vec::new();
             rows().for_each(|row| {
                 if !structures.contains(&row.structure) {

@@ -10,6 +10,7 @@
 mod allocations;
 mod calendar;
 mod calendar_plot;
+mod dpdk;
 mod engine;
 mod network;
 mod simulator;
@@ -33,11 +34,11 @@ struct Arguments {
 enum Comparison {
     /// The calendar beside heaps, trees and timing wheels, with 1,000 to 10,000,000 timers
     Calendar {
-        /// Rounds; each measures every structure once
-        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        /// Measurements in each structure's turn
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
         repeats: u32,
         /// Most timers
-        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+        #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
         most: u32,
         /// Only run this case with this many timers this many times, for a tool that counts instructions
         #[arg(long, num_args = 3, value_names = ["CASE", "TIMERS", "N"], conflicts_with_all = ["repeats", "json", "plot"])]
@@ -78,9 +79,9 @@ enum Comparison {
         /// Only this case: `udp`, `tcp`, `flows` or `graph`
         case: Option<String>,
     },
-    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation
+    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation, and the engine's speed
     Subscriptions {
-        /// Only this part: `table1`, `update` or `siena`
+        /// Only this part: `table1`, `update`, `siena` or `engine`
         part: Option<String>,
     },
     /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx. Needs root

@@ -1,6 +1,8 @@
 //! Packet subscriptions: what compiling costs in time, entries and memory, for the rule sets of the paper's evaluation,
 //! and what one rule more or less costs.
 
+mod engine;
+
 use anyhow::{Result, bail};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -23,6 +25,9 @@ pub fn measure(only: Option<&str>) -> Result<()> {
     }
     if wanted("siena") {
         siena()?;
+    }
+    if wanted("engine") {
+        engine::measure()?;
     }
     Ok(())
 }

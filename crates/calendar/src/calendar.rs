@@ -12,19 +12,18 @@ use weftwire_core::Time;
 #[derive(Clone, Debug)]
 pub struct Calendar<T> {
     order: Wheels<T>,
-    inserted: u64,
     limit: u32,
     tick: i64,
 }
 
 /// Names one insertion for ever: a handle is never used again, also not after its entry is gone. It has a meaning only
 /// in the calendar that gave it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TimerHandle {
-    // The order of the members makes the order of the calendar.
     deadline: Time,
-    serial: u64,
     slot: u32,
+    // A slot is used 2^31 times, with another generation each time, and then never again.
+    generation: u32,
 }
 
 impl TimerHandle {
@@ -51,13 +50,13 @@ impl<T> fmt::Display for Full<T> {
 
 impl<T: fmt::Debug> std::error::Error for Full<T> {}
 
-impl<T> Default for Calendar<T> {
+impl<T: Default> Default for Calendar<T> {
     fn default() -> Calendar<T> {
         Calendar::with_limit(Calendar::<T>::MOST)
     }
 }
 
-impl<T> Calendar<T> {
+impl<T: Default> Calendar<T> {
     /// Most entries that any calendar may have.
     pub const MOST: usize = MOST_SLOTS as usize;
 
@@ -69,7 +68,7 @@ impl<T> Calendar<T> {
     /// An empty calendar for this many entries, at most [`Calendar::MOST`].
     pub fn with_limit(limit: usize) -> Calendar<T> {
         let limit = limit.min(Calendar::<T>::MOST) as u32;
-        Calendar { order: Wheels::new(), inserted: 0, limit, tick: 1 }
+        Calendar { order: Wheels::new(), limit, tick: 1 }
     }
 
     /// The same calendar with a tick of this many nanoseconds, at least 1. Entries that are there keep their times.
@@ -82,34 +81,26 @@ impl<T> Calendar<T> {
     ///
     /// # Errors
     /// The calendar is full: nothing has changed, and the entry comes back.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, deadline: Time, entry: T) -> Result<TimerHandle, Full<T>> {
         if self.len() >= self.limit as usize {
             return Err(Full { entry, limit: self.limit as usize });
         }
         let deadline = if self.tick == 1 { deadline } else { round_up(deadline, self.tick) };
-        let serial = self.inserted;
-        self.inserted += 1;
-        let slot = self.order.insert(key(deadline), serial, entry);
-        Ok(TimerHandle { deadline, serial, slot })
+        let (slot, generation) = self.order.insert(key(deadline), entry);
+        Ok(TimerHandle { deadline, slot, generation })
     }
 
     /// Takes an entry out; `None` if it has been popped or removed already.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, handle: TimerHandle) -> Option<T> {
-        let found = self.order.get(handle.slot)?;
-        // A free slot keeps its number, and has no entry to give.
-        if found.serial != handle.serial {
-            return None;
-        }
-        self.order.remove(handle.slot)
+        self.order.remove(handle.slot, handle.generation)
     }
 
     /// The entry of a handle, if it is still there.
     #[inline]
     pub fn get(&self, handle: TimerHandle) -> Option<&T> {
-        let found = self.order.get(handle.slot)?;
-        found.entry.as_ref().filter(|_| found.serial == handle.serial)
+        self.order.get(handle.slot, handle.generation).map(|found| &found.entry)
     }
 
     /// The earliest deadline.
@@ -121,20 +112,15 @@ impl<T> Calendar<T> {
     /// The entry that comes next, with its deadline.
     #[inline]
     pub fn first(&self) -> Option<(Time, &T)> {
-        let (_, slot) = self.order.first()?;
-        Some((deadline(slot.key), slot.entry.as_ref()?))
+        self.order.first().map(|slot| (deadline(slot.key), &slot.entry))
     }
 
     /// Takes out the next entry if it is due at or before `now`, with its deadline and the handle it had.
     #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, TimerHandle, T)> {
-        let deadline = self.next_deadline()?;
-        if deadline > now {
-            return None;
-        }
-        let (slot, found) = self.order.first()?;
-        let handle = TimerHandle { deadline, serial: found.serial, slot };
-        Some((deadline, handle, self.order.remove_first()?))
+        let (key, slot, generation, entry) = self.order.remove_first(key(now))?;
+        let deadline = deadline(key);
+        Some((deadline, TimerHandle { deadline, slot, generation }, entry))
     }
 
     /// Takes out the entries that are due at or before `now`, in their order, as they are asked for. What is inserted

@@ -38,7 +38,7 @@ impl Owned {
     ///
     /// # Errors
     /// The calendar is full.
-    pub fn insert<T>(
+    pub fn insert<T: Default>(
         &mut self,
         calendar: &mut Calendar<T>,
         deadline: Time,
@@ -60,7 +60,7 @@ impl Owned {
     }
 
     /// Cancels all pending entries with a number in the range; returns how many there were.
-    pub fn cancel_range<T>(&mut self, calendar: &mut Calendar<T>, numbers: impl RangeBounds<u64>) -> usize {
+    pub fn cancel_range<T: Default>(&mut self, calendar: &mut Calendar<T>, numbers: impl RangeBounds<u64>) -> usize {
         let before = |bound: std::ops::Bound<&u64>, number: u64, end: bool| match bound {
             std::ops::Bound::Unbounded => end,
             std::ops::Bound::Included(bound) => number < *bound || (end && number == *bound),

@@ -5,12 +5,12 @@ pub const NONE: u32 = u32::MAX;
 
 /// What a pool can hold.
 pub trait Pooled {
-    /// A new one.
+    /// A free one without a next.
     fn new() -> Self;
     /// The next free one, of one that is free.
     fn link(&self) -> u32;
-    /// Makes it a free one, and says which is the next.
-    fn set_link(&mut self, next: u32);
+    /// Makes it a free one, and says which is the next; whether it may be used again.
+    fn set_link(&mut self, next: u32) -> bool;
 }
 
 /// The things, in segments of `LENGTH` that stay where they are: a growing `Vec` would move everything now and then.
@@ -30,28 +30,35 @@ impl<T: Pooled, const LENGTH: usize> Pool<T, LENGTH> {
         Pool { segments: Vec::new(), free: NONE, made: 0 }
     }
 
-    /// Adds a thing; the least number that is free if none was ever freed, else the one that was freed last.
+    /// Adds whatever is there, for the caller to fill: the one that was freed last, or else the least number that was
+    /// never given.
     #[inline]
-    pub fn add(&mut self, thing: T) -> u32 {
-        let index = self.reserve();
-        *self.at_mut(index) = thing;
-        index
-    }
-
-    /// Adds whatever is there: the caller is to replace it.
-    #[inline]
-    pub fn reserve(&mut self) -> u32 {
+    pub fn add(&mut self) -> (u32, &mut T) {
         let index = if self.free == NONE { self.make() } else { self.free };
-        self.free = self.at(index).link();
-        index
+        let thing = &mut self.segments[index as usize / LENGTH][index as usize % LENGTH];
+        self.free = thing.link();
+        (index, thing)
     }
 
     /// Frees a thing.
     #[inline]
     pub fn free(&mut self, index: u32) {
-        let next = self.free;
-        self.at_mut(index).set_link(next);
-        self.free = index;
+        let thing = &mut self.segments[index as usize / LENGTH][index as usize % LENGTH];
+        if thing.set_link(self.free) {
+            self.free = index;
+        }
+    }
+
+    /// Frees a thing if `take` takes something out of it, and gives that; `None` too for a number that was never given.
+    #[inline]
+    pub fn free_if<R>(&mut self, index: u32, take: impl FnOnce(&mut T) -> Option<R>) -> Option<R> {
+        let thing = self.segments.get_mut(index as usize / LENGTH)?;
+        let thing = &mut thing[index as usize % LENGTH];
+        let taken = take(thing)?;
+        if thing.set_link(self.free) {
+            self.free = index;
+        }
+        Some(taken)
     }
 
     #[inline]
@@ -81,17 +88,16 @@ impl<T: Pooled, const LENGTH: usize> Pool<T, LENGTH> {
         self.made as usize - free.count()
     }
 
-    /// One more, linked to nothing.
+    /// One more thing, free, at the end.
     #[cold]
     fn make(&mut self) -> u32 {
         let index = self.made;
         if index as usize / LENGTH == self.segments.len() {
-            let unlinked = || {
-                let mut thing = T::new();
-                thing.set_link(NONE);
-                thing
-            };
-            let segment: Vec<T> = std::iter::repeat_with(unlinked).take(LENGTH).collect();
+            if index as usize / LENGTH == self.segments.capacity() {
+                // Rarely, and while it is short, as the whole list is copied; memory that is not written to costs nothing.
+                self.segments.reserve_exact(63 * self.segments.len() + 8);
+            }
+            let segment: Vec<T> = std::iter::repeat_with(T::new).take(LENGTH).collect();
             self.segments.extend(segment.try_into().ok());
         }
         self.made += 1;
@@ -112,21 +118,28 @@ mod tests {
             self[0]
         }
 
-        fn set_link(&mut self, next: u32) {
+        fn set_link(&mut self, next: u32) -> bool {
             self[0] = next;
+            self[1] != 13
         }
     }
 
     #[test]
     fn numbers_are_used_again() {
         let mut pool: Pool<[u32; 4], 64> = Pool::new();
-        let numbers: Vec<u32> = (0..5_000).map(|it| pool.add([it; 4])).collect();
+        let add = |pool: &mut Pool<[u32; 4], 64>, thing| {
+            let (index, place) = pool.add();
+            *place = thing;
+            index
+        };
+        let numbers: Vec<u32> = (0..5_000).map(|it| add(&mut pool, [it; 4])).collect();
         assert!(numbers.iter().copied().eq(0..5_000));
         assert!((0..5_000).all(|it| pool.at(it)[3] == it));
-        pool.free(17);
-        pool.free(4_000);
-        assert_eq!(pool.used(), 4_998);
-        assert_eq!([pool.add([1; 4]), pool.add([2; 4]), pool.add([3; 4])], [4_000, 17, 5_000]);
+        // Thirteen may not be used again.
+        [17, 13, 4_000].into_iter().for_each(|it| pool.free(it));
+        let again = [(); 3].map(|()| add(&mut pool, [1; 4]));
+        assert_eq!(again, [4_000, 17, 5_000]);
+        assert_eq!(pool.used(), 5_001);
         assert_eq!(pool.get(100_000), None);
     }
 }

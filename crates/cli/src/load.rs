@@ -5,49 +5,77 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 use weftwire_core::Function;
 use weftwire_core::function::Ports;
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{Image, VerifiedImage};
 use weftwire_lang::{Compilation, Diagnostic, Dialect, Loader, Severity, SourceMap};
+use weftwire_subscribe::Compiler;
+use weftwire_subscribe::engine::SubscriptionSwitch;
 
 /// A function that is loaded and not yet started.
 #[derive(Clone)]
-pub struct Loaded {
-    image: VerifiedImage,
+pub enum Loaded {
+    /// A machine.
+    Machine(Box<VerifiedImage>),
+    /// A switch that forwards by rules about messages.
+    Subscriptions {
+        /// The name of its file of rules.
+        name: String,
+        /// The digest of its rules and formats.
+        digest: String,
+        /// Its rules, compiled.
+        compiler: Arc<Compiler>,
+    },
 }
 
 /// Loads the function in the file `path`: an image (.json), or a source (.xl, .xtra), which is compiled.
 pub fn function(path: &Path, parameters: &[Parameter]) -> Result<Loaded> {
     let image = parameters::apply(image(path)?, parameters);
-    Ok(Loaded { image: image.with_context(|| format!("cannot start {}", path.display()))? })
+    Ok(Loaded::Machine(Box::new(image.with_context(|| format!("cannot start {}", path.display()))?)))
 }
 
 impl Loaded {
     /// The function's own name.
     pub fn name(&self) -> &str {
-        &self.image.name
+        match self {
+            Loaded::Machine(image) => &image.name,
+            Loaded::Subscriptions { name, .. } => name,
+        }
     }
 
-    /// The digest of its image.
+    /// The digest of what it is made from.
     pub fn digest(&self) -> &str {
-        &self.image.digest
+        match self {
+            Loaded::Machine(image) => &image.digest,
+            Loaded::Subscriptions { digest, .. } => digest,
+        }
     }
 
     /// How many flows its table may hold.
     pub fn most_flows(&self) -> u64 {
-        self.image.flow.max.into()
+        match self {
+            Loaded::Machine(image) => image.flow.max.into(),
+            Loaded::Subscriptions { .. } => 0,
+        }
     }
 
-    /// Starts it on these ports with the named engine. Without a key one comes from the seed.
+    /// Starts it on these ports; a machine, with the named engine. Without a key one comes from the seed.
     pub fn start(&self, engine: &str, ports: &Ports, seed: u64, key: Option<[u64; 2]>) -> Result<Box<dyn Function>> {
+        let image = match self {
+            Loaded::Machine(image) => VerifiedImage::clone(image),
+            Loaded::Subscriptions { compiler, .. } => {
+                return Ok(Box::new(SubscriptionSwitch::new(compiler, ports.clone())));
+            }
+        };
         let hash_key = key.map(|[low, high]| {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&low.to_le_bytes());
             bytes[8..].copy_from_slice(&high.to_le_bytes());
             bytes
         });
-        Ok(make(engine, self.image.clone(), ports.clone(), EngineOptions { seed, hash_key })?)
+        Ok(make(engine, image, ports.clone(), EngineOptions { seed, hash_key })?)
     }
 }
 

@@ -27,6 +27,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure this machine.
+    Bench(commands::bench::Arguments),
     /// Check programs and images.
     Check(commands::check::Arguments),
     /// Compile a program to a machine image.
@@ -45,6 +47,8 @@ enum Command {
     Run(Box<commands::run::Arguments>),
     /// Simulate a network.
     Sim(commands::sim::Arguments),
+    /// Measure designs of hardware as models.
+    Study(commands::study::Arguments),
     /// Compile packet subscriptions: filters that forward messages.
     Subs(commands::subs::Arguments),
     /// Make a network from network namespaces.
@@ -68,6 +72,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Bench(arguments) => commands::bench::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(arguments),
         Command::Compile(arguments) => commands::compile::execute(arguments),
         Command::Explain(arguments) => commands::explain::execute(arguments),
@@ -77,6 +82,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => commands::report::execute(arguments),
         Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Sim(arguments) => commands::sim::execute(&arguments),
+        Command::Study(arguments) => commands::study::execute(&arguments),
         Command::Subs(arguments) => commands::subs::execute(arguments),
         Command::Up(arguments) => commands::up::execute(&arguments),
         Command::Down(arguments) => commands::down::execute(&arguments),

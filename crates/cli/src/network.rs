@@ -1,5 +1,6 @@
 //! Networks from files, for the commands that simulate them or bring them up.
 
+use crate::commands::subs;
 use crate::load::{self, Loaded, show};
 use crate::{capture, output::PendingFile};
 use anyhow::{Context, Result, bail};
@@ -141,14 +142,13 @@ impl NetworkFile {
         let mut known: Vec<(&FunctionNode, Loaded)> = Vec::new();
         for (index, node) in network.nodes() {
             let NodeKind::Function(wanted) = &node.kind else { continue };
-            let same = |other: &FunctionNode| other.image == wanted.image && other.parameters == wanted.parameters;
+            let same = |other: &FunctionNode| {
+                (&other.image, &other.format, &other.parameters) == (&wanted.image, &wanted.format, &wanted.parameters)
+            };
             let loaded = match known.iter().find(|(other, _)| same(other)) {
                 Some((_, loaded)) => loaded.clone(),
                 None => {
-                    let parameters: Vec<_> =
-                        wanted.parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-                    let loaded = load::function(&self.folder.join(&wanted.image), &parameters)
-                        .with_context(|| format!("node {}", node.name))?;
+                    let loaded = self.function(wanted).with_context(|| format!("node {}", node.name))?;
                     known.push((wanted, loaded.clone()));
                     loaded
                 }
@@ -156,6 +156,15 @@ impl NetworkFile {
             functions.insert(index, loaded);
         }
         Ok(functions)
+    }
+
+    fn function(&self, wanted: &FunctionNode) -> Result<Loaded> {
+        let file = self.folder.join(&wanted.image);
+        if let Some(format) = &wanted.format {
+            return subs::switch(&file, &self.folder.join(format), "auto");
+        }
+        let parameters: Vec<_> = wanted.parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        load::function(&file, &parameters)
     }
 
     /// The frames of a capture that traffic replays: nanoseconds after the first, and bytes.

@@ -60,6 +60,20 @@ fn a_compiled_table_runs() {
 }
 
 #[test]
+fn the_report_says_what_is_exact_and_what_drifts() {
+    let folder = folder("report");
+    let followed = good(&folder, &["compile", "linear", "--form", "polynomial", "--check", "1000", "-o", "table.json"]);
+    assert!(followed.contains("3 of 97 bits") && followed.contains("exact for 6.0e23 packets"), "{followed}");
+    let text = fs::read_to_string(folder.join("table.json")).expect("it is there");
+    let evolution = Evolution::from_json(&text).expect("it is right");
+    let mut machine = Machine::new(&evolution, 1000);
+    // Packet 1 + k (k + 1) / 2 goes at k round trips.
+    assert_eq!((0..5050).map(|_| machine.next_ticks()).sum::<u64>(), 100_000);
+    let held = good(&folder, &["compile", "N(t) = sqrt(1 + t/RTT)", "--packets", "1000", "--check", "1000"]);
+    assert!(held.contains("the times drift behind packet 1001"), "{held}");
+}
+
+#[test]
 fn a_picture_stands_alone() {
     let folder = folder("plot");
     for file in ["a.svg", "a.html"] {
@@ -81,7 +95,10 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
         (&["times", "R(t) = 10 pkt/s + 3"], "         ^^^^^^^^^^^^"),
         (&["times", "no-such.csv"], "cannot read no-such.csv"),
         (&["times", "R(t) = 1 pkt/RTT - t/RTT^2"], "a rate is never below 0"),
-        (&["compile", "linear", "--entries", "10", "-o", "table.json"], "allow more entries"),
+        (
+            &["compile", "R(t) = t^5 * pkt/s^6", "--entries", "10", "--packets", "9999", "-o", "table.json"],
+            "allow more entries",
+        ),
         (&["compile", "linear", "--bits", "64", "-o", "table.json"], "8 to 48 bits"),
         (&["plot", "linear", "--packets", "100", "--check", "100", "-o", "a.png"], "a .svg or a .html file"),
     ];

@@ -64,3 +64,9 @@ fn the_arq_transport_does_the_same_on_both_platforms() -> Result<()> {
 fn the_syn_proxy_does_the_same_on_both_platforms() -> Result<()> {
     agree("syn-proxy")
 }
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
+fn the_paced_sender_does_the_same_on_both_platforms() -> Result<()> {
+    agree("paced")
+}

@@ -134,3 +134,25 @@ fn a_second_interrupt_ends_the_process_at_once() -> Result<()> {
     ensure!(!ended.stderr.contains("ran for"), "it ended in order: {}", ended.stderr);
     Ok(())
 }
+
+#[test]
+fn timers_are_waited_for_as_exactly_as_asked() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let middle = Namespace::new()?;
+    let folder = folder("run-precision")?;
+    let control = folder.join("control.sock");
+    for (precision, said) in [("auto", "spinning for the last"), ("60us", "runs with seed"), ("spin", "runs with seed")]
+    {
+        let words = [WEFT, "run", FUNCTION, "--port", "1=tun:weft0", "--port", "2=tun:weft1", "--for", "50ms"];
+        let place = ["--precision", precision, "--cpu", "0", "--priority", "5", "--user", "nobody"];
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", middle.name()]).args(words).args(place).args(["--control", text(&control)]);
+        let output = command.output()?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success() && errors.contains(said), "{precision}: {errors}");
+        ensure!(!errors.contains("warning"), "{precision}: {errors}");
+        // It belongs to root's folder, from which another user can't remove it.
+        let _ = fs::remove_file(&control);
+    }
+    Ok(())
+}

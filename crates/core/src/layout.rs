@@ -18,7 +18,7 @@ use std::ops::Range;
 const IPV4_MAPPED: u128 = 0xffff_0000_0000;
 
 /// Offsets into a packet's bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     /// Whether there is an Ethernet header, at 0.
     pub(crate) ethernet: bool,
@@ -55,9 +55,10 @@ pub(crate) enum Transport {
     Udp,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Fragment {
     /// Not a fragment.
+    #[default]
     No,
     /// The first fragment: it has the transport header.
     First,
@@ -79,22 +80,19 @@ impl Layout {
     /// Finds the headers of a frame. Also returns where the packet ends and padding begins. Of checksums, only IPv4's
     /// is verified.
     pub(crate) fn find(link: LinkType, bytes: &[u8], formats: &Formats) -> Result<(Layout, usize), DropReason> {
-        let mut layout = Layout {
-            ethernet: link == LinkType::Ethernet,
-            network_start: 0,
-            network_end: 0,
-            network: None,
-            protocol: 0,
-            fragment: Fragment::No,
-            transport: None,
-            transport_end: 0,
-            imported: Vec::new(),
-            payload: 0,
-        };
+        let mut layout = Layout::default();
+        let end = layout.renew(link, bytes, formats)?;
+        Ok((layout, end))
+    }
+
+    /// As [`Layout::find`], in place of another packet's. Unless it succeeds, the layout is of no packet.
+    pub(crate) fn renew(&mut self, link: LinkType, bytes: &[u8], formats: &Formats) -> Result<usize, DropReason> {
+        let imported = std::mem::take(&mut self.imported);
+        *self = Layout { ethernet: link == LinkType::Ethernet, imported, ..Layout::default() };
         let ether_type = match link {
             LinkType::Ethernet => {
                 let ethernet = Ethernet::parse(bytes)?;
-                layout.network_start = ethernet.header_length();
+                self.network_start = ethernet.header_length();
                 ethernet.payload_type()
             }
             LinkType::Ip => match bytes.first().ok_or(DropReason::Truncated)? >> 4 {
@@ -103,9 +101,9 @@ impl Layout {
                 _ => return Err(DropReason::BadVersion),
             },
         };
-        let end = layout.find_network(ether_type, bytes)?;
-        layout.find_imported(&bytes[..end], formats);
-        Ok((layout, end))
+        let end = self.find_network(ether_type, bytes)?;
+        self.find_imported(&bytes[..end], formats);
+        Ok(end)
     }
 
     fn find_network(&mut self, ether_type: u16, bytes: &[u8]) -> Result<usize, DropReason> {

@@ -18,8 +18,8 @@ use std::ops::Range;
 /// Greatest value of IPv4's total length and IPv6's payload length.
 const MAX_IP_LENGTH: usize = 65_535;
 
-/// A packet: its bytes and where its headers are.
-#[derive(Clone, Debug)]
+/// A packet: its bytes and where its headers are. The default one is empty.
+#[derive(Clone, Debug, Default)]
 pub struct Packet {
     bytes: Vec<u8>,
     layout: Layout,
@@ -34,13 +34,26 @@ impl Packet {
     /// # Errors
     /// `Truncated`, `BadLength`, `BadVersion` or `BadChecksum`: the frame is to be dropped.
     pub fn parse(link: LinkType, frame: Frame<'_>, formats: &Formats) -> Result<Packet, DropReason> {
-        let (layout, end) = Layout::find(link, frame.bytes, formats)?;
+        let mut packet = Packet::default();
+        packet.renew(link, frame, formats)?;
+        Ok(packet)
+    }
+
+    /// As [`Packet::parse`], in place of another packet, whose memory it takes over.
+    ///
+    /// # Errors
+    /// As [`Packet::parse`]; what the packet holds then is of no use.
+    pub fn renew(&mut self, link: LinkType, frame: Frame<'_>, formats: &Formats) -> Result<(), DropReason> {
+        let end = self.layout.renew(link, frame.bytes, formats)?;
         let bytes = &frame.bytes[..end];
-        if frame.offload.checksum == Checksum::Unverified && !transport_checksum_is_right(bytes, &layout) {
+        if frame.offload.checksum == Checksum::Unverified && !transport_checksum_is_right(bytes, &self.layout) {
             return Err(DropReason::BadChecksum);
         }
-        let Offload { segmentation, checksum } = frame.offload;
-        Ok(Packet { bytes: bytes.to_vec(), layout, segmentation, partial: checksum == Checksum::Partial })
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.segmentation = frame.offload.segmentation;
+        self.partial = frame.offload.checksum == Checksum::Partial;
+        Ok(())
     }
 
     /// Parses a frame made here, in which all but the transport checksum is right.

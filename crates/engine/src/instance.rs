@@ -50,14 +50,15 @@ impl Instance {
 
     /// One more pending setting of a timer.
     pub fn add_timer(&mut self, handle: TimerHandle) {
-        let place = self.timers.partition_point(|pending| *pending < handle);
+        let place = self.timers.partition_point(|pending| pending.deadline() <= handle.deadline());
         self.timers.insert(place, handle);
     }
 
     /// A setting that is not pending any more.
     pub fn forget_timer(&mut self, handle: TimerHandle) {
-        if let Ok(place) = self.timers.binary_search(&handle) {
-            self.timers.remove(place);
+        let from = self.timers.partition_point(|pending| pending.deadline() < handle.deadline());
+        if let Some(place) = self.timers.range(from..).position(|pending| *pending == handle) {
+            self.timers.remove(from + place);
         }
     }
 }

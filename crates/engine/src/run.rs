@@ -22,6 +22,13 @@ pub struct Setting {
     pub payload: [i64; 2],
 }
 
+/// Of no flow: what a place in the calendar holds that is free.
+impl Default for Setting {
+    fn default() -> Setting {
+        Setting { flow: FlowId(0), timer: 0, payload: [0; 2] }
+    }
+}
+
 /// What all instances of an engine share.
 #[derive(Debug)]
 pub struct Shared {

@@ -44,6 +44,8 @@ pub enum Item {
     Timer { name: Name, payload: Vec<(Name, Option<Name>)> },
     /// `table NAME = [..];` or `table NAME(index in first..last) = formula;`
     Table { name: Name, contents: TableContents },
+    /// `pacer NAME = "ENVELOPE";`
+    Pacer(PacerDeclaration),
     /// `action NAME(parameter: type, ...) { ... }`
     Action(ActionDeclaration),
     /// `#debug REGISTER every INTERVAL`
@@ -137,6 +139,19 @@ pub struct TableFormula {
     pub formula: Expression,
 }
 
+/// A pacer: `pacer NAME [= "ENVELOPE"] [packet size BYTES] [entries COUNT];`
+#[derive(Clone, Debug)]
+pub struct PacerDeclaration {
+    /// Its name, which is also its envelope if no other is given.
+    pub name: Name,
+    /// The rate envelope's text; the span has the quotes.
+    pub envelope: Option<Name>,
+    /// `packet size BYTES`
+    pub packet_size: Option<Expression>,
+    /// `entries COUNT`
+    pub entries: Option<Expression>,
+}
+
 /// An action: statements with parameters.
 #[derive(Clone, Debug)]
 pub struct ActionDeclaration {
@@ -212,6 +227,10 @@ pub enum StatementKind {
     Resize { packet: Name, length: Expression },
     /// `set TIMER(values) in DELAY;`; `reset` cancels the earlier settings first.
     Set { timer: Name, arguments: Vec<Expression>, delay: Expression, reset: bool },
+    /// `pace TIMER[(values)] with PACER[(UNIT)];`
+    Pace(PaceStatement),
+    /// `restart PACER;`
+    Restart { pacer: Name },
     /// `cancel TIMER [where tests];`
     Cancel { timer: Name, tests: Option<Expression> },
     /// `goto STATE;`
@@ -226,6 +245,19 @@ pub enum StatementKind {
     Notify { name: Name, value: Option<Expression> },
     /// `ACTION(values);`
     Call { action: Name, arguments: Vec<Expression> },
+}
+
+/// `pace TIMER[(values)] with PACER[(UNIT)];`
+#[derive(Clone, Debug)]
+pub struct PaceStatement {
+    /// The timer to set.
+    pub timer: Name,
+    /// What the setting carries.
+    pub arguments: Vec<Expression>,
+    /// The pacer that knows the gap.
+    pub pacer: Name,
+    /// How long a round trip is.
+    pub unit: Option<Expression>,
 }
 
 /// A branch of an `if`.

@@ -77,6 +77,7 @@ impl Part {
             "template",
             "timer",
             "table",
+            "pacer",
             "action",
             "state",
             "initial",

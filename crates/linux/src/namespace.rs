@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,25 @@ impl NetworkNamespace {
     /// There is none of that name, or no permission.
     pub fn open(name: &str) -> io::Result<NetworkNamespace> {
         File::open(path(name)).map(NetworkNamespace)
+    }
+
+    /// Makes a namespace without a name, which is gone with the last process, socket and value that holds it.
+    ///
+    /// # Errors
+    /// No permission (`CAP_SYS_ADMIN`).
+    pub fn anonymous() -> io::Result<NetworkNamespace> {
+        // Only a thread can be moved into a new one, so it is a thread that ends with that.
+        let thread = std::thread::spawn(|| {
+            // SAFETY: takes a number; it changes this thread only.
+            check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+            File::open("/proc/thread-self/ns/net").map(NetworkNamespace)
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Its file.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     /// Moves the calling thread, and no other, into the namespace for good.

@@ -2,7 +2,8 @@
 //!
 //! Each turn takes one batch of every port with one reading of the clock, runs what is due, feeds the application's
 //! bytes, and sends what the function put into its outbox. When a turn finds nothing to do, the loop waits by `ppoll`
-//! until the next deadline; with [`RunOptions::spin`] it never waits.
+//! until the next deadline; with [`RunOptions::spin`] it never waits. Waiting is as exact as [`RunOptions::precision`] says: a policy that
+//! spins wakes up early, looks at the ports until shortly before the deadline, and then at nothing but the clock.
 //!
 //! The function's time is 0 at its first input, a connection or a frame, as in a replay: so a capture of the run, replayed,
 //! gives the same values of `now`.
@@ -10,6 +11,7 @@
 use crate::application::Application;
 use crate::control::ControlServer;
 use crate::error::LinuxError;
+use crate::pacer::{Policy, Step};
 use crate::port::{BATCH, FramePort};
 use crate::recorder::Recorder;
 use crate::report::Report;
@@ -22,11 +24,17 @@ use weftwire_core::{Frame, Function, Outbox, Output, Port, Time};
 /// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
 const SERVICE_INTERVAL: i64 = 1_000_000;
 
+/// This long before a deadline, in nanoseconds, a loop that spins for it looks at nothing but the clock: about as long as a look at
+/// the ports takes. A frame that comes in meanwhile waits no longer than that.
+const LAST_STRETCH: i64 = 2_000;
+
 /// How the loop runs and when it ends by itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
     /// Never wait: poll all ports busily. Costs a whole processor, answers within microseconds.
     pub spin: bool,
+    /// How deadlines are waited for.
+    pub precision: Policy,
     /// End after this time.
     pub duration: Option<Duration>,
     /// End when every connection that was opened has ended.
@@ -115,8 +123,10 @@ impl Turns<'_> {
             if stop.requested() || now >= end || options.exit_when_ended && self.effects.application.all_ended() {
                 return Ok(());
             }
-            if !busy && !options.spin {
-                self.wait(stop, end)?;
+            if self.next_step(options) == Step::Spin {
+                self.last_stretch();
+            } else if !busy && !options.spin {
+                self.wait(stop, end, options)?;
                 service_due = Time::ZERO;
             }
         }
@@ -190,8 +200,34 @@ impl Turns<'_> {
         }
     }
 
+    /// What to do until the function's next deadline; without one, to sleep.
+    fn next_step(&self, options: &RunOptions) -> Step {
+        let sleep = Step::Sleep { until: i64::MAX };
+        // The usual case asks for no clock.
+        if options.precision == Policy::Sleep {
+            return sleep;
+        }
+        let now = self.function_time().nanoseconds();
+        let deadline = self.function.next_deadline().map(|deadline| deadline.at.nanoseconds());
+        deadline.map_or(sleep, |deadline| options.precision.step(now, deadline))
+    }
+
+    /// Looks at nothing but the clock until the deadline, if it is that near, and runs what is due then.
+    fn last_stretch(&mut self) {
+        let Some(deadline) = self.function.next_deadline().map(|deadline| deadline.at) else { return };
+        let mut now = self.function_time();
+        if deadline.since(now) > LAST_STRETCH {
+            return;
+        }
+        while now < deadline {
+            std::hint::spin_loop();
+            now = self.function_time();
+        }
+        self.fire(now);
+    }
+
     /// Waits until something can be done.
-    fn wait(&mut self, stop: &StopSignal, end: Time) -> Result<(), LinuxError> {
+    fn wait(&mut self, stop: &StopSignal, end: Time, options: &RunOptions) -> Result<(), LinuxError> {
         let descriptors = &mut self.descriptors;
         descriptors.clear();
         descriptors.extend(self.ports.iter().map(|port| poll_input(port.device.descriptor())));
@@ -200,7 +236,13 @@ impl Turns<'_> {
         if let Some(control) = &self.effects.control {
             control.add_descriptors(descriptors);
         }
-        let deadline = self.function.next_deadline().map(|deadline| deadline.at.since(self.function_time()));
+        let now = self.function_time();
+        let deadline = self.function.next_deadline().map(|deadline| {
+            match options.precision.step(now.nanoseconds(), deadline.at.nanoseconds()) {
+                Step::Sleep { until } => until.saturating_sub(now.nanoseconds()),
+                Step::Spin | Step::Due => 0,
+            }
+        });
         let end = (end != Time::MAX).then(|| end.since(self.clock.now()));
         let timeout = deadline.into_iter().chain(end).min();
         poll(&mut self.descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))

@@ -130,7 +130,8 @@ pub(crate) fn realtime_ns() -> i64 {
     clock_ns(libc::CLOCK_REALTIME)
 }
 
-fn clock_ns(clock: libc::clockid_t) -> i64 {
+/// A clock of clock_gettime(2) that always exists, in nanoseconds.
+pub(crate) fn clock_ns(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec. These clocks always exist, so the call can't fail.
     unsafe { libc::clock_gettime(clock, &mut time) };

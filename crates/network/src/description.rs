@@ -120,6 +120,10 @@ table! {
         commands: Option<Vec<Command>>,
         /// Of a function: its image or source, relative to this file.
         image: Option<Word>,
+        /// Of a function that is a subscription switch, in place of `image`: its rules, relative to this file.
+        rules: Option<Word>,
+        /// Of a subscription switch: the formats of the messages, relative to this file.
+        format: Option<Word>,
         /// Of a function: the engine that runs it. Default `reference`.
         engine: Option<String>,
         /// Of a function: frames cross it unchanged. Default: true with two or more ports.
@@ -332,6 +336,10 @@ table! {
         rate: Option<Pace>,
         /// Of `flows` and `datagrams`, in place of `rate`: from one to the next.
         gap: Option<Duration>,
+        /// Of `flows` and `datagrams`, in place of `rate`: a rate envelope as `weft pace` reads it.
+        envelope: Option<Word>,
+        /// The round trip that the envelope counts in.
+        rtt: Option<Duration>,
         /// Of `flows` and `datagrams`. Default: `poisson` for flows, `constant` for datagrams.
         arrivals: Option<Arrivals>,
         /// Of `flows` and `datagrams`: bytes of each.

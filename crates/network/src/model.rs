@@ -107,8 +107,10 @@ pub struct Command {
 /// A function on a node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FunctionNode {
-    /// File of the image or source, as written: relative to the network's file.
+    /// File of the image or source, or of a subscription switch's rules, as written: relative to the network's file.
     pub image: String,
+    /// File of the message formats, if it is a subscription switch.
+    pub format: Option<String>,
     /// Name of the engine.
     pub engine: String,
     /// Initial values of registers, in place of the image's: the text as written (`200ms`, `10.0.0.1`, `7`).

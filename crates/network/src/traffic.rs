@@ -1,12 +1,15 @@
 //! Sizes and gaps of traffic, drawn from a seed: the same numbers on every platform.
 
 mod distributions;
+mod paced;
 
 pub use distributions::{NAMES, named};
 
 use crate::chance::Chance;
 use crate::model::{Traffic, TrafficKind};
+use paced::Paced;
 use std::sync::Arc;
+use weftwire_pace::Envelope;
 
 /// Time from one beginning to the next, in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
@@ -15,6 +18,8 @@ pub enum Gap {
     Constant(i64),
     /// Exponentially distributed with this mean: Poisson arrivals.
     Exponential(f64),
+    /// As a rate envelope says; its times are in seconds.
+    Envelope(Arc<Envelope>),
 }
 
 /// Sizes in bytes.
@@ -30,16 +35,6 @@ pub enum Size {
     Pareto(f64, u64, u64),
     /// An empirical distribution: sizes with their cumulative shares, ascending, from share 0 to 1; linear between.
     Empirical(Arc<Vec<(u64, f64)>>),
-}
-
-impl Gap {
-    /// The mean in nanoseconds.
-    pub fn mean(&self) -> f64 {
-        match *self {
-            Gap::Constant(gap) => gap as f64,
-            Gap::Exponential(mean) => mean,
-        }
-    }
 }
 
 impl Size {
@@ -74,6 +69,7 @@ impl Size {
 pub struct Draws {
     gaps: Chance,
     sizes: Chance,
+    paced: Option<Paced>,
 }
 
 /// Tells the sizes' random numbers from the gaps'.
@@ -82,14 +78,15 @@ const SIZES_STREAM: u64 = 0x73_697a_6573;
 impl Draws {
     /// From the traffic's seed.
     pub fn new(traffic: &Traffic) -> Draws {
-        Draws { gaps: Chance::new(traffic.seed), sizes: Chance::new(traffic.seed ^ SIZES_STREAM) }
+        Draws { gaps: Chance::new(traffic.seed), sizes: Chance::new(traffic.seed ^ SIZES_STREAM), paced: None }
     }
 
     /// The next gap.
     pub fn gap(&mut self, gap: &Gap) -> i64 {
-        match *gap {
-            Gap::Constant(gap) => gap.max(0),
-            Gap::Exponential(mean) => libm::round(exponential(&mut self.gaps, mean)) as i64,
+        match gap {
+            Gap::Constant(gap) => (*gap).max(0),
+            Gap::Exponential(mean) => libm::round(exponential(&mut self.gaps, *mean)) as i64,
+            Gap::Envelope(envelope) => self.paced.get_or_insert_with(|| Paced::new(envelope)).gap(),
         }
     }
 
@@ -188,6 +185,7 @@ impl Iterator for Begins {
 mod tests {
     use super::*;
     use crate::model::{NodeIndex, Transport};
+    use weftwire_pace::{Setting, parse};
 
     fn traffic(kind: TrafficKind) -> Traffic {
         Traffic {
@@ -284,6 +282,25 @@ mod tests {
             [Size::Exponential(1e9), Size::Pareto(1.1, 1_000, 1_000_000_000), named("websearch").expect("known")]
                 .map(|size| draws.size(&size));
         assert_eq!((gaps, sizes), ([256_845_793, 273_262_128, 1_430_594_943], [3_931_805_517, 175_104, 19_599_590]));
+    }
+
+    #[test]
+    fn begins_follow_an_envelope_to_its_end() {
+        let begins = |text: &str, count| {
+            let setting = Setting { round_trip: Some(1e-7), ..Setting::default() };
+            let gap = Gap::Envelope(Arc::new(parse(text, &setting).expect("an envelope")));
+            let traffic = traffic(TrafficKind::Flows { gap, size: Size::Constant(8), count });
+            Begins::new(&traffic).map(|begin| begin.at - 1_000).collect::<Vec<_>>()
+        };
+        assert_eq!(begins("slow_start", 6), [0, 100, 158, 200, 232, 258]);
+        assert_eq!(begins("token_bucket(10 pkt/RTT, 3)", 5), [0, 0, 0, 10, 20]);
+        // It sends 5 packets behind the first and no more.
+        assert_eq!(begins("R(t) = if(t < 1 RTT, 5 pkt/RTT, 0 pkt/RTT)", 100), [0, 20, 40, 60, 80, 100]);
+        let many = begins("constant(1000 pkt/RTT)", 10_000);
+        assert!(
+            many.iter().enumerate().all(|(number, at)| (*at * 10 - number as i64).abs() <= 5),
+            "over several tables"
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ fn kind(letter: char) -> NodeKind {
         's' => NodeKind::Switch,
         _ => NodeKind::Function(FunctionNode {
             image: String::new(),
+            format: None,
             engine: String::new(),
             parameters: BTreeMap::new(),
             transparent: true,

@@ -5,6 +5,7 @@
 //! `rest` below a grain, `carry` below a tick. So after any number of packets, the sum of ticks is the sum of exact gaps,
 //! rounded once: what is rounded away is never lost.
 
+use crate::polynomial::Follower;
 use crate::solve::xorshift;
 use crate::table::{Band, Evolution, Form, Then};
 
@@ -34,6 +35,7 @@ pub struct Machine<'a> {
     /// Parts of a tick, in 2^-`fraction_bits`.
     carry: u128,
     random: u32,
+    follower: Option<Follower>,
 }
 
 impl<'a> Machine<'a> {
@@ -57,7 +59,13 @@ impl<'a> Machine<'a> {
             // Half a tick: sums are rounded to the nearest.
             carry: (1_u128 << evolution.fraction_bits) >> 1,
             random,
+            follower: evolution.polynomial.as_ref().map(Follower::new),
         }
+    }
+
+    /// Whether a polynomial's rate has reached a packet a grain, from where on the last gap stays.
+    pub fn saturated(&self) -> bool {
+        self.follower.as_ref().is_some_and(Follower::saturated)
     }
 
     /// The packet after which the next gap comes.
@@ -72,17 +80,26 @@ impl<'a> Machine<'a> {
 
     /// The next gap in ticks.
     pub fn next_ticks(&mut self) -> u64 {
-        let product = u128::from(self.next_grains()) * u128::from(self.scale);
+        self.next_gap().1
+    }
+
+    /// The next gap in grains and in ticks.
+    pub(crate) fn next_gap(&mut self) -> (u64, u64) {
+        let grains = self.next_grains();
+        let product = u128::from(grains) * u128::from(self.scale);
         let sum = product + self.carry;
         if self.evolution.form != Form::Direct {
             self.carry = sum & ((1 << self.evolution.fraction_bits) - 1);
         }
-        (sum >> self.evolution.fraction_bits) as u64
+        (grains, (sum >> self.evolution.fraction_bits) as u64)
     }
 
     /// The next gap in grains, 2^-`fraction_bits` of a unit; for comparison, as [`Machine::next_ticks`] also takes it.
     pub fn next_grains(&mut self) -> u64 {
         self.packet += 1;
+        if let Some(follower) = &mut self.follower {
+            return follower.next_grains();
+        }
         if let Some(held) = self.held {
             return held;
         }

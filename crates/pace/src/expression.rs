@@ -53,17 +53,37 @@ struct Dual(f64, f64);
 impl Expression {
     /// Its value.
     pub fn value(&self, at: f64) -> f64 {
-        self.0.dual(at).0
+        self.0.value(at)
     }
 
     /// Its value and its slope. At a kink the slope is one of both sides'; at a jump it is that beside the jump.
     pub fn value_and_slope(&self, at: f64) -> (f64, f64) {
-        let Dual(value, slope) = self.0.dual(at);
-        (value, slope)
+        self.0.value_and_slope(at)
     }
 }
 
 impl Node {
+    pub(crate) fn value(&self, at: f64) -> f64 {
+        self.dual(at).0
+    }
+
+    pub(crate) fn value_and_slope(&self, at: f64) -> (f64, f64) {
+        let Dual(value, slope) = self.dual(at);
+        (value, slope)
+    }
+
+    /// How many nodes the tree has.
+    pub(crate) fn size(&self) -> usize {
+        1 + match self {
+            Node::Constant(_) | Node::Variable => 0,
+            Node::Binary(_, left, right) => left.size() + right.size(),
+            Node::Call(_, inner) => inner.size(),
+            Node::If { left, right, then, otherwise, .. } => {
+                left.size() + right.size() + then.size() + otherwise.size()
+            }
+        }
+    }
+
     /// The tree, or its value if it has no variable.
     pub(crate) fn folded(self) -> Node {
         let constant = |node: &Node| matches!(node, Node::Constant(_));

@@ -62,6 +62,14 @@ pub enum SolveError {
         /// The time, or for T(n) the packet.
         at: f64,
     },
+    /// The formula changes so fast that following it costs too much.
+    #[error(
+        "the formula changes too fast to be followed at t = {time}; make it smoother, or begin closer to the packets wanted"
+    )]
+    TooFast {
+        /// Where the search was given up.
+        time: f64,
+    },
     /// So many packets are never sent.
     #[error("packet {packet} is never sent: the envelope ends after about {sent} packets")]
     NeverSent {

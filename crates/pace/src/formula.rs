@@ -242,8 +242,9 @@ impl<'a> Parser<'a> {
         let in_data = Dimension { data: 1, ..dimension };
         if part.dimension == in_data && !matches!(wanted, Wanted::Plain | Wanted::Time) {
             let size = self.setting.packet_size.ok_or_else(|| {
-                Fault::new(part.span.clone(), "how many packets this is depends on their size")
-                    .help("give the size of a packet: `--packet-size 1500`")
+                Fault::new(part.span.clone(), "how many packets this is depends on their size").help(
+                    "give the size of a packet: `--packet-size 1500`, or `packet size 1500B` behind a pacer's envelope",
+                )
             })?;
             return Ok(binary(Operator::Divide, part.node, Node::Constant(size)));
         }
@@ -394,7 +395,7 @@ impl<'a> Parser<'a> {
         }
         if self.seconds.is_some() && self.round_trips.is_some() && self.setting.round_trip.is_none() {
             return Err(Fault::new(span, "round trips and seconds together, and the round trip is not known")
-                .help("give the round trip: `--rtt 100ms`"));
+                .help("give the round trip: `--rtt 100ms`, or in a network `rtt = \"100ms\"`"));
         }
         Ok(Part { node: Node::Constant(size), dimension, span })
     }

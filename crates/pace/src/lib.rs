@@ -9,18 +9,25 @@
 //! `libm`. After Pontarelli, Bianchi and Welzl, "A Programmable Hardware Calendar for High Resolution Pacing", section III.
 
 pub mod bytes;
+mod cells;
 pub mod envelope;
 pub mod evolution;
 mod expression;
 pub mod fault;
 mod fit;
 mod formula;
+mod interval;
 mod lexer;
+pub mod memory;
+mod modes;
 pub mod pieces;
+pub mod polynomial;
 pub mod report;
+mod series;
 mod shape;
 pub mod solve;
 pub mod table;
+mod wide;
 
 pub use envelope::{Envelope, Setting, Shape, TimeUnit};
 pub use evolution::Machine;

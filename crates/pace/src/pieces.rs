@@ -112,6 +112,14 @@ impl Pieces {
         self.repeats.then(|| *self.starts.last().unwrap_or(&(0.0, 0.0)))
     }
 
+    /// The only piece, if it never ends.
+    pub(crate) fn line(&self) -> Option<Piece> {
+        match self.pieces[..] {
+            [piece] if !self.repeats => Some(piece),
+            _ => None,
+        }
+    }
+
     /// If the rate is constant in the end: since how many packets, and the rate.
     pub(crate) fn constant_end(&self) -> Option<(f64, f64)> {
         let last = self.pieces.last().filter(|piece| !self.repeats && piece.slope == 0.0)?;

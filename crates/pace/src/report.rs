@@ -71,8 +71,7 @@ pub fn measure(
         _ => times(envelope, evolution.first, packets.min(1 << 22))?,
     };
     let grain = 1.0 / (1_u64 << evolution.fraction_bits) as f64;
-    let mut grains = Machine::new(evolution, ticks_per_unit);
-    let mut ticks = Machine::new(evolution, ticks_per_unit);
+    let mut machine = Machine::new(evolution, ticks_per_unit);
     let (mut grain_sum, mut tick_sum) = (0_u128, 0_u128);
     let (mut gap_error, mut time_error, mut tick_error) = ((0.0, 0), (0.0, 0), (0.0, 0));
     let mut report_lines = Vec::new();
@@ -85,10 +84,10 @@ pub fn measure(
         }
     };
     for pair in exact.windows(2) {
-        let packet = grains.packet();
-        let gap = grains.next_grains();
+        let packet = machine.packet();
+        let (gap, ticks) = machine.next_gap();
         grain_sum += u128::from(gap);
-        tick_sum += u128::from(ticks.next_ticks());
+        tick_sum += u128::from(ticks);
         let line = Line {
             packet,
             exact: envelope_gap(envelope, packet).unwrap_or(pair[1] - pair[0]),

@@ -8,6 +8,7 @@
 use crate::envelope::{Envelope, Shape, TimeUnit};
 use crate::fault::SolveError;
 use crate::fit::{self, Block, Quantizer};
+use crate::polynomial::{self, Polynomial};
 use crate::solve::Solver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,9 @@ pub struct Evolution {
     pub changes: Vec<i64>,
     /// What comes after the last block.
     pub then: Then,
+    /// The registers of the form `polynomial`, which has no blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polynomial: Option<Polynomial>,
 }
 
 /// A run of blocks.
@@ -76,6 +80,9 @@ pub enum Form {
     /// One entry for each block of packets, gaps changing evenly in it, errors carried.
     #[default]
     Interpolated,
+    /// No table: packets that are a polynomial of the time (linear, ramp, CUBIC) are followed by their differences, exactly and
+    /// for ever.
+    Polynomial,
 }
 
 /// What comes after the last entry.
@@ -159,6 +166,16 @@ pub enum CompileError {
         /// How far they should.
         wanted: u64,
     },
+    /// The form `polynomial` is for polynomials.
+    #[error(
+        "the packets of this envelope are no polynomial of the time that never falls, to the power of 4 at most; use the form carried or interpolated"
+    )]
+    NoPolynomial,
+    /// The numbers differ too much in size.
+    #[error(
+        "this polynomial can't be followed for 2^40 packets in words of 256 bits; use the form carried or interpolated"
+    )]
+    PolynomialTooWide,
     /// Options that can't be.
     #[error("{0}")]
     Options(String),
@@ -177,13 +194,38 @@ pub fn compile(envelope: &Envelope, text: &str, options: &Options) -> Result<Evo
     if !positive(options.time_error) || !positive(options.gap_error) {
         return wrong("errors are more than 0");
     }
-    if let Shape::Poisson { rate, seed } = envelope.shape {
+    if let Shape::Poisson { rate, seed } = envelope.shape
+        && options.form != Form::Polynomial
+    {
         return Ok(random(envelope, text, rate, seed, options));
     }
     match options.form {
         Form::Interpolated => interpolated(envelope, text, options),
         Form::Direct | Form::Carried => plain(envelope, text, options),
+        Form::Polynomial => followed(envelope, text, options),
     }
+}
+
+/// Registers in place of entries.
+fn followed(envelope: &Envelope, text: &str, options: &Options) -> Result<Evolution, CompileError> {
+    let first = first_packet(envelope);
+    let first_gap = Solver::new(envelope).time_of_packet(first + 1)?;
+    let (polynomial, fraction_bits) = polynomial::compiled(envelope, first_gap)?;
+    Ok(Evolution {
+        evolution_version: EVOLUTION_VERSION,
+        envelope: text.to_owned(),
+        unit: envelope.unit,
+        form: options.form,
+        first,
+        fraction_bits,
+        word_bits: options.word_bits,
+        input_bits: 1,
+        bands: Vec::new(),
+        gaps: Vec::new(),
+        changes: Vec::new(),
+        then: Then::Hold,
+        polynomial: Some(polynomial),
+    })
 }
 
 /// T(n) for packets from `first` on, from T(first) = 0. Fewer if the envelope ends.
@@ -368,6 +410,7 @@ fn document(
         gaps: quantizer.gaps,
         changes: if plain { Vec::new() } else { quantizer.changes },
         then,
+        polynomial: None,
     }
 }
 
@@ -395,6 +438,15 @@ impl Evolution {
         let fail = |message: String| Err(BadTable(message));
         if self.evolution_version != EVOLUTION_VERSION {
             return fail(format!("its version is {}, known is {EVOLUTION_VERSION}", self.evolution_version));
+        }
+        if (self.form == Form::Polynomial) != self.polynomial.is_some() {
+            return fail("a table has registers if its form is `polynomial`, and only then".to_owned());
+        }
+        if let Some(polynomial) = &self.polynomial {
+            if !self.bands.is_empty() || !self.gaps.is_empty() || !self.changes.is_empty() || self.fraction_bits > 60 {
+                return fail("a polynomial has no entries, and fractions of at most 60 bits".to_owned());
+            }
+            return polynomial.fault().map_or(Ok(()), |fault| fail(fault.to_owned()));
         }
         let entries: u64 = self.bands.iter().map(|band| u64::from(band.blocks)).sum();
         if entries != self.gaps.len() as u64 || entries == 0 || entries > u64::from(MOST_ENTRIES) {
@@ -438,8 +490,17 @@ impl Evolution {
         }
     }
 
-    /// Bits of memory that entries take.
+    /// Packets that the entries are for, once through.
+    pub fn packets(&self) -> u64 {
+        self.bands.iter().map(|band| u64::from(band.blocks) << band.packets_log2.min(20)).sum()
+    }
+
+    /// Bits of memory that entries take, or of registers.
     pub fn memory_bits(&self) -> u64 {
+        let registers = self.polynomial.as_ref();
+        if let Some(registers) = registers {
+            return registers.coefficients.len() as u64 * u64::from(registers.state_bits);
+        }
         (self.gaps.len() + self.changes.len()) as u64 * u64::from(self.word_bits)
     }
 

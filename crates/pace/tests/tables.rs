@@ -1,6 +1,7 @@
 //! Compiled tables against exact values: errors, and drift over a million packets.
 
 use proptest::prelude::*;
+use weftwire_pace::polynomial::{Coefficient, Polynomial};
 use weftwire_pace::table::{CompileError, Then};
 use weftwire_pace::{Envelope, Evolution, Form, Machine, Options, Report, Setting, compile, measure, parse};
 
@@ -165,10 +166,44 @@ fn a_table_that_was_changed_is_refused_or_runs() {
         assert!(Evolution::from_json(&table.to_json()).is_err(), "{:?}", table.then);
     }
     assert!(Evolution::from_json("{}").is_err());
+    let good = table("linear", &Options { form: Form::Polynomial, ..Options::default() });
+    let mut bad = vec![good.clone(); 6];
+    bad[0].form = Form::Carried;
+    bad[1].polynomial = None;
+    bad[2].gaps.push(1);
+    for (index, change) in [
+        |registers: &mut Polynomial| registers.coefficients.truncate(1),
+        |registers: &mut Polynomial| registers.state_bits = 300,
+        |registers: &mut Polynomial| registers.coefficients[1].value = i64::MIN,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        bad[3 + index].polynomial.as_mut().map(change);
+    }
+    for table in bad {
+        assert!(Evolution::from_json(&table.to_json()).is_err(), "{:?}", table.polynomial);
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Any registers run, also those of no envelope.
+    #[test]
+    fn registers_that_were_checked_run(
+        parts in prop::collection::vec((-(1_i64 << 53)..1 << 53, 0_u8..190), 2..6),
+        packet_bits in 1_u8..240,
+        gap_bits in 0_u8..63,
+    ) {
+        let mut evolution = table("linear", &Options { form: Form::Polynomial, ..Options::default() });
+        let coefficients = parts.into_iter().map(|(value, shift)| Coefficient { value, shift }).collect();
+        evolution.polynomial = Some(Polynomial { packet_bits, state_bits: 256, gap_bits, coefficients });
+        if evolution.check().is_ok() {
+            let mut machine = Machine::new(&evolution, ROUND_TRIP);
+            (0..200).for_each(|_| { machine.next_ticks(); });
+        }
+    }
 
     /// The machine's ticks are the rounded sum of its grains, whatever the unit's length.
     #[test]
@@ -189,4 +224,42 @@ proptest! {
             prop_assert_eq!(tick_sum, (grain_sum * u128::from(unit) + half) >> evolution.fraction_bits);
         }
     }
+}
+
+#[test]
+fn a_polynomial_is_exact_for_ever() {
+    // N(t) = 1 + t (t + 1) / 2 at x grains of 2^-40: x (x + 2^40) ≥ n 2^81 first when packet n + 1 goes.
+    let options = Options { form: Form::Polynomial, ..Options::default() };
+    let linear = table("linear", &options);
+    assert_eq!((linear.fraction_bits, linear.gaps.len()), (40, 0));
+    let mut machine = Machine::new(&linear, ROUND_TRIP);
+    let mut grains = 0_i128;
+    for packet in 1..10_000_000 {
+        grains += i128::from(machine.next_grains());
+        let (due, sent) = (packet << 81, |at: i128| at * (at + (1 << 40)));
+        assert!(sent(grains) >= due && sent(grains - 1) < due, "packet {}", packet + 1);
+    }
+    assert!(!machine.saturated());
+    assert_eq!(machine.packet(), 10_000_000);
+}
+
+#[test]
+fn polynomials_stay_within_a_tick_of_their_envelopes() {
+    for text in [
+        "linear",
+        "linear(start = 10, slope = 0.1)",
+        "ramp(10 pkt/RTT, 3 pkt/RTT^2)",
+        "cubic(window = 1000, rtt = 100 ms)",
+        "token_bucket(30 pkt/RTT, burst = 2.5)",
+        "N(t) = (1 + t/RTT)^3",
+        "R(t) = 10 pkt/s + 3 pkt/s^3 * (t - 2 s)^2",
+    ] {
+        let report = report(text, &Options { form: Form::Polynomial, ..Options::default() }, MILLION);
+        // Each time is rounded up to a grain, 2^-40; the exact times have their last digits too.
+        assert!(report.time_error.0 < 5e-12, "{text}: {:?}", report.time_error);
+        assert!(report.tick_error.0 < 0.51, "{text}: {:?}", report.tick_error);
+    }
+    let refused =
+        compile(&envelope("slow_start"), "slow_start", &Options { form: Form::Polynomial, ..Options::default() });
+    assert_eq!(refused, Err(CompileError::NoPolynomial));
 }

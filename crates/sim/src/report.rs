@@ -6,6 +6,7 @@
 //! inputs.
 
 mod axis;
+mod boxes;
 pub mod chart;
 pub mod comparison;
 mod connection;
@@ -19,6 +20,7 @@ mod topology;
 mod unit;
 
 pub use axis::Axis;
+pub use boxes::BoxPlot;
 pub use connection::{Connection, Exchange, Observed, Standing, Tally, connections};
 pub use ladder::ladder;
 pub use page::{Page, document, page};

@@ -7,6 +7,9 @@
 //! 3. [`compiler`] makes one [`diagram`] of all rules, all at once or rule by rule;
 //! 4. [`tables`] slices it into stages that switches can hold, and counts what they cost;
 //! 5. [`evaluate`] says what rules mean, [`switch`] what the tables do; tests hold one against the other.
+//! 6. [`engine`] takes packets through them fast.
+//!
+//! [`route`] says which filters each switch of a network has.
 //!
 //! Nothing here reads a clock, a file or a random source.
 #![forbid(unsafe_code)]
@@ -16,12 +19,14 @@ pub mod clauses;
 pub mod compiler;
 pub mod diagram;
 pub mod document;
+pub mod engine;
 pub mod evaluate;
 pub mod formats;
 pub mod graph;
 pub mod message;
 pub mod order;
 pub mod packet;
+pub mod route;
 pub mod rules;
 pub mod show;
 pub mod switch;

@@ -32,7 +32,7 @@ pub fn messages(formats: &MessageFormats, link: LinkType, frame: &[u8]) -> Resul
     if let Some((id, batch)) = formats.batch_header()
         && let Some(start) = starts.of(id)
     {
-        found.places = places(&batch, start, start + formats.header(id).length as usize / 8, frame);
+        places(&batch, start, start + formats.header(id).length as usize / 8, frame, &mut found.places);
     }
     let prefix = prefix_bytes(formats);
     for place in &found.places {
@@ -58,46 +58,84 @@ pub fn pruned(
     found: &Messages,
     keep: &[bool],
 ) -> Result<Vec<u8>, DropReason> {
-    let (Some(first), false) = (found.places.first(), keep.iter().all(|keep| *keep)) else { return Ok(frame.to_vec()) };
-    let mut bytes = frame.to_vec();
-    if let Some((id, Batch { count: Some((offset, width)), .. })) = formats.batch_header() {
-        let start = first.start * 8 - formats.header(id).length as usize;
-        let kept = keep.iter().filter(|keep| **keep).count();
-        bits::write(&mut bytes, start + offset as usize, width.into(), kept as u128);
+    if found.places.is_empty() || keep.iter().all(|keep| *keep) {
+        return Ok(frame.to_vec());
     }
-    // The checksum is made anew below; the one there is was verified when the messages were found.
-    let offload = Offload { checksum: Checksum::Verified, ..Offload::default() };
-    let mut packet = Packet::parse(link, Frame { bytes: &bytes, offload }, formats.packet_formats())?;
-    let behind_batch = packet.frame_length() - first.start;
-    let skipped = packet.payload().len() - behind_batch.min(packet.payload().len());
-    packet.resize_payload(skipped)?;
-    for (place, _) in found.places.iter().zip(keep).filter(|(_, keep)| **keep) {
-        packet.append_payload(&frame[place.clone()])?;
+    let mut pruning = Pruning::default();
+    pruning
+        .prune(formats, link, Frame::new(frame), &found.places, |index| keep.get(index).copied().unwrap_or(false))?;
+    Ok(pruning.out)
+}
+
+/// Makes frames with only some messages of their batch, again and again in the same memory.
+#[derive(Clone, Debug, Default)]
+pub struct Pruning {
+    bytes: Vec<u8>,
+    packet: Packet,
+    out: Vec<u8>,
+}
+
+impl Pruning {
+    /// The frame, whose messages lie at `places`, with only those messages that are to be kept; its count, lengths and
+    /// checksums are made right. Its checksum was verified before, or is as the offload says.
+    ///
+    /// # Errors
+    /// As [`messages`].
+    pub fn prune(
+        &mut self,
+        formats: &MessageFormats,
+        link: LinkType,
+        frame: Frame<'_>,
+        places: &[Range<usize>],
+        keep: impl Fn(usize) -> bool,
+    ) -> Result<Frame<'_>, DropReason> {
+        let Some(first) = places.first() else { return Err(DropReason::NoPacket) };
+        let kept = || places.iter().enumerate().filter(|(index, _)| keep(*index)).map(|(_, place)| place);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(frame.bytes);
+        if let Some((id, Batch { count: Some((offset, width)), .. })) = formats.batch_header() {
+            let start = first.start * 8 - formats.header(id).length as usize;
+            bits::write(&mut self.bytes, start + offset as usize, width.into(), kept().count() as u128);
+        }
+        // The checksum that there is was verified when the messages were found; a partial one stays partial.
+        let checksum = match frame.offload.checksum {
+            Checksum::Unverified => Checksum::Verified,
+            other => other,
+        };
+        let changed = Frame { bytes: &self.bytes, offload: Offload { checksum, ..frame.offload } };
+        self.packet.renew(link, changed, formats.packet_formats())?;
+        let behind_batch = self.packet.frame_length() - first.start;
+        let skipped = self.packet.payload().len() - behind_batch.min(self.packet.payload().len());
+        self.packet.resize_payload(skipped)?;
+        for place in kept() {
+            self.packet.append_payload(&frame.bytes[place.clone()])?;
+        }
+        self.packet.finish();
+        let offload = self.packet.emit(link, &mut self.out);
+        Ok(Frame { bytes: &self.out, offload })
     }
-    packet.finish();
-    let mut out = Vec::with_capacity(frame.len());
-    packet.emit(link, &mut out);
-    Ok(out)
 }
 
 fn id_of_batch(formats: &MessageFormats) -> Option<HeaderId> {
     formats.batch_header().map(|(id, _)| id)
 }
 
-fn prefix_bytes(formats: &MessageFormats) -> usize {
+/// Bytes of the length in front of each message.
+pub(crate) fn prefix_bytes(formats: &MessageFormats) -> usize {
     match formats.batch_header() {
         Some((_, Batch { framing: Framing::Prefix(bits), .. })) => usize::from(bits / 8),
         _ => 0,
     }
 }
 
-/// Where the messages of a batch lie, as many as are there in whole.
-fn places(batch: &Batch, start: usize, mut at: usize, frame: &[u8]) -> Vec<Range<usize>> {
+/// Where the messages of a batch lie, as many as are there in whole: behind `at`, while the batch's header starts at
+/// `start`.
+pub(crate) fn places(batch: &Batch, start: usize, mut at: usize, frame: &[u8], places: &mut Vec<Range<usize>>) {
     let count = match batch.count {
         Some((offset, width)) => bits::read(frame, start * 8 + offset as usize, width.into()).unwrap_or(0),
         None => u128::MAX,
     };
-    let mut places = Vec::new();
+    places.clear();
     while (places.len() as u128) < count {
         let length = match batch.framing {
             Framing::Fixed(bytes) => Some(bytes as usize),
@@ -110,7 +148,6 @@ fn places(batch: &Batch, start: usize, mut at: usize, frame: &[u8]) -> Vec<Range
         places.push(at..end);
         at = end;
     }
-    places
 }
 
 /// The byte at which each header starts, if it is there.

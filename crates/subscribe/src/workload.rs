@@ -2,6 +2,7 @@
 //! benchmark generator's after its parameters.
 
 use std::fmt::Write as _;
+use weftwire_core::checksum::{Sum, checksum};
 
 /// Formats for [`itch`].
 pub const ITCH_FORMATS: &str = include_str!("../../../examples/subscriptions/itch.p4");
@@ -69,6 +70,56 @@ pub fn itch(count: usize, seed: u64) -> String {
 pub fn itch_rule(numbers: &mut Numbers) -> String {
     let (symbol, price, host) = (numbers.below(100), 1 + numbers.below(999), 1 + numbers.below(200));
     format!("add_order.stock == S{symbol:02} and add_order.price > {price} : fwd({host});")
+}
+
+/// Bytes of Ethernet, IPv4, UDP and MoldUDP64 headers in front of the messages of [`itch_packet`].
+const ITCH_HEADERS: usize = 14 + 20 + 8 + 20;
+
+/// A packet of the market that [`itch`]'s rules are about: MoldUDP64 in UDP to port 26400 of 233.54.12.1, with
+/// `messages` messages (at most 30 fit an Ethernet frame of 1,514 bytes) from `sequence` on. Of ten messages, eight add an order,
+/// one is a trade, one deletes an order.
+pub fn itch_packet(messages: u16, sequence: u64, numbers: &mut Numbers) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(ITCH_HEADERS + usize::from(messages) * 46);
+    frame.extend_from_slice(&[0x01, 0x00, 0x5e, 0x36, 0x0c, 0x01, 0x02, 0, 0, 0, 0, 0x01, 0x08, 0x00]);
+    frame.extend_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 16, 17, 0, 0, 10, 0, 0, 1, 233, 54, 12, 1]);
+    frame.extend_from_slice(&[0x67, 0x20, 0x67, 0x20, 0, 0, 0, 0]);
+    frame.extend_from_slice(b"WEFT000001");
+    frame.extend_from_slice(&sequence.to_be_bytes());
+    frame.extend_from_slice(&messages.to_be_bytes());
+    for index in 0..messages {
+        itch_message(sequence + u64::from(index), numbers, &mut frame);
+    }
+    let ip_length = (frame.len() - 14) as u16;
+    frame[16..18].copy_from_slice(&ip_length.to_be_bytes());
+    let sum = checksum(&frame[14..34]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    let udp_length = ip_length - 20;
+    frame[38..40].copy_from_slice(&udp_length.to_be_bytes());
+    let sum = Sum::new().bytes(&frame[26..34]).word(17).word(udp_length).bytes(&frame[34..]).checksum();
+    frame[40..42].copy_from_slice(&(if sum == 0 { 0xffff } else { sum }).to_be_bytes());
+    frame
+}
+
+/// Appends a message with its length in front.
+fn itch_message(reference: u64, numbers: &mut Numbers, bytes: &mut Vec<u8>) {
+    let (kind, length) = match numbers.below(10) {
+        0 => (b'P', 44u16),
+        1 => (b'D', 19),
+        _ => (b'A', 36),
+    };
+    let end = bytes.len() + 2 + usize::from(length);
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.push(kind);
+    // Locate, tracking and a time of 6 bytes; the order's number.
+    bytes.extend_from_slice(&[0; 10]);
+    bytes.extend_from_slice(&reference.to_be_bytes());
+    if kind != b'D' {
+        bytes.push(if numbers.below(2) == 0 { b'B' } else { b'S' });
+        bytes.extend_from_slice(&(1 + numbers.below(1000) as u32).to_be_bytes());
+        bytes.extend_from_slice(format!("S{:02}     ", numbers.below(100)).as_bytes());
+        bytes.extend_from_slice(&(numbers.below(10_000_000) as u32).to_be_bytes());
+    }
+    bytes.resize(end, 0);
 }
 
 /// A rule for each of `switches` and each latency below `latencies`: `switch_id == S and hop_latency > L : fwd(H)`. With

@@ -5,6 +5,7 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use weftwire_lang::SourceMap;
 use weftwire_subscribe::compiler::{Options, Variable};
+use weftwire_subscribe::engine::{Memory, Pipeline};
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::formats::{FieldId, HeaderId};
 use weftwire_subscribe::switch::Switch;
@@ -171,6 +172,7 @@ fn compare(formats: &MessageFormats, text: &str, drafts: &[Draft], state: bool, 
     let rules = rules(text, formats);
     let mut evaluator = Evaluator::new(formats, &rules);
     let mut switch = Switch::default();
+    let (pipeline, mut memory, mut row, mut sets) = (Pipeline::new(compiler), Memory::default(), vec![], vec![]);
     for (index, draft) in drafts.iter().enumerate() {
         let message = message(formats, draft);
         let now_ns = 37 * index as u64;
@@ -178,6 +180,12 @@ fn compare(formats: &MessageFormats, text: &str, drafts: &[Draft], state: bool, 
         let found = switch.message(compiler, &message, now_ns);
         let calls: Vec<_> = found.calls.iter().map(|id| compiler.call(*id).clone()).collect();
         assert_eq!((&found.ports, &calls), (&expected.ports, &expected.calls), "{text}\n{draft:?}");
+        row.clear();
+        sets.clear();
+        pipeline.push_row(&message, &mut row);
+        pipeline.walk(&row, now_ns, &mut memory, &mut sets);
+        let fast = (pipeline.ports(sets[0]), pipeline.calls(sets[0]));
+        assert_eq!(fast, (&found.ports[..], &found.calls[..]), "{text}\n{draft:?}");
         if !state {
             assert_eq!(walk_diagram(compiler, &message), found, "{text}\n{draft:?}");
         }

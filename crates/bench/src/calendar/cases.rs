@@ -1,13 +1,14 @@
 //! What is measured: pairs of operations that leave as many timers as there were.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::hint::black_box;
+use std::mem;
 
 use radix_heap::RadixHeapMap;
 use weftwire_calendar::Calendar;
 
-use super::peers::{Delays, HashedWheel, Timers, Tree};
+use super::peers::{Delays, HashedWheel, Nothing, Timers, Tree};
 
 /// A second.
 const SECOND: u64 = 1_000_000_000;
@@ -35,8 +36,15 @@ pub const CASES: [Case; 5] = [
     Case { name: "expire-dense", what: "the same as expire, all within 65,536 ns", target: [60.0, 120.0] },
 ];
 
-/// The structures; the first is the one that is measured, the others are its peers.
-pub const STRUCTURES: [&str; 6] = ["calendar", "BinaryHeap", "BTreeMap", "radix-heap", "hashed wheel", "DelayQueue"];
+/// A case apart, of the calendar alone: only sets timers, within a second.
+pub const FILL: &str = "fill";
+
+/// The structures; the first is the one that is measured, then its peers; the last is none, for what the loop costs.
+pub const STRUCTURES: [&str; 7] =
+    ["calendar", "BinaryHeap", "BTreeMap", "radix-heap", "hashed wheel", "DelayQueue", "loop alone"];
+
+/// Nanoseconds over which a thousand timers are spread, to see what empty time costs.
+pub const SPREADS: [u64; 5] = [1_000, DENSE, 1_000_000, SECOND, 3_600 * SECOND];
 
 /// Does pairs of operations.
 pub type Operations = Box<dyn FnMut(u64)>;
@@ -46,11 +54,14 @@ pub fn prepare(structure: &str, case: &str, timers: u32) -> Option<Operations> {
     match structure {
         "calendar" => operations::<Calendar<u32>>(case, timers),
         "BinaryHeap" => operations::<BinaryHeap<Reverse<(u64, u32)>>>(case, timers),
+        // It takes minutes to fill, and the dense cases are much like the others.
+        "BTreeMap" if timers > 1_000_000 && case.ends_with("dense") => None,
         "BTreeMap" => operations::<Tree>(case, timers),
         "radix-heap" => operations::<RadixHeapMap<Reverse<u64>, u32>>(case, timers),
         // A million ticks a second; its cost of a dense case is that of a few ticks.
         "hashed wheel" if timers <= 1_000_000 => operations::<HashedWheel>(case, timers),
         "DelayQueue" if timers <= 1_000_000 => operations::<Delays>(case, timers),
+        "loop alone" => operations::<Nothing>(case, timers),
         _ => None,
     }
 }
@@ -62,6 +73,23 @@ fn operations<T: Timers + 'static>(case: &str, timers: u32) -> Option<Operations
         "cancel-dense" if T::CANCELS => Some(cancel::<T>(timers, DENSE)),
         "expire" if T::POPS => Some(expire::<T>(timers, SECOND)),
         "expire-dense" if T::POPS => Some(expire::<T>(timers, DENSE)),
+        FILL => Some(fill::<T>()),
+        _ => None,
+    }
+}
+
+/// A thousand timers, spread over so much time; `None` if the structure can't do the case.
+pub fn spread(structure: &str, case: &str, horizon: u64) -> Option<Operations> {
+    match (case, structure) {
+        ("cancel", "calendar") => Some(cancel::<Calendar<u32>>(1_000, horizon)),
+        ("expire", "calendar") => Some(expire::<Calendar<u32>>(1_000, horizon)),
+        ("cancel", "BTreeMap") => Some(cancel::<Tree>(1_000, horizon)),
+        ("expire", "BTreeMap") => Some(expire::<Tree>(1_000, horizon)),
+        ("expire", "BinaryHeap") => Some(expire::<BinaryHeap<Reverse<(u64, u32)>>>(1_000, horizon)),
+        ("expire", "radix-heap") => Some(expire::<RadixHeapMap<Reverse<u64>, u32>>(1_000, horizon)),
+        // What it does for a tick that is empty, it does for each of an hour.
+        ("cancel", "hashed wheel") => Some(cancel::<HashedWheel>(1_000, horizon)),
+        ("expire", "hashed wheel") if horizon <= SECOND => Some(expire::<HashedWheel>(1_000, horizon)),
         _ => None,
     }
 }
@@ -71,18 +99,31 @@ fn arm<T: Timers + 'static>(count: u32) -> Operations {
     let mut timers = T::new();
     let timeout = SEGMENT_GAP * u64::from(count) + SECOND / 5;
     let mut now = 0;
-    let mut pending = VecDeque::with_capacity(count as usize + 1);
+    let mut pending = Vec::with_capacity(count as usize);
     for payload in 0..count {
         now += SEGMENT_GAP;
-        pending.push_back(timers.insert(now + timeout, payload));
+        pending.push(timers.insert(now + timeout, payload));
     }
+    let mut oldest = 0;
     Box::new(move |pairs| {
         for _ in 0..pairs {
             now += SEGMENT_GAP;
-            pending.push_back(timers.insert(now + timeout, 0));
-            if let Some(oldest) = pending.pop_front() {
-                timers.cancel(oldest);
+            let new = timers.insert(now + timeout, 0);
+            timers.cancel(mem::replace(&mut pending[oldest], new));
+            oldest += 1;
+            if oldest == pending.len() {
+                oldest = 0;
             }
+        }
+    })
+}
+
+/// Sets timers at any time within a second.
+fn fill<T: Timers + 'static>() -> Operations {
+    let (mut timers, mut random) = (T::new(), Random(1));
+    Box::new(move |count| {
+        for _ in 0..count {
+            black_box(timers.insert(random.below(SECOND), 0));
         }
     })
 }

@@ -1,48 +1,58 @@
-//! What the calendar costs beside its peers: time of a pair of operations, its distribution, memory.
+//! What the calendar costs beside its peers: time of a pair of operations, the longest single ones, memory.
 
 mod cases;
+mod dpdk;
 mod histogram;
 mod peers;
+mod singles;
 
 use std::fmt;
-use std::hint::black_box;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::allocations::bytes_in_use;
-use cases::{CASES, Operations, STRUCTURES, filled, prepare};
-use histogram::Histogram;
+use cases::{CASES, Operations, SPREADS, STRUCTURES, filled, prepare, spread};
+use dpdk::Dpdk;
+use singles::Singles;
 
 /// Pairs of one measurement: enough for the clock, and so few that most measurements fall between two interruptions.
 const PAIRS: u64 = 4_096;
-/// Numbers of timers of the table of distributions, and single operations that are timed for it.
-const DISTRIBUTIONS: [u32; 2] = [10_000, 1_000_000];
-const SINGLE: u64 = 2_000_000;
+/// Most pairs that are done after the timers are set and before anything is measured.
+const AROUND: u64 = 1_000_000;
+/// Numbers of timers for which single operations are timed.
+const SINGLES: u32 = 1_000_000;
+/// The peer that is a program of its own.
+const DPDK: &str = "rte_timer";
 
-/// Measures all cases with 10^3 to `most` timers, `repeats` times in turns.
+/// Measures all cases with 10^3 to `most` timers, `repeats` times in each structure's turn.
 pub fn measure(repeats: u32, most: u32, json: Option<PathBuf>, plot: Option<PathBuf>) -> Result<()> {
     let mut results = Results::default();
+    let dpdk = Dpdk::build();
     for case in &CASES {
         for timers in sizes(most) {
-            results.rows.extend(rows(case.name, timers, repeats));
+            eprintln!("{} with {timers} timers", case.name);
+            results.rows.extend(rows(case.name, timers, repeats, dpdk.as_ref())?);
         }
     }
-    for timers in DISTRIBUTIONS.into_iter().filter(|timers| *timers <= most) {
-        for case in &CASES {
-            let Some(mut operations) = prepare(STRUCTURES[0], case.name, timers) else { continue };
-            operations(u64::from(timers) * 2);
-            results.distributions.push(distribution(case.name, timers, &mut *operations));
-        }
-        results.distributions.push(distribution("nothing", timers, &mut |_| ()));
+    for (case, horizon) in ["cancel", "expire"].into_iter().flat_map(|case| SPREADS.map(|it| (case, it))) {
+        results.spreads.extend(spreads(case, horizon, repeats)?);
     }
-    for timers in sizes(most.min(1_000_000)) {
-        results.memory.push(Memory {
-            timers,
-            bytes: STRUCTURES.map(|it| [false, true].map(|dense| bytes(it, timers, dense))).into(),
-        });
+    for timers in sizes(most) {
+        eprintln!("memory with {timers} timers");
+        // The last of the structures is none.
+        let structures = &STRUCTURES[..STRUCTURES.len() - 1];
+        let bytes = structures.iter().map(|it| [false, true].map(|dense| bytes(it, timers, dense))).collect();
+        results.memory.push(Memory { timers, bytes });
+    }
+    if let Some(dpdk) = &dpdk {
+        results.dpdk_bytes = dpdk.start("arm", 1_000)?.map(|timers| timers.bytes);
+    }
+    if SINGLES <= most {
+        eprintln!("single operations with {SINGLES} timers");
+        results.singles = singles::measure(SINGLES);
     }
     println!("{results}");
     if let Some(path) = json {
@@ -74,50 +84,87 @@ fn run_pairs(pairs: u64, operations: &mut dyn FnMut(u64)) {
     operations(pairs);
 }
 
-/// One case with all structures that can do it, in turns.
-fn rows(case: &'static str, timers: u32, repeats: u32) -> Vec<Row> {
-    let mut prepared: Vec<(Row, Operations)> = STRUCTURES
-        .into_iter()
-        .filter_map(|structure| {
-            let mut operations = prepare(structure, case, timers)?;
-            // Once around, so that it is as in a long run.
-            run_pairs(u64::from(timers).max(PAIRS), &mut *operations);
-            Some((Row { case, timers, structure, nanoseconds: Vec::new() }, operations))
-        })
-        .collect();
-    for _ in 0..repeats {
-        for (row, operations) in &mut prepared {
-            row.nanoseconds.push(timed(&mut **operations).as_nanos() as f64 / PAIRS as f64);
+/// Something that does pairs of operations.
+enum Subject {
+    Here(Operations),
+    Program(dpdk::Timers),
+}
+
+impl Subject {
+    /// Does so many pairs; the nanoseconds they took.
+    fn pairs(&mut self, count: u64) -> Result<f64> {
+        match self {
+            Subject::Here(operations) => {
+                let start = Instant::now();
+                run_pairs(count, &mut **operations);
+                Ok(start.elapsed().as_nanos() as f64)
+            }
+            Subject::Program(timers) => timers.pairs(count),
         }
     }
-    prepared.into_iter().map(|(row, _)| row).collect()
 }
 
-fn timed(operations: &mut dyn FnMut(u64)) -> Duration {
-    let start = Instant::now();
-    run_pairs(PAIRS, operations);
-    start.elapsed()
-}
-
-/// Every pair timed by itself. The clock's own cost is in it; `nothing` says what it is, and how often the machine
-/// itself is away.
-fn distribution(case: &'static str, timers: u32, operations: &mut dyn FnMut(u64)) -> Distribution {
-    let mut histogram = Histogram::new();
-    let mut before = Instant::now();
-    for _ in 0..SINGLE {
-        black_box(&mut *operations)(1);
-        let after = Instant::now();
-        histogram.add((after - before).as_nanos() as u64);
-        before = after;
+/// One case with all structures that can do it, in turns. In its turn a structure is alone in memory: others would
+/// take the caches from it.
+fn rows(case: &'static str, timers: u32, repeats: u32, dpdk: Option<&Dpdk>) -> Result<Vec<Row>> {
+    let turns = match timers {
+        ..=100_000 => 3,
+        100_001..=1_000_000 => 2,
+        _ => 1,
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    for turn in 0..turns {
+        for structure in STRUCTURES {
+            let Some(mut operations) = prepare(structure, case, timers) else { continue };
+            // Once around, so that it is as in a long run.
+            run_pairs(u64::from(timers).clamp(PAIRS, AROUND), &mut *operations);
+            add(&mut rows, case, timers, structure, in_a_turn(&mut Subject::Here(operations), repeats)?);
+        }
+        // To set a million of its timers takes long.
+        let dpdk = dpdk.filter(|_| turn == 0 || timers <= 100_000);
+        if let Some(mut started) = dpdk.map(|dpdk| dpdk.start(case, timers)).transpose()?.flatten() {
+            started.pairs(PAIRS)?;
+            add(&mut rows, case, timers, DPDK, in_a_turn(&mut Subject::Program(started), repeats)?);
+        }
     }
-    let quantiles = [0.5, 0.99, 0.999, 0.9999, 1.0].map(|share| histogram.quantile(share));
-    Distribution { case, timers, quantiles, above: histogram.above(5_000) }
+    Ok(rows)
 }
 
-/// Heap bytes a timer.
+fn add(rows: &mut Vec<Row>, case: &'static str, timers: u32, structure: &'static str, nanoseconds: Vec<f64>) {
+    match rows.iter_mut().find(|row| row.structure == structure) {
+        Some(row) => row.nanoseconds.extend(nanoseconds),
+        None => rows.push(Row { case, timers, structure, nanoseconds }),
+    }
+}
+
+/// A thousand timers spread over so much time, with all structures that can do it.
+fn spreads(case: &'static str, horizon: u64, repeats: u32) -> Result<Vec<Spread>> {
+    let prepared = STRUCTURES.iter().filter_map(|structure| Some((*structure, spread(structure, case, horizon)?)));
+    let measured = prepared.map(|(structure, mut operations)| {
+        run_pairs(PAIRS, &mut *operations);
+        let nanoseconds = in_a_turn(&mut Subject::Here(operations), repeats)?;
+        Ok(Spread { case, horizon, structure, best: best(&nanoseconds) })
+    });
+    measured.collect()
+}
+
+/// Nanoseconds a pair, so many times.
+fn in_a_turn(subject: &mut Subject, repeats: u32) -> Result<Vec<f64>> {
+    (0..repeats).map(|_| Ok(subject.pairs(PAIRS)? / PAIRS as f64)).collect()
+}
+
+/// Heap bytes a timer, after each was cancelled or popped and set again twice, on the average.
 fn bytes(structure: &str, timers: u32, dense: bool) -> Option<f64> {
+    // The peers would take minutes.
+    if timers > 1_000_000 && structure != STRUCTURES[0] {
+        return None;
+    }
     let before = bytes_in_use();
-    let _held = filled(structure, timers, dense)?;
+    let mut held = filled(structure, timers, dense)?;
+    // What cancels by forgetting never gives memory back here, as no time goes by.
+    if structure != "hashed wheel" {
+        held(u64::from(timers) * 2);
+    }
     // The list of handles that the case itself keeps is not the structure's.
     let own =
         if matches!(structure, "BinaryHeap" | "radix-heap") { 0 } else { handle_bytes(structure) * i64::from(timers) };
@@ -138,8 +185,10 @@ fn handle_bytes(structure: &str) -> i64 {
 pub struct Results {
     /// Time of pairs of operations.
     pub rows: Vec<Row>,
-    distributions: Vec<Distribution>,
+    spreads: Vec<Spread>,
+    singles: Vec<Singles>,
     memory: Vec<Memory>,
+    dpdk_bytes: Option<u32>,
 }
 
 /// One case on one structure with so many timers.
@@ -151,32 +200,37 @@ pub struct Row {
     pub timers: u32,
     /// The structure.
     pub structure: &'static str,
-    /// Nanoseconds a pair, one number a round.
+    /// Nanoseconds a pair, one number a measurement.
     nanoseconds: Vec<f64>,
 }
 
 impl Row {
-    /// The middle round's nanoseconds.
+    /// The middle measurement's nanoseconds.
     fn median(&self) -> f64 {
         let mut sorted = self.nanoseconds.clone();
         sorted.sort_by(f64::total_cmp);
         sorted[sorted.len() / 2]
     }
 
-    /// The best round's nanoseconds: what the machine's other work has disturbed least.
+    /// The best measurement's nanoseconds: what the machine's other work has disturbed least.
     pub fn best(&self) -> f64 {
-        self.nanoseconds.iter().copied().fold(f64::INFINITY, f64::min)
+        best(&self.nanoseconds)
     }
 }
 
+fn best(nanoseconds: &[f64]) -> f64 {
+    nanoseconds.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// A thousand timers spread over so much time.
 #[derive(Serialize)]
-struct Distribution {
+struct Spread {
     case: &'static str,
-    timers: u32,
-    /// Nanoseconds: p50, p99, p99.9, p99.99, the longest.
-    quantiles: [u64; 5],
-    /// Pairs that took more than 5 us.
-    above: u64,
+    /// Nanoseconds.
+    horizon: u64,
+    structure: &'static str,
+    /// Nanoseconds a pair.
+    best: f64,
 }
 
 #[derive(Serialize)]
@@ -205,24 +259,29 @@ impl fmt::Display for Results {
             }
             writeln!(f, "  {:<14} {:>9.1} {:>9.1}", row.structure, row.best(), row.median())?;
         }
-        writeln!(f, "\nsingle pairs, in ns, with the clock's own cost")?;
-        writeln!(
-            f,
-            "{:<13} {:>9} {:>7} {:>7} {:>7} {:>7} {:>9} {:>7}",
-            "", "timers", "p50", "p99", "p99.9", "p99.99", "max", "> 5 us"
-        )?;
-        for Distribution { case, timers, quantiles: [p50, p99, p999, p9999, most], above } in &self.distributions {
-            writeln!(f, "{case:<13} {timers:>9} {p50:>7} {p99:>7} {p999:>7} {p9999:>7} {most:>9} {above:>7}")?;
+        writeln!(f, "\n1,000 timers, spread over so many nanoseconds: nanoseconds a pair, best")?;
+        let mut last = ("", 0);
+        for Spread { case, horizon, structure, best } in &self.spreads {
+            if last != (case, *horizon) {
+                last = (case, *horizon);
+                write!(f, "\n{case:<8} {horizon:>14} ")?;
+            }
+            write!(f, "  {structure} {best:.1}")?;
         }
+        writeln!(f, "\n\n{}", singles::HEADING)?;
+        self.singles.iter().try_for_each(|it| writeln!(f, "{it}"))?;
         writeln!(f, "\nheap bytes a timer: over a second / over 65,536 ns")?;
         write!(f, "{:>9}", "timers")?;
-        STRUCTURES.iter().try_for_each(|it| write!(f, " {it:>15}"))?;
+        STRUCTURES[..STRUCTURES.len() - 1].iter().try_for_each(|it| write!(f, " {it:>15}"))?;
         for Memory { timers, bytes } in &self.memory {
             write!(f, "\n{timers:>9}")?;
             for [second, dense] in bytes {
                 let text = |value: &Option<f64>| value.map_or("-".into(), |it| format!("{it:.1}"));
                 write!(f, " {:>15}", format!("{} / {}", text(second), text(dense)))?;
             }
+        }
+        if let Some(bytes) = self.dpdk_bytes {
+            write!(f, "\n{DPDK}: {bytes}")?;
         }
         Ok(())
     }

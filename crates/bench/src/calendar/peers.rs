@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ impl Timers for Calendar<u32> {
         Calendar::new()
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, at: u64, payload: u32) -> TimerHandle {
         match self.insert(Time::from_nanoseconds(at as i64), payload) {
             Ok(handle) => handle,
@@ -47,12 +48,12 @@ impl Timers for Calendar<u32> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn cancel(&mut self, handle: TimerHandle) {
         assert!(self.remove(handle).is_some());
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<(u64, u32)> {
         let (at, _, payload) = self.pop_due(Time::MAX)?;
         Some((at.nanoseconds() as u64, payload))
@@ -67,12 +68,15 @@ impl Timers for BinaryHeap<Reverse<(u64, u32)>> {
         BinaryHeap::new()
     }
 
+    #[inline(always)]
     fn insert(&mut self, at: u64, payload: u32) {
         self.push(Reverse((at, payload)));
     }
 
+    #[inline(always)]
     fn cancel(&mut self, (): ()) {}
 
+    #[inline(always)]
     fn pop(&mut self) -> Option<(u64, u32)> {
         BinaryHeap::pop(self).map(|Reverse(timer)| timer)
     }
@@ -91,16 +95,19 @@ impl Timers for Tree {
         Tree { timers: BTreeMap::new(), inserted: 0 }
     }
 
+    #[inline(always)]
     fn insert(&mut self, at: u64, payload: u32) -> (u64, u64) {
         self.inserted += 1;
         self.timers.insert((at, self.inserted), payload);
         (at, self.inserted)
     }
 
+    #[inline(always)]
     fn cancel(&mut self, handle: (u64, u64)) {
         assert!(self.timers.remove(&handle).is_some());
     }
 
+    #[inline(always)]
     fn pop(&mut self) -> Option<(u64, u32)> {
         self.timers.pop_first().map(|((at, _), payload)| (at, payload))
     }
@@ -114,12 +121,15 @@ impl Timers for RadixHeapMap<Reverse<u64>, u32> {
         RadixHeapMap::new()
     }
 
+    #[inline(always)]
     fn insert(&mut self, at: u64, payload: u32) {
         self.push(Reverse(at), payload);
     }
 
+    #[inline(always)]
     fn cancel(&mut self, (): ()) {}
 
+    #[inline(always)]
     fn pop(&mut self) -> Option<(u64, u32)> {
         RadixHeapMap::pop(self).map(|(Reverse(at), payload)| (at, payload))
     }
@@ -143,6 +153,7 @@ impl Timers for HashedWheel {
         HashedWheel { wheel: QuadWheelWithOverflow::new(), due: Vec::new(), tick: 0, inserted: 0 }
     }
 
+    #[inline(always)]
     fn insert(&mut self, at: u64, _payload: u32) -> u32 {
         self.inserted += 1;
         let ticks = (at / WHEEL_TICK).saturating_sub(self.tick).max(1);
@@ -151,10 +162,12 @@ impl Timers for HashedWheel {
         self.inserted
     }
 
+    #[inline(always)]
     fn cancel(&mut self, handle: u32) {
         assert!(self.wheel.cancel(&handle).is_ok());
     }
 
+    #[inline(always)]
     fn pop(&mut self) -> Option<(u64, u32)> {
         while self.due.is_empty() {
             match self.wheel.can_skip() {
@@ -189,18 +202,50 @@ impl Timers for Delays {
         Delays { queue, _runtime: runtime }
     }
 
+    #[inline(always)]
     fn insert(&mut self, at: u64, payload: u32) -> DelayKey {
         let _inside = self._runtime.enter();
         self.queue.insert(payload, Duration::from_millis(1 + at / WHEEL_TICK))
     }
 
+    #[inline(always)]
     fn cancel(&mut self, handle: DelayKey) {
         self.queue.remove(&handle);
     }
 
+    #[inline(always)]
     fn pop(&mut self) -> Option<(u64, u32)> {
         None
     }
 }
 
 type DelayKey = tokio_util::time::delay_queue::Key;
+
+/// Holds nothing: what a loop over it takes is the loop's own cost.
+pub struct Nothing {
+    at: u64,
+}
+
+impl Timers for Nothing {
+    type Handle = (u64, u64);
+
+    fn new() -> Nothing {
+        Nothing { at: 0 }
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, at: u64, payload: u32) -> (u64, u64) {
+        self.at = black_box(at);
+        (at, payload.into())
+    }
+
+    #[inline(always)]
+    fn cancel(&mut self, handle: (u64, u64)) {
+        black_box(handle);
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<(u64, u32)> {
+        Some((self.at, 0))
+    }
+}

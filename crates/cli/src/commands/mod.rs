@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub mod bench;
 pub mod check;
 pub mod compare;
 pub mod compile;
@@ -15,5 +16,6 @@ pub mod report;
 pub mod run;
 pub mod sim;
 pub mod status;
+pub mod study;
 pub mod subs;
 pub mod up;

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use weftwire_pace::pieces::Pieces;
-use weftwire_pace::table::Then;
+use weftwire_pace::table::{CompileError, Then};
 use weftwire_pace::{Envelope, Evolution, Form, Options, Report, Setting, Shape, Solver, TimeUnit, measure};
 use weftwire_sim::spec::parse_duration;
 
@@ -49,18 +49,18 @@ struct Given {
 /// How to compile.
 #[derive(Args)]
 struct TableOptions {
-    /// The form of the table
-    #[arg(long, value_enum, default_value_t = FormName::Interpolated)]
-    form: FormName,
+    /// The form of the table [default: interpolated if that is exact for ever, else polynomial if it can be]
+    #[arg(long, value_enum)]
+    form: Option<FormName>,
     /// At most so many entries
     #[arg(long, value_name = "N", default_value_t = 4096)]
     entries: u32,
     /// Bits of a gap
     #[arg(long, value_name = "N", default_value_t = 32)]
     bits: u8,
-    /// Follow an envelope that does not repeat so far [default: 1048576]
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
-    packets: u32,
+    /// Follow an envelope that does not repeat so far [default: 1048576, or as far as the entries reach]
+    #[arg(long, value_name = "N")]
+    packets: Option<u32>,
     /// Greatest relative error of a gap in an interpolated table
     #[arg(long, value_name = "SHARE", default_value_t = 5e-6)]
     gap_error: f64,
@@ -80,6 +80,8 @@ enum FormName {
     Carried,
     /// One entry for a block of packets, errors carried
     Interpolated,
+    /// No table: polynomials (linear, ramp, cubic) followed exactly for ever
+    Polynomial,
 }
 
 #[derive(Args)]
@@ -103,6 +105,9 @@ struct Compile {
     /// Where to write the table; - is standard output [default: only report]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the table for hardware here: gaps.mem, changes.mem, bands.mem and pace_parameters.svh
+    #[arg(long, value_name = "DIR")]
+    memory: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -125,7 +130,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         Command::Times(arguments) => times(arguments),
         Command::Compile(arguments) => compile(arguments),
         Command::Plot(arguments) => {
-            let (envelope, evolution, report) = compiled(&arguments.given, &arguments.options)?;
+            let (envelope, evolution, report) = compiled(&arguments.given, &arguments.options, false)?;
             let text = &arguments.given.envelope;
             let form = arguments.output.extension().and_then(|extension| extension.to_str());
             let picture = picture::Picture { text, envelope: &envelope, report: &report, until: arguments.until };
@@ -156,8 +161,15 @@ fn times(arguments: &Times) -> Result<()> {
 }
 
 fn compile(arguments: &Compile) -> Result<()> {
-    let (_, evolution, report) = compiled(&arguments.given, &arguments.options)?;
+    let (_, evolution, report) = compiled(&arguments.given, &arguments.options, arguments.memory.is_some())?;
     let description = describe(&evolution, &report, arguments.options.tick);
+    if let Some(folder) = &arguments.memory {
+        let files = weftwire_pace::memory::files(&evolution)?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        for (name, text) in files {
+            output::text(Some(&folder.join(name)), &text)?;
+        }
+    }
     match arguments.output.as_deref() {
         Some(path) if path == Path::new("-") => {
             eprint!("{description}");
@@ -173,22 +185,39 @@ fn compile(arguments: &Compile) -> Result<()> {
     }
 }
 
-fn compiled(given: &Given, options: &TableOptions) -> Result<(Envelope, Evolution, Report)> {
+/// `table`: it must be a table, not a polynomial.
+fn compiled(given: &Given, options: &TableOptions, table: bool) -> Result<(Envelope, Evolution, Report)> {
     let envelope = given.envelope()?;
-    let form = match options.form {
-        FormName::Direct => Form::Direct,
-        FormName::Carried => Form::Carried,
-        FormName::Interpolated => Form::Interpolated,
+    let compile = |form: FormName| {
+        let mut chosen = Options {
+            form: match form {
+                FormName::Direct => Form::Direct,
+                FormName::Carried => Form::Carried,
+                FormName::Interpolated => Form::Interpolated,
+                FormName::Polynomial => Form::Polynomial,
+            },
+            entries: options.entries,
+            word_bits: options.bits,
+            gap_error: options.gap_error,
+            ..Options::default()
+        };
+        chosen.packets = options.packets.unwrap_or(chosen.packets);
+        match weftwire_pace::compile(&envelope, &given.envelope, &chosen) {
+            Err(CompileError::TooManyEntries { reached, wanted, .. }) if options.packets.is_none() => {
+                chosen.packets = chosen.packets.saturating_sub((wanted - reached) as u32).max(1);
+                weftwire_pace::compile(&envelope, &given.envelope, &chosen)
+            }
+            done => done,
+        }
     };
-    let chosen = Options {
-        form,
-        entries: options.entries,
-        word_bits: options.bits,
-        packets: options.packets,
-        gap_error: options.gap_error,
-        ..Options::default()
+    let evolution = match options.form {
+        Some(form) => compile(form)?,
+        None => match compile(FormName::Interpolated) {
+            Ok(exact) if table || exact.then != Then::Hold => exact,
+            held if table => held?,
+            held => compile(FormName::Polynomial).or(held)?,
+        },
     };
-    let evolution = weftwire_pace::compile(&envelope, &given.envelope, &chosen)?;
     let report = measure(&envelope, &evolution, options.check, options.ticks_per_unit(envelope.unit)?)?;
     Ok((envelope, evolution, report))
 }
@@ -235,29 +264,31 @@ fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
         Form::Direct => "direct: one rounded gap a packet",
         Form::Carried => "carried: one gap a packet, errors carried to the next",
         Form::Interpolated => "interpolated: one entry a block of packets, errors carried",
+        Form::Polynomial => "polynomial: differences followed, nothing is rounded",
     };
     line("envelope", evolution.envelope.clone());
     line("form", form.to_owned());
-    let words = if evolution.changes.is_empty() { "gaps" } else { "gaps and changes" };
-    let (entries, bits, kilobytes) =
-        (evolution.gaps.len(), evolution.word_bits, evolution.memory_bits() as f64 / 8192.0);
-    line(
-        "table",
-        format!("{entries} entries of {bits} bits ({words}), {kilobytes:.2} KiB, in {} bands", evolution.bands.len()),
-    );
-    line("grain", format!("2^-{} {unit}, counter of {} bits", evolution.fraction_bits, evolution.input_bits));
-    let then = match evolution.then {
-        Then::Hold => "the last gap stays".to_owned(),
-        Then::Repeat { band, numerator: 0, .. } => format!("from band {band} again, exactly"),
-        Then::Repeat { band, numerator, denominator, .. } => {
-            format!("from band {band} again, exactly: {numerator}/{denominator} of a grain more each round")
-        }
-        Then::Double { band, octaves } => {
-            format!("from band {band} again {octaves} times, each with twice the packets")
-        }
-        Then::Draw { seed } => format!("drawn at random, seed {seed}"),
-    };
-    line("then", then);
+    if let Some(polynomial) = &evolution.polynomial {
+        line(
+            "registers",
+            format!(
+                "{} of {} bits, {} of them below a packet",
+                polynomial.coefficients.len(),
+                polynomial.state_bits,
+                polynomial.packet_bits
+            ),
+        );
+        line("grain", format!("2^-{} {unit}", evolution.fraction_bits));
+        let then = match polynomial.followed_packets() {
+            packets if packets.is_finite() => {
+                format!("exact for {packets:.1e} packets, until a packet takes a grain; then the last gap stays")
+            }
+            _ => "exact for ever".to_owned(),
+        };
+        line("then", then);
+    } else {
+        describe_table(evolution, &mut line);
+    }
     line(
         "compared",
         format!(
@@ -301,4 +332,32 @@ fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
         );
     }
     out
+}
+
+/// A table of entries, and what comes after them.
+fn describe_table(evolution: &Evolution, line: &mut impl FnMut(&str, String)) {
+    let words = if evolution.changes.is_empty() { "gaps" } else { "gaps and changes" };
+    let (entries, bits, kilobytes) =
+        (evolution.gaps.len(), evolution.word_bits, evolution.memory_bits() as f64 / 8192.0);
+    line(
+        "table",
+        format!("{entries} entries of {bits} bits ({words}), {kilobytes:.2} KiB, in {} bands", evolution.bands.len()),
+    );
+    let unit = evolution.unit.name();
+    line("grain", format!("2^-{} {unit}, counter of {} bits", evolution.fraction_bits, evolution.input_bits));
+    let then = match evolution.then {
+        Then::Hold => {
+            let last = evolution.first + evolution.packets();
+            format!("the last gap stays: the times drift behind packet {last}")
+        }
+        Then::Repeat { band, numerator: 0, .. } => format!("from band {band} again, exactly"),
+        Then::Repeat { band, numerator, denominator, .. } => {
+            format!("from band {band} again, exactly: {numerator}/{denominator} of a grain more each round")
+        }
+        Then::Double { band, octaves } => {
+            format!("from band {band} again {octaves} times, each with twice the packets")
+        }
+        Then::Draw { seed } => format!("drawn at random, seed {seed}"),
+    };
+    line("then", then);
 }

@@ -11,10 +11,11 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weftwire_core::function::Ports;
-use weftwire_core::{Endpoints, LinkType};
+use weftwire_core::{Endpoints, Function, LinkType};
 use weftwire_linux::application::Application;
 use weftwire_linux::control::{ControlServer, default_path};
 use weftwire_linux::interface::{Interface, next_hop};
+use weftwire_linux::pacer::{Place, Policy, Precision};
 use weftwire_linux::port::{Device, PortSpec};
 use weftwire_linux::privileges::{User, drop_privileges, is_root};
 use weftwire_linux::random_words;
@@ -31,9 +32,6 @@ const TAP_LOCAL_MAC: [u8; 6] = [0x02, 0x77, 0x65, 0x66, 0x74, 0x01];
 pub struct Arguments {
     /// The function: an image (.json) or a source
     image: PathBuf,
-    /// A port: NUMBER=INTERFACE[,socket|,ring], NUMBER=tun:NAME or NUMBER=tap:NAME
-    #[arg(long = "port", value_name = "NUMBER=DEVICE", required = true)]
-    ports: Vec<PortSpec>,
     /// Open a connection at the start
     #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp]", value_parser = parse_connection)]
     connects: Vec<Endpoints>,
@@ -46,9 +44,6 @@ pub struct Arguments {
     /// End when every connection opened by --connect has ended
     #[arg(long, requires = "connects")]
     exit_when_ended: bool,
-    /// End after this time, e.g. 10s
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
-    duration: Option<i64>,
     /// Ethernet address of this end of connections [default: the interface's]
     #[arg(long, value_name = "MAC", value_parser = mac)]
     local_mac: Option<[u8; 6]>,
@@ -58,18 +53,42 @@ pub struct Arguments {
     /// VLAN of connections, 0 to 4095 with the priority in the bits above [default: untagged]
     #[arg(long, value_name = "TAG")]
     vlan: Option<u16>,
-    /// Poll all ports busily: answers within microseconds, costs a whole processor; implied by a `ring` port
-    #[arg(long)]
-    spin: bool,
-    /// Seed of the function's random numbers and hash key, for reproducible runs [default: random]
-    #[arg(long)]
-    seed: Option<u64>,
     /// Initial value of a register in place of the machine's own
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     parameters: Vec<Parameter>,
     /// The engine that runs the image
     #[arg(long, value_name = "NAME", default_value = "reference")]
     engine: String,
+    #[command(flatten)]
+    platform: Platform,
+}
+
+/// Where and how a function runs on this machine, whatever it is.
+#[derive(Args)]
+#[group(skip)]
+pub struct Platform {
+    /// A port: NUMBER=INTERFACE[,socket|,ring], NUMBER=tun:NAME or NUMBER=tap:NAME
+    #[arg(long = "port", value_name = "NUMBER=DEVICE", required = true)]
+    ports: Vec<PortSpec>,
+    /// End after this time, e.g. 10s
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    duration: Option<i64>,
+    /// Poll all ports busily: answers within microseconds, costs a whole processor; implied by a `ring` port
+    #[arg(long)]
+    spin: bool,
+    /// How timers are waited for: asleep, late by the kernel's 20 to 100 us; spinning, which costs a processor; or asleep first and spinning
+    /// for the end, as long as this machine needs (auto) or for this time
+    #[arg(long, value_name = "sleep|spin|auto|TIME", default_value = "sleep")]
+    precision: Precision,
+    /// Stay on this processor
+    #[arg(long, value_name = "N")]
+    cpu: Option<usize>,
+    /// Real-time priority (SCHED_FIFO)
+    #[arg(long, value_name = "1..99", value_parser = clap::value_parser!(i32).range(1..=99))]
+    priority: Option<i32>,
+    /// Seed of the function's random numbers and hash key, for reproducible runs [default: random]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Capture the frames of every port
     #[arg(long, value_name = "FILE.pcapng")]
     out: Option<PathBuf>,
@@ -93,44 +112,78 @@ pub struct Arguments {
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
     let function = load::function(&arguments.image, &arguments.parameters)?;
-    let ports = open_ports(&arguments.ports)?;
+    let name = function.name().to_owned();
+    let start = |ports: &Ports, seed, key| function.start(&arguments.engine, ports, seed, key);
+    run(&arguments.platform, &name, start, || application(arguments), arguments.exit_when_ended)
+}
+
+/// Runs a function until it is interrupted, or the arguments say that it ends. `start` makes it for these ports, a seed
+/// and a hash key; `application` is what its connections carry.
+pub fn run(
+    platform: &Platform,
+    name: &str,
+    start: impl FnOnce(&Ports, u64, Option<[u64; 2]>) -> Result<Box<dyn Function>>,
+    application: impl FnOnce() -> Result<Application>,
+    exit_when_ended: bool,
+) -> Result<()> {
+    let ports = open_ports(&platform.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
     let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
     // A key made from the seed is as reproducible as the rest, and known to whoever knows the seed.
-    let (seed, key) = match arguments.seed {
+    let (seed, key) = match platform.seed {
         Some(seed) => (seed, None),
         None => (random_seed, Some(key)),
     };
-    let name = arguments.name.clone().unwrap_or_else(|| function.name().to_owned());
-    let mut function = function.start(&arguments.engine, &links, seed, key)?;
+    let name = platform.name.clone().unwrap_or_else(|| name.to_owned());
+    let mut function = start(&links, seed, key)?;
 
     let stop = StopSignal::install()?;
-    let user = match is_root() && !arguments.keep_privileges {
-        true => Some(User::choose(arguments.user.as_deref())?),
+    let user = match is_root() && !platform.keep_privileges {
+        true => Some(User::choose(platform.user.as_deref())?),
         false => None,
     };
-    let application = application(arguments)?;
-    let recorder = recorder(arguments, &ports)?;
-    let path = match &arguments.control {
+    let application = application()?;
+    let recorder = recorder(platform, &ports)?;
+    let path = match &platform.control {
         Some(path) => path.clone(),
         None => default_path(&name)?,
     };
     let control = Some(ControlServer::open(&path, &name, user)?);
-    if !arguments.keep_privileges {
+    let precision = precision(platform);
+    if !platform.keep_privileges {
         drop_privileges(user)?;
     }
 
     let options = RunOptions {
-        spin: arguments.spin || arguments.ports.iter().any(|spec| matches!(spec.device, Device::Ring(_))),
+        spin: platform.spin
+            || platform.precision == Precision::Spin
+            || platform.ports.iter().any(|spec| matches!(spec.device, Device::Ring(_))),
+        precision,
         // Never negative.
-        duration: arguments.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
-        exit_when_ended: arguments.exit_when_ended,
+        duration: platform.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
+        exit_when_ended,
     };
     eprintln!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
     let report = run.run(function.as_mut())?;
     eprint!("{report}");
     Ok(())
+}
+
+/// Puts this thread in its place, if anything exact was asked for, and finds out how deadlines are to be waited for.
+fn precision(platform: &Platform) -> Policy {
+    let place = Place { cpu: platform.cpu, priority: platform.priority };
+    if place == Place::default() && platform.precision == Precision::Sleep {
+        return Policy::Sleep;
+    }
+    for refused in place.take().refused {
+        eprintln!("warning: timers may be late: {refused}");
+    }
+    let policy = platform.precision.policy();
+    if let (Precision::Auto, Policy::SleepSpin { margin }) = (platform.precision, policy) {
+        eprintln!("timers are waited for spinning for the last {} us", margin / 1_000);
+    }
+    policy
 }
 
 fn open_ports(specs: &[PortSpec]) -> Result<Vec<OpenPort>> {
@@ -174,7 +227,7 @@ fn application(arguments: &Arguments) -> Result<Application> {
 fn on_link(arguments: &Arguments, mut ends: Endpoints) -> Result<Endpoints> {
     ends.vlan = arguments.vlan;
     let remote = ends.remote_address;
-    for spec in &arguments.ports {
+    for spec in &arguments.platform.ports {
         let name = spec.device.interface();
         let interface = Interface::find(name)?;
         if interface.link == LinkType::Ip {
@@ -197,12 +250,12 @@ fn on_link(arguments: &Arguments, mut ends: Endpoints) -> Result<Endpoints> {
 }
 
 /// The files that the arguments ask for.
-fn recorder(arguments: &Arguments, ports: &[OpenPort]) -> Result<Recorder> {
+fn recorder(platform: &Platform, ports: &[OpenPort]) -> Result<Recorder> {
     let mut recorder = Recorder::new();
-    if let Some(path) = &arguments.trace {
+    if let Some(path) = &platform.trace {
         recorder.set_trace(create(path)?);
     }
-    if let Some(path) = &arguments.out {
+    if let Some(path) = &platform.out {
         let ports: Vec<_> = ports.iter().map(|open| (open.port, open.name.as_str(), open.device.link())).collect();
         recorder.set_capture(create(path)?, &ports).with_context(|| format!("cannot write {}", path.display()))?;
     }

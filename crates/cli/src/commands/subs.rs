@@ -4,12 +4,15 @@ mod compile;
 mod explain;
 mod graph;
 mod pass;
+mod run;
 
 use crate::load;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use weftwire_lang::{Diagnostic, Severity, SourceMap};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::formats::FieldId;
@@ -35,6 +38,8 @@ enum Command {
     Graph(graph::Arguments),
     /// Sort the packets of a capture by the rules: one capture a port
     Match(pass::Arguments),
+    /// Forward by rules on network interfaces, until it is interrupted
+    Run(run::Arguments),
 }
 
 /// Runs the command.
@@ -45,7 +50,18 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Explain(arguments) => explain::execute(&arguments),
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
+        Command::Run(arguments) => run::execute(&arguments),
     }
+}
+
+/// A switch of the rules in a file, to be started.
+pub fn switch(rules: &Path, format: &Path, order: &str) -> Result<load::Loaded> {
+    let (compiler, _) = Loaded::rules(rules, format)?.compile(order)?;
+    let name = rules.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    // What stands between the two cannot be in a text.
+    let text = [read(rules)?.as_bytes(), &[0xff], read(format)?.as_bytes(), &[0xff], order.as_bytes()].concat();
+    let digest = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(load::Loaded::Subscriptions { name, digest, compiler: Arc::new(compiler) })
 }
 
 #[derive(Args)]

@@ -100,6 +100,7 @@ impl Lowerer<'_> {
                 }
                 Item::Timer { name, payload } => self.timer(name, payload),
                 Item::Table { name, contents } => self.table(name, contents),
+                Item::Pacer(declaration) => self.pacer(declaration),
                 Item::Template(template) => self.template(template),
                 Item::Flow(declaration) => {
                     if flow.is_some() {
@@ -122,7 +123,7 @@ impl Lowerer<'_> {
         states
     }
 
-    fn declare(&mut self, name: &Name, symbol: Symbol) {
+    pub(super) fn declare(&mut self, name: &Name, symbol: Symbol) {
         const RESERVED: &[&str] = &["packet", "now", "true", "false", "application", "flow", "data"];
         if RESERVED.contains(&name.text.as_str()) && !self.untyped {
             let message = format!("`{}` has a meaning of its own and can't be declared", name.text);
@@ -183,7 +184,7 @@ impl Lowerer<'_> {
     }
 
     /// A constant within bounds.
-    fn bounded(&mut self, expression: &Expression, kind: Type, low: i64, high: i64) -> i64 {
+    pub(super) fn bounded(&mut self, expression: &Expression, kind: Type, low: i64, high: i64) -> i64 {
         let value = self.constant_of(expression, kind);
         if (low..=high).contains(&value) {
             return value;

@@ -8,6 +8,7 @@ mod expression;
 mod fields;
 mod function;
 mod ir;
+mod pacer;
 mod statement;
 mod types;
 
@@ -32,6 +33,8 @@ pub(crate) enum Symbol {
     Template(u16),
     Timer(u8),
     Table(u16),
+    /// What it counts time in; `None` if its declaration is wrong.
+    Pacer(Option<weftwire_pace::TimeUnit>),
 }
 
 impl Symbol {
@@ -44,6 +47,7 @@ impl Symbol {
             Symbol::Template(_) => "a template",
             Symbol::Timer(_) => "a timer",
             Symbol::Table(_) => "a table",
+            Symbol::Pacer(_) => "a pacer",
         }
     }
 }
@@ -483,6 +487,7 @@ impl Lowerer<'_> {
                 Symbol::Timer(timer) if !self.set_timers.contains(&timer) && !self.untyped => {
                     format!("the timer `{name}` is never set")
                 }
+                Symbol::Pacer(_) if !self.used.contains(&name) => format!("nothing is paced with `{name}`"),
                 _ => continue,
             };
             self.report(Diagnostic::warning(span, message));

@@ -116,6 +116,8 @@ impl Lowerer<'_> {
             StatementKind::Set { timer, arguments, delay, reset } => {
                 self.set_timer(timer, arguments, delay, *reset, scope, steps);
             }
+            StatementKind::Pace(pace) => self.pace(pace, span, scope, steps),
+            StatementKind::Restart { pacer } => self.restart(pacer, scope, steps),
             StatementKind::Cancel { timer, tests } => self.cancel_timer(timer, tests.as_ref(), scope, steps),
             StatementKind::Goto { state } => {
                 if scope.no_goto {
@@ -370,7 +372,7 @@ impl Lowerer<'_> {
         }
     }
 
-    fn set_timer(
+    pub(super) fn set_timer(
         &mut self,
         name: &Name,
         arguments: &[Expression],
@@ -480,7 +482,13 @@ impl Lowerer<'_> {
         values.push(right);
     }
 
-    fn call_action(&mut self, name: &Name, arguments: &[Expression], scope: &mut Scope, steps: &mut Vec<Step>) {
+    pub(super) fn call_action(
+        &mut self,
+        name: &Name,
+        arguments: &[Expression],
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
         let Some(index) = self.action_names.get(&name.text).copied() else {
             let mut error = Diagnostic::error(name.span, format!("`{}` is no action", name.text));
             if let Some(near) = crate::diagnostic::nearest(&name.text, self.action_names.keys().map(String::as_str)) {

@@ -196,14 +196,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// A quoted text.
-    pub(crate) fn text(&mut self) -> Option<Name> {
+    pub(crate) fn text(&mut self, what: &str) -> Option<Name> {
         if let Kind::Text(text) = self.peek() {
             let name = Name { text: text.clone(), span: self.span() };
             self.advance();
             return Some(name);
         }
         let found = describe(self.peek());
-        self.error_here(&format!("expected a file name in quotes, found {found}"), None);
+        self.error_here(&format!("expected {what}, found {found}"), None);
         None
     }
 

@@ -2,14 +2,14 @@
 
 use super::cursor::{Cursor, describe};
 use crate::ast::{
-    ActionDeclaration, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, StateDeclaration,
-    TableContents, TableFormula, TemplateDeclaration,
+    ActionDeclaration, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, PacerDeclaration,
+    StateDeclaration, TableContents, TableFormula, TemplateDeclaration,
 };
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Kind;
 
 const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `flow key`, `other packets`, \
-     `register`, `slot`, `template`, `timer`, `table`, `action`, `#debug` and `state`";
+     `register`, `slot`, `template`, `timer`, `table`, `pacer`, `action`, `#debug` and `state`";
 
 impl Cursor<'_> {
     /// A declaration, or `None` after an error.
@@ -42,6 +42,7 @@ impl Cursor<'_> {
             }
             "timer" => self.timer(),
             "table" => self.table(),
+            "pacer" => self.pacer(),
             other => {
                 let mut error = Diagnostic::error(self.span(), format!("`{other}` starts no declaration"));
                 let known = [
@@ -57,6 +58,7 @@ impl Cursor<'_> {
                     "slot",
                     "timer",
                     "table",
+                    "pacer",
                     "machine",
                     "include",
                     "initial",
@@ -164,6 +166,23 @@ impl Cursor<'_> {
         Some(Item::Table { name, contents: TableContents::Given(entries) })
     }
 
+    fn pacer(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("a pacer's name")?;
+        let envelope = if self.take("=") { Some(self.text("a rate envelope in quotes")?) } else { None };
+        let mut pacer = PacerDeclaration { name, envelope, packet_size: None, entries: None };
+        loop {
+            if self.take_word("packet") {
+                self.expect_word("size", "behind `packet`");
+                pacer.packet_size = Some(self.expression());
+            } else if self.take_word("entries") {
+                pacer.entries = Some(self.expression());
+            } else {
+                return Some(Item::Pacer(pacer));
+            }
+        }
+    }
+
     fn action(&mut self) -> Option<Item> {
         self.advance();
         let name = self.name("an action's name")?;
@@ -173,7 +192,7 @@ impl Cursor<'_> {
 
     fn import(&mut self) -> Option<Item> {
         self.advance();
-        let file = self.text()?;
+        let file = self.text("a file name in quotes")?;
         let mut headers = Vec::new();
         self.expect("{", "and the headers behind the file name");
         while !self.at_end() && !self.at_punctuation("}") {

@@ -97,7 +97,7 @@ impl Reader<'_> {
         while !cursor.at_end() {
             let before = cursor.position();
             if cursor.take_word("include") {
-                let file = cursor.text();
+                let file = cursor.text("a file name in quotes");
                 cursor.semicolon();
                 self.diagnostics.append(&mut cursor.diagnostics);
                 if let Some(file) = file {

@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, describe};
 use crate::ast::{BinaryOperator, Expression};
-use crate::ast::{Branch, Name, PacketExpression, Statement, StatementKind};
+use crate::ast::{Branch, Name, PaceStatement, PacketExpression, Statement, StatementKind};
 use crate::lexer::Kind;
 
 impl Cursor<'_> {
@@ -56,6 +56,12 @@ impl Cursor<'_> {
             "resize" => self.resize_statement()?,
             "set" | "reset" => self.set_statement()?,
             "cancel" => self.cancel_statement()?,
+            // Only in front of a name: both are good names for registers, too.
+            "pace" if self.word_follows() => self.pace_statement()?,
+            "restart" if self.word_follows() => {
+                self.advance();
+                StatementKind::Restart { pacer: self.name("a pacer")? }
+            }
             "goto" => {
                 self.advance();
                 StatementKind::Goto { state: self.name("a state")? }
@@ -213,6 +219,27 @@ impl Cursor<'_> {
         let arguments = if self.at_punctuation("(") { self.arguments() } else { Vec::new() };
         self.expect_word("in", "and a time behind the timer");
         Some(StatementKind::Set { timer, arguments, delay: self.expression(), reset })
+    }
+
+    fn word_follows(&self) -> bool {
+        matches!(self.peek_at(1), Kind::Word(_))
+    }
+
+    fn pace_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let timer = self.name("a timer")?;
+        let arguments = if self.at_punctuation("(") { self.arguments() } else { Vec::new() };
+        self.expect_word("with", "and a pacer behind the timer");
+        let pacer = self.name("a pacer")?;
+        let span = self.span();
+        let mut given = if self.at_punctuation("(") { self.arguments() } else { Vec::new() };
+        if given.len() > 1 {
+            let span = span.to(self.previous_span());
+            let error = crate::Diagnostic::error(span, "a pacer takes one time: how long a round trip is");
+            self.report(error);
+        }
+        given.truncate(1);
+        Some(StatementKind::Pace(PaceStatement { timer, arguments, pacer, unit: given.pop() }))
     }
 
     fn cancel_statement(&mut self) -> Option<StatementKind> {

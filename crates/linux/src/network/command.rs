@@ -9,17 +9,17 @@ use std::process::{Command, Stdio};
 
 /// Lines for one run of `ip -batch`.
 #[derive(Default)]
-pub(super) struct Batch(String);
+pub(crate) struct Batch(String);
 
 impl Batch {
     /// Adds a line.
-    pub(super) fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    pub(crate) fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a string can't fail.
         let _ = writeln!(self.0, "{line}");
     }
 
     /// Runs the lines, in the network namespace if one is named; the first that fails ends it.
-    pub(super) fn run(self, namespace: Option<&str>) -> Result<(), LinuxError> {
+    pub(crate) fn run(self, namespace: Option<&str>) -> Result<(), LinuxError> {
         if self.0.is_empty() {
             return Ok(());
         }

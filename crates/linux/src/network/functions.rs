@@ -78,7 +78,13 @@ impl RunningFunction {
         let control = places.state.join(format!("{}.sock", here.name));
         let log = places.out.join(format!("{}.function.log", here.name));
         let mut command = Command::new(&places.program);
-        command.arg("run").arg(places.base.join(&function.image)).args(["--engine", &function.engine]);
+        let file = places.base.join(&function.image);
+        match &function.format {
+            Some(format) => {
+                command.args(["subs", "run"]).arg("--rules").arg(file).arg("--format").arg(places.base.join(format))
+            }
+            None => command.arg("run").arg(file).args(["--engine", &function.engine]),
+        };
         for port in 1..=here.ports.len() {
             command.args(["--port", &format!("{port}={}", port_name(Port(port as u16)))]);
         }

@@ -43,6 +43,22 @@ impl Histogram {
         self.worst
     }
 
+    /// The greatest value.
+    pub fn worst(&self) -> i64 {
+        self.worst
+    }
+
+    /// How many values there are.
+    pub fn count(&self) -> u64 {
+        self.packets
+    }
+
+    /// The buckets that are not empty: the greatest value each may hold, and how many it holds.
+    pub fn buckets(&self) -> impl Iterator<Item = (i64, u64)> {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(bucket, count)| (upper_bound(bucket).min(self.worst), *count))
+    }
+
     /// The summary, with what was allowed.
     pub fn summary(&self, allowed: i64) -> Lateness {
         let p99 = self.quantile(0.99);

@@ -6,7 +6,7 @@
 
 pub mod build;
 mod captures;
-mod command;
+pub(crate) mod command;
 mod functions;
 mod hub_socket;
 pub mod lateness;

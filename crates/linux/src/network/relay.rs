@@ -10,6 +10,7 @@ use super::captures::Captured;
 use super::hub_socket::HubSocket;
 use super::lateness::{Histogram, allowed};
 use crate::error::LinuxError;
+use crate::pacer::{Place, Policy, SHORTEST_SLEEP, Step};
 use crate::system::{monotonic_ns, realtime_ns};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -31,8 +32,6 @@ use weftwire_network::results::{Lateness, LinkSample};
 
 /// Before a deadline this near the relay does not sleep: the kernel wakes it up late by about as much.
 const NO_SLEEP: i64 = 60_000;
-/// No sleep is worth less.
-const SHORTEST_SLEEP: i64 = 10_000;
 /// Longest sleep, so that requests to end are seen.
 const LONGEST_SLEEP: i64 = 5_000_000;
 /// Out of this time the relay sleeps for so long, at the end if not before. The kernel stops a real-time thread that leaves the others
@@ -375,7 +374,6 @@ impl<'a> Relay<'a> {
         let change = self.next_change().map(|change| Time::ZERO.after(change.at));
         let next = [next, change, self.next_sample].into_iter().flatten().fold(publish, Time::min);
         let now = self.now();
-        let left = next.since(now);
         if now >= self.next_break {
             if self.rested < BREAK {
                 sleep(Duration::from_nanos((BREAK - self.rested).unsigned_abs()));
@@ -385,7 +383,11 @@ impl<'a> Relay<'a> {
             return;
         }
         // What can be rested while nothing is due need not be when something is.
-        let spare = left - NO_SLEEP;
+        let waiting = Policy::SleepSpin { margin: NO_SLEEP };
+        let spare = match waiting.step(now.nanoseconds(), next.nanoseconds()) {
+            Step::Sleep { until } => until - now.nanoseconds(),
+            Step::Spin | Step::Due => 0,
+        };
         let rest = if self.options.busy { spare.min(BREAK - self.rested) } else { spare.min(LONGEST_SLEEP) };
         if rest < SHORTEST_SLEEP {
             std::hint::spin_loop();
@@ -476,18 +478,12 @@ fn by_index(name: &str) -> Result<u32, LinuxError> {
 
 /// Real-time priority for this thread and memory that stays, as far as allowed.
 fn become_realtime(warnings: &mut Vec<String>) -> bool {
-    // SAFETY: takes a number; pages are locked once they are used.
-    unsafe {
-        if libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) != 0 {
-            warnings.push("the relay's memory could not be locked; it may be late when memory is short".to_owned());
-        }
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
+    let standing = Place { cpu: None, priority: Some(PRIORITY) }.take();
+    if !standing.memory_locked {
+        warnings.push("the relay's memory could not be locked; it may be late when memory is short".to_owned());
     }
-    let parameters = libc::sched_param { sched_priority: PRIORITY };
-    // SAFETY: reads one sched_param; 0 is the calling thread.
-    let realtime = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0;
-    if !realtime {
+    if standing.priority.is_none() {
         warnings.push("the relay got no real-time priority; it may be late when others work".to_owned());
     }
-    realtime
+    standing.priority.is_some()
 }

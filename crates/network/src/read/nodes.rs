@@ -12,7 +12,9 @@ use std::str::FromStr;
 
 /// Keys that only some kinds have.
 const OF_HOSTS: [&str; 1] = ["commands"];
-const OF_FUNCTIONS: [&str; 5] = ["image", "engine", "transparent", "parameters", "trace"];
+const OF_FUNCTIONS: [&str; 7] = ["image", "rules", "format", "engine", "transparent", "parameters", "trace"];
+/// What a subscription switch has no use for.
+const OF_MACHINES: [&str; 4] = ["image", "engine", "parameters", "trace"];
 
 const PARAMETERS: [&str; 8] = ["pairs", "hops", "length", "leaves", "k", "nodes", "degree", "hosts"];
 
@@ -173,14 +175,34 @@ impl Reader<'_> {
     }
 
     fn function(&mut self, node: Option<&description::Node>, ports: usize) -> FunctionNode {
-        let image = node.and_then(|node| node.image.as_ref()).map_or_else(String::new, |word| word.text.clone());
-        if let (true, Some(node)) = (image.is_empty(), node) {
-            let help = "add `image = \"FILE.xl\"`, relative to this file";
-            self.problems.error_help(node.places.value("image"), "a function needs an `image`", help);
+        let text = |word: Option<&Word>| word.map(|word| word.text.clone());
+        let mut image = text(node.and_then(|node| node.image.as_ref()));
+        let format = text(node.and_then(|node| node.format.as_ref()));
+        if let Some(node) = node {
+            match (&node.rules, &node.format) {
+                (Some(rules), Some(_)) => {
+                    node.places.only("a function with `rules`", &OF_MACHINES, &[], self.problems);
+                    image = Some(rules.text.clone());
+                }
+                (Some(_), None) => {
+                    let help = "add `format = \"FILE.p4\"`, relative to this file";
+                    self.problems.error_help(node.places.value("rules"), "`rules` need a `format`", help);
+                }
+                (None, Some(_)) => {
+                    let help = "add `rules = \"FILE\"`, relative to this file";
+                    self.problems.error_help(node.places.value("format"), "a `format` is of `rules`", help);
+                }
+                (None, None) if image.as_ref().is_none_or(String::is_empty) => {
+                    let help = "add `image = \"FILE.xl\"`, relative to this file, or `rules` and `format`";
+                    self.problems.error_help(node.places.value("image"), "a function needs an `image`", help);
+                }
+                (None, None) => {}
+            }
         }
         let parameters = node.and_then(|node| node.parameters.clone()).unwrap_or_default();
         FunctionNode {
-            image,
+            image: image.unwrap_or_default(),
+            format,
             engine: node.and_then(|node| node.engine.clone()).unwrap_or_else(|| "reference".into()),
             parameters: parameters.0.into_iter().map(|(name, value)| (name, value.0)).collect(),
             transparent: node.and_then(|node| node.transparent).unwrap_or(ports > 1),

@@ -7,6 +7,7 @@ use crate::quantity::{parse_share, parse_size};
 use crate::traffic::{Gap, Size};
 use std::sync::Arc;
 use weftwire_lang::Span;
+use weftwire_pace::{Setting, Solver, TimeUnit};
 
 /// Points of a distribution; no file has more.
 const MOST_POINTS: usize = 100_000;
@@ -127,8 +128,11 @@ impl Reader<'_> {
         Some(size)
     }
 
-    /// The gap between begins: from `rate` or `gap`.
+    /// The gap between begins: from `rate`, `gap` or `envelope`.
     pub fn gap(&mut self, traffic: &description::Traffic, size: &Size, default: Arrivals) -> Option<Gap> {
+        if let Some(envelope) = &traffic.envelope {
+            return self.envelope(traffic, &envelope.text, size);
+        }
         let arrivals = traffic.arrivals.unwrap_or(default);
         let (key, mean) = match (traffic.rate, traffic.gap) {
             (Some(_), Some(_)) => {
@@ -137,7 +141,7 @@ impl Reader<'_> {
                 return None;
             }
             (None, None) => {
-                let help = "add `rate = \"100/s\"`, `rate = \"1Mbit/s\"` or `gap = \"10ms\"`";
+                let help = "add `rate = \"100/s\"`, `rate = \"1Mbit/s\"`, `gap = \"10ms\"` or an `envelope`";
                 self.problems.error_help(traffic.places.span, "it is not said how often", help);
                 return None;
             }
@@ -156,6 +160,37 @@ impl Reader<'_> {
             Arrivals::Constant => Gap::Constant(mean.round() as i64),
             Arrivals::Poisson => Gap::Exponential(mean),
         })
+    }
+
+    /// A rate envelope, its times in seconds.
+    fn envelope(&mut self, traffic: &description::Traffic, text: &str, size: &Size) -> Option<Gap> {
+        let places = &traffic.places;
+        let others = [traffic.rate.is_some(), traffic.gap.is_some(), traffic.arrivals.is_some()];
+        if let Some((key, _)) = ["rate", "gap", "arrivals"].into_iter().zip(others).find(|(_, given)| *given) {
+            let message = format!("both `envelope` and `{key}`");
+            self.problems.error_help(places.value(key), message, "keep one of them");
+        }
+        let setting =
+            Setting { round_trip: traffic.rtt.map(|rtt| rtt.0 as f64 / 1e9), packet_size: Some(mean_size(size)) };
+        let span = places.value("envelope");
+        let envelope = match weftwire_pace::parse(text, &setting) {
+            Ok(envelope) => envelope,
+            Err(fault) => {
+                self.problems.error_help(span, fault.to_text(text), "`weft pace times` tries envelopes");
+                return None;
+            }
+        };
+        if envelope.unit == TimeUnit::RoundTrip {
+            let help = "say how long one is: `rtt = \"100ms\"`";
+            self.problems.error_help(span, "this envelope counts in round trips", help);
+            return None;
+        }
+        // What ends later just ends.
+        if let Err(error) = Solver::new(&envelope).time_of_packet(2) {
+            self.problems.error(span, error.to_string());
+            return None;
+        }
+        Some(Gap::Envelope(Arc::new(envelope)))
     }
 
     /// A pause.

@@ -21,7 +21,7 @@ const FIRST_SOURCE_PORT: u16 = 40_000;
 /// So many port numbers are set aside for traffic that opens many flows.
 const FLOWS_SPACING: u64 = 2_048;
 
-const ALL_KEYS: [&str; 14] = [
+const ALL_KEYS: [&str; 16] = [
     "to",
     "transport",
     "port",
@@ -33,6 +33,8 @@ const ALL_KEYS: [&str; 14] = [
     "think",
     "rate",
     "gap",
+    "envelope",
+    "rtt",
     "arrivals",
     "size",
     "file",
@@ -166,9 +168,19 @@ impl Reader<'_> {
             Kind::RequestResponse => {
                 &["to", "transport", "port", "source_port", "request", "response", "count", "think"]
             }
-            Kind::Flows | Kind::Datagrams => {
-                &["to", "transport", "port", "source_port", "count", "rate", "gap", "arrivals", "size"]
-            }
+            Kind::Flows | Kind::Datagrams => &[
+                "to",
+                "transport",
+                "port",
+                "source_port",
+                "count",
+                "rate",
+                "gap",
+                "envelope",
+                "rtt",
+                "arrivals",
+                "size",
+            ],
             Kind::Capture => &["file", "port"],
         };
         let places = &item.places;

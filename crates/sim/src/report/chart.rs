@@ -1,8 +1,9 @@
-//! Charts: lines, steps, dots, bands and strokes over two axes, as SVG.
+//! Charts: lines, steps, dots, bands, strokes and boxes over two axes, as SVG.
 //!
 //! However many points a series has, no more are drawn than there are pixels to tell them apart.
 
 use super::axis::{Axis, Scale};
+use super::boxes::BoxPlot;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use weftwire_image::explain::escape_markup;
@@ -63,6 +64,8 @@ pub enum Shape {
     Band(Vec<(f64, f64, f64)>),
     /// An upright stroke at x from one value to the other.
     Strokes(Vec<(f64, f64, f64)>),
+    /// Distributions.
+    Boxes(Vec<BoxPlot>),
 }
 
 impl Chart {
@@ -163,11 +166,12 @@ impl Chart {
             let left = right - name.chars().count() as f64 * 7.5 - 20.0;
             let _ = writeln!(
                 out,
-                "<text class=\"legend\" x=\"{right:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>\
-                 <path class=\"key {kind} {}\" d=\"M{left:.1} {:.1}h14\"/>",
-                escape_markup(&name),
+                "<path class=\"key {kind} {}\" d=\"M{left:.1} {:.1}h14\"/>\
+                 <text class=\"legend\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
                 self.class(index),
-                y - 4.0
+                y - 4.0,
+                left + 20.0,
+                escape_markup(&name)
             );
         }
     }
@@ -247,6 +251,7 @@ impl Shape {
         match self {
             Shape::Line(points) | Shape::Step(points) | Shape::Dots(points) => points.is_empty(),
             Shape::Band(points) | Shape::Strokes(points) => points.is_empty(),
+            Shape::Boxes(boxes) => boxes.is_empty(),
         }
     }
 
@@ -257,6 +262,7 @@ impl Shape {
             Shape::Dots(_) => "dots",
             Shape::Band(_) => "band",
             Shape::Strokes(_) => "strokes",
+            Shape::Boxes(_) => "boxes",
         }
     }
 
@@ -264,6 +270,7 @@ impl Shape {
         match self {
             Shape::Line(points) | Shape::Step(points) | Shape::Dots(points) => points.iter().for_each(|p| take(p.0)),
             Shape::Band(points) | Shape::Strokes(points) => points.iter().for_each(|p| take(p.0)),
+            Shape::Boxes(boxes) => boxes.iter().for_each(|one| take(one.x)),
         }
     }
 
@@ -274,6 +281,7 @@ impl Shape {
                 take(p.1);
                 take(p.2);
             }),
+            Shape::Boxes(boxes) => boxes.iter().flat_map(BoxPlot::heights).for_each(take),
         }
     }
 
@@ -309,6 +317,7 @@ impl Shape {
                     let _ = write!(path, "M{at:.1} {low:.1}V{end:.1}");
                 }
             }
+            Shape::Boxes(boxes) => boxes.iter().for_each(|one| one.draw(&mut path, x, y)),
             Shape::Band(points) => {
                 let edge = |of: fn(&(f64, f64, f64)) -> f64| {
                     thinned(points.iter().map(move |point| (x.pixel(point.0), y.pixel(of(point)))))

@@ -43,6 +43,7 @@ pub fn host() -> NodeKind {
 pub fn function(image: &str, transparent: bool) -> NodeKind {
     NodeKind::Function(FunctionNode {
         image: image.into(),
+        format: None,
         engine: "reference".into(),
         parameters: BTreeMap::new(),
         transparent,

@@ -23,6 +23,7 @@ pub fn network(name: &str, nodes: &[&str], links: &[(&str, usize, usize, u64, i6
             Some((name, image)) => {
                 let function = FunctionNode {
                     image: format!("examples/{image}.xl"),
+                    format: None,
                     engine: "reference".into(),
                     parameters: BTreeMap::new(),
                     transparent: true,

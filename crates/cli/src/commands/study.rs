@@ -1,0 +1,159 @@
+//! `weft study`: designs as models, measured.
+
+use crate::outputs;
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use weftwire_linux::signals::StopSignal;
+use weftwire_study::study::{Case, Options, Study, plan};
+
+/// Measure designs as models.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The hash calendar of hardware: how many tries an insertion takes, and what would be better in the same memory.
+    Calendar(CalendarArguments),
+}
+
+#[derive(Args)]
+struct CalendarArguments {
+    /// Shares of 16,384 timers that are armed [default: 0.5 to 0.97 in 11 steps]
+    #[arg(long, value_name = "LOAD,...", value_delimiter = ',', value_parser = parse_load)]
+    loads: Vec<f64>,
+    /// Runs of each load of the figures; the comparisons have a tenth to a fiftieth
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeats: u32,
+    /// Timers replaced in a run
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    substitutions: u64,
+    /// The longest interval of a timer
+    #[arg(long, value_name = "TICKS", default_value_t = 1_000_000_000,
+          value_parser = clap::value_parser!(u64).range(1_024..=1_000_000_000_000))]
+    horizon: u64,
+    /// The same seed gives the same results, byte for byte
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Make so many runs at once [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Write tables, pictures and the page into this folder
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+fn parse_load(text: &str) -> Result<f64, String> {
+    let load: f64 = text.trim().parse().map_err(|_| "a load is a number such as 0.97".to_owned())?;
+    match (0.01..=0.99).contains(&load) {
+        true => Ok(load),
+        false => Err("a load is from 0.01 to 0.99".to_owned()),
+    }
+}
+
+/// Runs the command.
+pub fn execute(arguments: &Arguments) -> Result<()> {
+    let Command::Calendar(arguments) = &arguments.command;
+    let mut loads = arguments.loads.clone();
+    loads.sort_by(f64::total_cmp);
+    loads.dedup();
+    let options = Options {
+        loads: if loads.is_empty() { Options::default().loads } else { loads },
+        repeats: arguments.repeats,
+        substitutions: arguments.substitutions,
+        horizon: arguments.horizon,
+        seed: arguments.seed,
+    };
+    // A folder that cannot be made is known before the work.
+    outputs::make_folder(&arguments.out)?;
+    let study = measure(&options, arguments.jobs, &StopSignal::install()?)?;
+    write(&arguments.out, &study)?;
+    describe(&study, &arguments.out);
+    Ok(())
+}
+
+/// Runs all cases, on as many threads as asked for. The results do not depend on how many.
+fn measure(options: &Options, jobs: Option<u16>, stop: &StopSignal) -> Result<Study> {
+    let cases = plan(options);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = jobs.map_or(processors, usize::from).clamp(1, cases.len().max(1));
+    let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let tallies = Mutex::new(vec![None; cases.len()]);
+    let shown = std::io::stderr().is_terminal();
+    let work = || {
+        while !stop.requested() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(case) = cases.get(index) else { return };
+            let tally = case.run();
+            tallies.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(tally);
+            let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
+            if shown {
+                eprint!("\r{} %: {}\x1b[K\r", 100 * finished / cases.len(), case.part.name());
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(work);
+        }
+    });
+    if shown {
+        eprint!("\r\x1b[K");
+    }
+    if stop.requested() {
+        bail!("interrupted; nothing was written");
+    }
+    let tallies = tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let tallies: Option<Vec<_>> = tallies.into_iter().collect();
+    let measured: Vec<(Case, _)> = cases.into_iter().zip(tallies.context("a run has no result")?).collect();
+    Ok(Study::new(options, measured))
+}
+
+fn write(folder: &Path, study: &Study) -> Result<()> {
+    let document = study.document();
+    let texts = [
+        ("results.csv", document.results_csv()),
+        ("designs.csv", document.designs_csv()),
+        ("same-tick.csv", document.same_tick_csv()),
+        ("figure-3.svg", study.figure_3()),
+        ("figure-4.svg", study.figure_4()),
+        ("designs.svg", study.designs()),
+        ("report.html", study.page()),
+    ];
+    outputs::write_json(&folder.join("results.json"), &document)?;
+    texts.iter().try_for_each(|(name, text)| outputs::write_text(&folder.join(name), text))
+}
+
+/// Figures 3 and 4 in numbers, on standard output.
+fn describe(study: &Study, folder: &Path) {
+    use weftwire_study::Design;
+    println!(
+        "{:>5}  {:>9}  {:>12}  {:>11}  {:>12}  {:>6}  {:>6}",
+        "load", "1/(1-l^4)", "random free", "first free", "cuckoo", "worst", "cuckoo"
+    );
+    let find = |design: Design, load: f64| {
+        let mut lines = study.lines.iter();
+        lines.find(|line| line.trial.design == design && line.trial.load == load).map(|line| &line.tally)
+    };
+    for load in &study.options.loads {
+        let found = [Design::RANDOM_FREE, Design::FIRST_FREE, Design::CUCKOO].map(|design| find(design, *load));
+        if let [Some(random), Some(first), Some(cuckoo)] = found {
+            println!(
+                "{load:>5.2}  {:>9.4}  {:>12.4}  {:>11.4}  {:>12.4}  {:>6}  {:>6}",
+                Study::theory(*load),
+                random.mean_tries(),
+                first.mean_tries(),
+                cuckoo.mean_tries(),
+                first.most_tries,
+                cuckoo.most_tries
+            );
+        }
+    }
+    println!("report          {}", folder.join("report.html").display());
+}

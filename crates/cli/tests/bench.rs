@@ -1,0 +1,64 @@
+//! `weft bench` from the outside: what it writes can be read, and a run that is interrupted leaves nothing. Nothing here judges times.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "these tests run the command and look at the files it writes"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}"));
+    // It may be there from the last run.
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+fn bench(folder: &Path, seconds: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+    command.args(["bench", "pacing", "--seconds", seconds, "--flows", "50", "--margin", "60us", "--out"]).arg(folder);
+    command
+}
+
+#[test]
+fn its_files_can_be_read() {
+    let folder = folder("files");
+    let output = bench(&folder, "1").output().expect("the command starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).expect("text");
+    for part in ["machine's own", "released late by", "50 flows", "median <= 100 ns at every gap"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let text = fs::read_to_string(folder.join("pacing.json")).expect("it is there");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let methods = json["methods"].as_array().expect("methods");
+    for name in ["sleep", "sleep+spin", "spin"] {
+        let method = methods.iter().find(|method| method["name"] == name).expect("each policy is there");
+        let bins = method["release"].as_array().expect("bins");
+        assert!(bins.len() == 10 && bins.iter().all(|bin| bin["count"].as_u64() > Some(0)), "{bins:?}");
+        assert!(bins.iter().all(|bin| bin["p25"].as_i64() >= Some(0)), "no packet is early: {bins:?}");
+    }
+    let gaps = fs::read_to_string(folder.join("gaps.csv")).expect("it is there");
+    assert!(gaps.starts_with("method,series,gap_from_s,") && gaps.contains("sleep+spin,release,"), "{gaps}");
+    let flows = fs::read_to_string(folder.join("flows.csv")).expect("it is there");
+    assert!(flows.lines().count() > 8 && flows.lines().skip(1).all(|line| line.contains(",50,")), "{flows}");
+    let page = fs::read_to_string(folder.join("pacing.html")).expect("it is there");
+    assert!(page.contains("<svg") && page.contains("class=\"boxes ") && page.trim_end().ends_with("</html>"));
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing() {
+    let folder = folder("interrupted");
+    let mut child = bench(&folder, "600").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    // Once it says how far it is, its handler is there.
+    let mut said = [0; 8];
+    std::io::Read::read_exact(child.stderr.as_mut().expect("piped"), &mut said).expect("it says something");
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(interrupted.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted: nothing was written"));
+    assert!(!folder.exists());
+}

@@ -1,0 +1,19 @@
+//! The native forwarding engine: the compiler's tables in flat arrays, and what takes packets through them.
+//!
+//! 1. [`Pipeline`] holds the tables: rows of values in, sets of actions out, many rows a call;
+//! 2. [`Extractor`] finds the messages of packets and writes their values into rows;
+//! 3. [`Engine`] does both, and gives each port its copy with its messages only;
+//! 4. [`SubscriptionSwitch`] is that as a function of the project, for all its platforms.
+//!
+//! Once warm, none of them allocates.
+
+mod extract;
+mod function;
+mod packets;
+mod pipeline;
+mod search;
+
+pub use extract::Extractor;
+pub use function::SubscriptionSwitch;
+pub use packets::{Engine, Tally};
+pub use pipeline::{ActionSet, Column, Memory, Pipeline};

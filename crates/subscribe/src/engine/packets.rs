@@ -1,0 +1,145 @@
+//! Packets in, copies out: to each port the packet with the messages that go there.
+
+use super::extract::Extractor;
+use super::pipeline::{ActionSet, Memory, Pipeline};
+use crate::compiler::{CallId, Compiler};
+use crate::formats::MessageFormats;
+use crate::packet::Pruning;
+use std::ops::Range;
+use weftwire_core::{DropReason, Frame, LinkType, Packet, Port};
+
+/// Counts since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Messages that were looked at.
+    pub messages: u64,
+    /// Messages with no action at all.
+    pub unmatched: u64,
+}
+
+/// A compiled set of rules that packets are taken through.
+///
+/// - input: [`Engine::frame`];
+/// - outside view: [`Engine::tally`].
+#[derive(Clone, Debug)]
+pub struct Engine {
+    formats: MessageFormats,
+    pipeline: Pipeline,
+    extractor: Extractor,
+    memory: Memory,
+    tally: Tally,
+    /// What follows is memory that is kept from packet to packet.
+    packet: Packet,
+    lying: Vec<Range<usize>>,
+    rows: Vec<u64>,
+    sets: Vec<ActionSet>,
+    wanted: Wanted,
+    pruning: Pruning,
+}
+
+/// Which messages each port gets.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    /// By port: a bit a message; only those of `touched` are anything.
+    bits: Vec<Vec<u64>>,
+    touched: Vec<Port>,
+}
+
+impl Engine {
+    /// An engine before any packet. It does not follow the compiler.
+    pub fn new(compiler: &Compiler) -> Engine {
+        let pipeline = Pipeline::new(compiler);
+        Engine {
+            extractor: Extractor::new(compiler.formats(), &pipeline),
+            formats: compiler.formats().clone(),
+            pipeline,
+            memory: Memory::default(),
+            tally: Tally::default(),
+            packet: Packet::default(),
+            lying: Vec::new(),
+            rows: Vec::new(),
+            sets: Vec::new(),
+            wanted: Wanted::default(),
+            pruning: Pruning::default(),
+        }
+    }
+
+    /// The tables.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// What passed so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Takes a frame, which is no super-frame, through the tables. `copy` gets what each port is to send, ports in
+    /// order; `call` the application's actions, message by message.
+    ///
+    /// A frame all of whose messages go to a port is copied as it is; of others a copy has the messages for its port,
+    /// its count, lengths and checksums made right.
+    ///
+    /// # Errors
+    /// The frame is dropped: a header is malformed, or a checksum is wrong.
+    pub fn frame(
+        &mut self,
+        now_ns: u64,
+        link: LinkType,
+        frame: Frame<'_>,
+        mut copy: impl FnMut(Port, Frame<'_>),
+        mut call: impl FnMut(CallId),
+    ) -> Result<(), DropReason> {
+        self.packet.renew(link, frame, self.formats.packet_formats())?;
+        let bytes = &frame.bytes[..self.packet.frame_length()];
+        self.rows.clear();
+        self.sets.clear();
+        self.extractor.packet(&self.packet, bytes, &mut self.lying, &mut self.rows);
+        self.pipeline.walk(&self.rows, now_ns, &mut self.memory, &mut self.sets);
+        self.tally.messages += self.sets.len() as u64;
+        self.tally.unmatched += self.sets.iter().filter(|set| **set == ActionSet::default()).count() as u64;
+        for set in &self.sets {
+            self.pipeline.calls(*set).iter().for_each(|id| call(*id));
+        }
+        let first = self.sets[0];
+        if self.sets.iter().all(|set| *set == first) {
+            self.pipeline.ports(first).iter().for_each(|port| copy(*port, frame));
+            return Ok(());
+        }
+        self.wanted.fill(&self.pipeline, &self.sets);
+        for port in &self.wanted.touched {
+            let bits = &self.wanted.bits[usize::from(port.0)];
+            let kept: u32 = bits.iter().map(|word| word.count_ones()).sum();
+            if kept as usize == self.sets.len() {
+                copy(*port, frame);
+                continue;
+            }
+            let keep = |index: usize| bits[index / 64] >> (index % 64) & 1 == 1;
+            copy(*port, self.pruning.prune(&self.formats, link, frame, &self.lying, keep)?);
+        }
+        Ok(())
+    }
+}
+
+impl Wanted {
+    fn fill(&mut self, pipeline: &Pipeline, sets: &[ActionSet]) {
+        for port in self.touched.drain(..) {
+            self.bits[usize::from(port.0)].clear();
+        }
+        for (index, set) in sets.iter().enumerate() {
+            for port in pipeline.ports(*set) {
+                let place = usize::from(port.0);
+                if self.bits.len() <= place {
+                    self.bits.resize(place + 1, Vec::new());
+                }
+                let bits = &mut self.bits[place];
+                if bits.is_empty() {
+                    bits.resize(sets.len().div_ceil(64), 0);
+                    self.touched.push(*port);
+                }
+                bits[index / 64] |= 1 << (index % 64);
+            }
+        }
+        self.touched.sort_unstable();
+    }
+}
