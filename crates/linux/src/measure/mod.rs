@@ -1,7 +1,7 @@
 //! Measuring the pacer on this machine, beside the machine itself and the kernel's own pacing.
 //!
 //! [`jitter`] is what the processor does to a loop that does nothing. [`sweep`] releases packets by a schedule, and sends them
-//! over a [`line`]; [`ticker`] does it with the run loop's timers; [`kernel`] has the kernel pace a TCP connection over the same line; [`flows`] paces many
+//! over a [`mod@line`]; [`ticker`] does it with the run loop's timers; [`kernel`] has the kernel pace a TCP connection over the same line; [`flows`] paces many
 //! flows at once. Everything here takes a fraction of a second per call, so that calls can be taken in turns and interrupted in
 //! between.
 
