@@ -1,8 +1,8 @@
 /* DPDK's access control lists (rte_acl) on the ITCH rules of `weftwire-bench subscriptions`.
  *
- *   acl < RULES AND MESSAGES
+ *   acl FILE
  *
- * Standard input has the number of rules, then for each its symbol (8 bytes as hexadecimal) and the least price that
+ * FILE has the number of rules, then for each its symbol (8 bytes as hexadecimal) and the least price that
  * matches in whole dollars; then the number of messages and for each its symbol and price. Says how many messages match
  * some rule, and the million messages a second of the best of five rounds.
  *
@@ -54,7 +54,7 @@ static double now(void)
 	return time.tv_sec + time.tv_nsec / 1e9;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char *eal[] = { "acl", "--no-huge", "--no-shconf", "--no-pci", "-l", "0", "-m", "2048", "--no-telemetry",
 			"--log-level=error" };
@@ -72,6 +72,8 @@ int main(void)
 	uint64_t rules, count, matched = 0;
 	double best = 1e9;
 
+	if (argc != 2 || freopen(argv[1], "r", stdin) == NULL)
+		fail("usage: acl FILE");
 	if (rte_eal_init(sizeof(eal) / sizeof(eal[0]), eal) < 0)
 		fail("DPDK cannot be started");
 	rules = number("%" SCNu64);

@@ -1,12 +1,10 @@
 //! DPDK's `rte_timer` as a peer: a program in C that is built where DPDK is installed.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use weftwire_testbed::run;
 
 /// The compiled program `benches/dpdk/timers.c`, in a folder that goes with it.
 pub struct Dpdk {

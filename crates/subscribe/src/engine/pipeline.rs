@@ -1,6 +1,6 @@
 //! The tables in flat arrays, and the walk through them.
 
-use super::search::{self, Run, Slot, below, hashed, runs};
+use super::search::{self, Run, Slot, below, hashed, padded, runs};
 use crate::compiler::{CallId, Compiler, Variable};
 use crate::formats::{FieldId, HeaderId};
 use crate::message::Message;
@@ -317,19 +317,23 @@ impl Pipeline {
         self.nexts.extend(runs.iter().map(|run| number(run.next)));
         // The last run needs no bound: it holds all values behind the others.
         let bounds = runs.iter().take(runs.len() - 1).map(|Run { last, .. }| *last);
-        let length = bounds.len();
+        let length = padded(bounds.len());
+        let fill = length - bounds.len();
         match width {
             ..=32 => {
-                self.bounds32.extend(bounds.map(|last| last as u32));
-                node(Kind::Runs32, self.bounds32.len() - length, length)
+                let start = self.bounds32.len();
+                self.bounds32.extend(bounds.map(|last| last as u32).chain(std::iter::repeat_n(u32::MAX, fill)));
+                node(Kind::Runs32, start, length)
             }
             33..=64 => {
-                self.bounds64.extend(bounds.map(|last| last as u64));
-                node(Kind::Runs64, self.bounds64.len() - length, length)
+                let start = self.bounds64.len();
+                self.bounds64.extend(bounds.map(|last| last as u64).chain(std::iter::repeat_n(u64::MAX, fill)));
+                node(Kind::Runs64, start, length)
             }
             _ => {
-                self.bounds128.extend(bounds);
-                node(Kind::Runs128, self.bounds128.len() - length, length)
+                let start = self.bounds128.len();
+                self.bounds128.extend(bounds.chain(std::iter::repeat_n(u128::MAX, fill)));
+                node(Kind::Runs128, start, length)
             }
         }
     }

@@ -3,22 +3,37 @@
 use crate::tables::{Rows, State};
 use crate::values::Interval;
 
-/// So few bounds are compared one and all, which compilers turn into vector code.
-const LINEAR: usize = 16;
+/// So many bounds are compared one and all, which compilers turn into vector code.
+const BLOCK: usize = 16;
+/// States with so few bounds take no whole block.
+const FEW: usize = 4;
 
-/// How many of the sorted `bounds` are below `value`.
+/// How many bounds a state with `count` of them takes, the greatest value filling up: no value is above it. So halves
+/// are whole, and the last block is of one size.
+pub fn padded(count: usize) -> usize {
+    match count {
+        0..=FEW => FEW,
+        _ => count.next_power_of_two().max(BLOCK),
+    }
+}
+
+/// How many of the sorted `bounds` are below `value`; there are as many of them as [`padded`] says.
 #[inline]
 pub fn below<T: Copy + PartialOrd>(bounds: &[T], value: T) -> usize {
     let mut rest = bounds;
     let mut base = 0;
-    while rest.len() > LINEAR {
+    while rest.len() > BLOCK {
         let half = rest.len() / 2;
         // No branch: which half it is cannot be guessed.
-        let skipped = if rest[half - 1] < value { half } else { 0 };
+        let skipped = half * usize::from(rest[half - 1] < value);
         base += skipped;
-        rest = &rest[skipped..skipped + rest.len() - half];
+        rest = &rest[skipped..skipped + half];
     }
-    base + rest.iter().map(|bound| usize::from(*bound < value)).sum::<usize>()
+    let count = |bounds: &[T]| bounds.iter().map(|bound| u32::from(*bound < value)).sum::<u32>() as usize;
+    base + match <&[T; BLOCK]>::try_from(rest) {
+        Ok(block) => count(block),
+        Err(_) => count(rest),
+    }
 }
 
 /// A run of values that lead to one state: up to `last`, from behind the run before.
@@ -121,12 +136,14 @@ mod tests {
     proptest! {
         #[test]
         fn below_counts(mut bounds in prop::collection::vec(any::<u16>(), 0..100), value: u16) {
+            let counted = bounds.iter().filter(|bound| **bound < value).count();
             bounds.sort_unstable();
-            prop_assert_eq!(below(&bounds, value), bounds.iter().filter(|bound| **bound < value).count());
+            bounds.resize(padded(bounds.len()), u16::MAX);
+            prop_assert_eq!(below(&bounds, value), counted);
         }
 
         #[test]
-        fn hashes_find_what_is_there(keys in prop::collection::btree_map(0..400u64, 0..9u32, 1..80), shift in 0..58u32) {
+        fn hashes_find_what_is_there(keys in prop::collection::btree_map(0..400u64, 0..9u32, 1..80), shift in 0..56u32) {
             let list: Vec<(u64, State)> = keys.iter().map(|(key, next)| (key << shift, *next)).collect();
             let mut slots = vec![Slot { key: 1, next: 1 }];
             let count = add_hash(&mut slots, &list);
