@@ -29,6 +29,7 @@ pub mod rules;
 pub mod show;
 pub mod switch;
 pub mod tables;
+pub mod target;
 mod trie;
 pub mod values;
 pub mod window;
