@@ -137,12 +137,6 @@ impl Switch {
         tables.find(|table| table["name"] == name).unwrap_or_else(|| panic!("table {name}"))
     }
 
-    pub fn tables(&self) -> Vec<String> {
-        let pipelines = list(&self.program["pipelines"]);
-        let tables = pipelines.iter().flat_map(|pipeline| list(&pipeline["tables"]));
-        tables.map(|table| text(&table["name"]).to_owned()).collect()
-    }
-
     /// Widths of a table's keys.
     pub fn key_widths(&self, table: &str) -> Vec<u32> {
         list(&self.table(table)["key"]).iter().map(|key| self.width(&place(&key["target"]))).collect()
