@@ -102,7 +102,7 @@ struct headers_t {
 struct meta_t {
     bit<16> left;
     bit<1> too_many;
-    bit<4> state;
+    bit<4> current;
     bit<3> ports_0_0;
     bit<3> ports_1_0;
     bit<3> ports_0;
@@ -286,8 +286,8 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     action nothing() {
     }
     // Takes the message to a state.
-    action go(bit<4> state) {
-        meta.state = state;
+    action go(bit<4> next) {
+        meta.current = next;
     }
     // Sends the packet nowhere.
     action discard() {
@@ -326,7 +326,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_add_order_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.add_order_0.isValid(): exact @name("hdr.add_order_0.$valid$");
         }
         actions = {
@@ -338,7 +338,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_add_order_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -349,7 +349,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_trade_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.trade_0.isValid(): exact @name("hdr.trade_0.$valid$");
         }
         actions = {
@@ -361,7 +361,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_trade_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -372,7 +372,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_stock_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.add_order_0.stock: exact @name("hdr.add_order_0.stock");
         }
         actions = {
@@ -384,7 +384,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_stock_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -395,7 +395,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_price_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.add_order_0.price: range @name("hdr.add_order_0.price");
         }
         actions = {
@@ -407,7 +407,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_price_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -418,7 +418,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table trade_stock_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.trade_0.stock: exact @name("hdr.trade_0.stock");
         }
         actions = {
@@ -430,7 +430,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table trade_stock_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -441,7 +441,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table end_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             ports_0;
@@ -457,7 +457,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_add_order_1 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.add_order_1.isValid(): exact @name("hdr.add_order_1.$valid$");
         }
         actions = {
@@ -469,7 +469,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_add_order_1_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -480,7 +480,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_trade_1 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.trade_1.isValid(): exact @name("hdr.trade_1.$valid$");
         }
         actions = {
@@ -492,7 +492,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_trade_1_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -503,7 +503,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_stock_1 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.add_order_1.stock: exact @name("hdr.add_order_1.stock");
         }
         actions = {
@@ -515,7 +515,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_stock_1_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -526,7 +526,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_price_1 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.add_order_1.price: range @name("hdr.add_order_1.price");
         }
         actions = {
@@ -538,7 +538,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_price_1_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -549,7 +549,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table trade_stock_1 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.trade_1.stock: exact @name("hdr.trade_1.stock");
         }
         actions = {
@@ -561,7 +561,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table trade_stock_1_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -572,7 +572,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table end_1 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             ports_1;

@@ -72,7 +72,7 @@ struct headers_t {
 }
 
 struct meta_t {
-    bit<6> state;
+    bit<6> current;
     bit<64> updates;
     bit<48> start;
     bit<1> fresh;
@@ -151,8 +151,8 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     action nothing() {
     }
     // Takes the message to a state.
-    action go(bit<6> state) {
-        meta.state = state;
+    action go(bit<6> next) {
+        meta.current = next;
     }
     // Sends the packet nowhere.
     action discard() {
@@ -212,7 +212,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_one_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.one.isValid(): exact @name("hdr.one.$valid$");
         }
         actions = {
@@ -224,7 +224,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table has_one_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -235,7 +235,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_kind_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.one.kind: exact @name("hdr.one.kind");
         }
         actions = {
@@ -247,7 +247,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_kind_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -258,7 +258,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_size_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.one.size: range @name("hdr.one.size");
         }
         actions = {
@@ -270,7 +270,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_size_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -281,7 +281,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_address_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             hdr.one.address: lpm @name("hdr.one.address");
         }
         actions = {
@@ -293,7 +293,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_address_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -304,7 +304,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table updates_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             update;
@@ -314,7 +314,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table window_0_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             meta.value_0: range @name("meta.value_0");
         }
         actions = {
@@ -326,7 +326,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table window_0_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -337,7 +337,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table window_1_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
             meta.value_1: range @name("meta.value_1");
         }
         actions = {
@@ -349,7 +349,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table window_1_0_else {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             go;
@@ -360,7 +360,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table end_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             forward;
@@ -372,7 +372,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table note_0_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             call_note_0_0;
@@ -383,7 +383,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table note_1_0 {
         key = {
-            meta.state: exact @name("meta.state");
+            meta.current: exact @name("meta.current");
         }
         actions = {
             call_note_1_0;
