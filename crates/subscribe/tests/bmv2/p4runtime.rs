@@ -113,9 +113,12 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// Number, width and kind of a table's keys.
+type Keys = Vec<(u32, u32, String)>;
+
 /// The names of things by their numbers, as the P4Info has them.
 struct Info {
-    tables: BTreeMap<u32, (String, Vec<(u32, u32, String)>, usize)>,
+    tables: BTreeMap<u32, (String, Keys, usize)>,
     actions: BTreeMap<u32, String>,
 }
 

@@ -1,5 +1,5 @@
 //! The real `simple_switch`, where there is one: packets from files, copies into files.
-#![allow(clippy::disallowed_methods, reason = "the test runs a program beside it")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the test runs a program beside it")]
 
 use super::cases::{ITCH, formats, program, switches, udp};
 use std::fs;

@@ -279,7 +279,7 @@ impl Switch {
                         assert_eq!(parameters[1]["type"], "expression");
                         let length = self.value(&parameters[1]["value"], &run, &[]) as usize;
                         let most = self.type_of(header)["max_length"].as_u64().expect("a length") as usize;
-                        if length % 8 != 0 || length / 8 > most || at + length / 8 > frame.len() {
+                        if !length.is_multiple_of(8) || length / 8 > most || at + length / 8 > frame.len() {
                             break 'parse true;
                         }
                         run.variable.insert(header.to_owned(), frame[at..at + length / 8].to_vec());
