@@ -265,6 +265,11 @@ impl Formats {
         self.imported.iter().position(|known| known.format.name == format)
     }
 
+    /// The imported formats in order.
+    pub fn imports(&self) -> impl Iterator<Item = &Format> {
+        self.imported.iter().map(|known| &known.format)
+    }
+
     pub(crate) fn imported(&self) -> &[Imported] {
         &self.imported
     }

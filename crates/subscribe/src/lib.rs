@@ -31,6 +31,7 @@ pub mod rules;
 pub mod show;
 pub mod switch;
 pub mod tables;
+pub mod target;
 mod trie;
 pub mod values;
 pub mod window;

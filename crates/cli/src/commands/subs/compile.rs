@@ -2,10 +2,11 @@
 
 use super::Loaded;
 use crate::outputs;
-use anyhow::Result;
-use clap::Args;
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use weftwire_subscribe::document::Document;
+use weftwire_subscribe::target::{self, Targets};
 
 /// Compile rules to tables, and say what they cost.
 #[derive(Args)]
@@ -15,12 +16,42 @@ pub struct Arguments {
     /// The message formats: a .p4 file with annotations
     #[arg(long, value_name = "FILE")]
     format: PathBuf,
-    /// Write tables.json into this folder
+    /// Write tables.json, and the files of targets, into this folder
     #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// Write programs and entries for these switches
+    #[arg(long, value_enum, value_delimiter = ',', requires = "out")]
+    target: Vec<Target>,
+    /// Messages of a packet that programs look at; packets with more go to all ports as they are
+    #[arg(long, value_name = "COUNT", default_value_t = Targets::default().messages)]
+    messages: usize,
+    /// In programs, write ranges as prefixes of ternary tables
+    #[arg(long)]
+    tcam: bool,
     /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
     #[arg(long, default_value = "auto")]
     order: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Target {
+    /// switch.p4: P4_16 for v1model
+    P4,
+    /// switch.json and commands.txt: for simple_switch, without a P4 compiler
+    Bmv2,
+    /// p4info.txtpb and entries.txtpb: for P4Runtime
+    #[value(name = "p4runtime")]
+    P4Runtime,
+}
+
+impl From<Target> for target::Target {
+    fn from(target: Target) -> target::Target {
+        match target {
+            Target::P4 => target::Target::P4,
+            Target::Bmv2 => target::Target::Bmv2,
+            Target::P4Runtime => target::Target::P4Runtime,
+        }
+    }
 }
 
 /// Runs the command.
@@ -52,6 +83,14 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     if let Some(folder) = &arguments.out {
         outputs::make_folder(folder)?;
         outputs::write_json(&folder.join("tables.json"), &document)?;
+        let targets = Targets { messages: arguments.messages, ternary: arguments.tcam };
+        for target in arguments.target.iter().map(|target| target::Target::from(*target)) {
+            let files = target::files(&compiler, target, &targets)
+                .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
+            for file in files {
+                outputs::write_text(&folder.join(file.name), &file.text)?;
+            }
+        }
     }
     Ok(())
 }

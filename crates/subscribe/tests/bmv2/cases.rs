@@ -1,0 +1,307 @@
+//! Random rules and packets: what the interpreted program does against what the rules say.
+
+use super::{commands, p4runtime, vm};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::collections::BTreeMap;
+use weftwire_core::LinkType;
+use weftwire_lang::SourceMap;
+use weftwire_subscribe::compiler::Options;
+use weftwire_subscribe::evaluate::Evaluator;
+use weftwire_subscribe::target::{Program, Targets, bmv2, commands as written, p4runtime as runtime};
+use weftwire_subscribe::{Compiler, MessageFormats, Rule, packet, read_rules};
+
+pub const ITCH: &str = include_str!("../../../../examples/subscriptions/itch.p4");
+
+/// Packets with one message each, fields of all kinds.
+pub const SINGLE: &str = r#"
+    @subscribe_counter[name=hits, window="100us"]
+    @subscribe_action[name=note, arguments="number ipv4 text"]
+    @subscribe[after=udp, when=udp.destination_port == 7]
+    header one {
+        @subscribe[match=exact] bit<3> kind;
+        @subscribe[match=range] bit<5> size;
+        @subscribe[match=lpm] bit<8> address;
+        @subscribe[text=" "] bit<16> name;
+        bit<8> fill;
+        @subscribe[] bit<64> wide;
+        bit<64> rest;
+    }
+    @subscribe[after=one, when=one.kind == 1]
+    header two {
+        @subscribe[] bit<4> size;
+        @subscribe[] bit<4> other;
+    }
+"#;
+
+pub fn formats(text: &str) -> MessageFormats {
+    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
+    let formats = MessageFormats::read("formats.p4", text, &mut sources, &mut diagnostics);
+    formats.unwrap_or_else(|| panic!("{:?}", diagnostics.iter().map(|it| it.to_text(&sources)).collect::<Vec<_>>()))
+}
+
+pub fn rules(text: &str, formats: &MessageFormats) -> Vec<Rule> {
+    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
+    let rules = read_rules("rules", text, formats, &mut sources, &mut diagnostics);
+    let error = diagnostics.iter().find(|it| it.severity == weftwire_lang::Severity::Error);
+    assert!(error.is_none(), "{text}\n{:?}", error.map(|it| it.to_text(&sources)));
+    rules
+}
+
+pub fn program(formats: &MessageFormats, text: &str, targets: &Targets) -> Program {
+    let compiler = Compiler::new(formats.clone(), &Options::default(), &rules(text, formats)).expect("few clauses");
+    Program::new(&compiler, targets).expect("a program")
+}
+
+/// The interpreted switches: with commands, and with entries of P4Runtime.
+pub fn switches(program: &Program) -> [vm::Switch; 2] {
+    let json = bmv2::json(program);
+    [
+        commands::load(&json, &written::text(program)),
+        p4runtime::load(&json, &runtime::info(program), &runtime::entries(program)),
+    ]
+}
+
+/// A UDP packet over IPv4 with right checksums.
+pub fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    let total = 28 + payload.len() as u16;
+    let mut ip = vec![0x45, 0];
+    ip.extend(total.to_be_bytes());
+    ip.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let sum: u32 = ip.chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1])).sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(ip);
+    frame.extend(1000u16.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend((total - 20).to_be_bytes());
+    // No checksum: the checks of the rest are enough.
+    frame.extend([0, 0]);
+    frame.extend(payload);
+    frame
+}
+
+fn field_test() -> impl Strategy<Value = String> {
+    let operator = || prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">="]);
+    prop_oneof![
+        (prop::sample::select(vec!["==", "!="]), 0..8u8).prop_map(|(op, n)| format!("kind {op} {n}")),
+        (operator(), 0..32u8).prop_map(|(op, n)| format!("one.size {op} {n}")),
+        (0..32u8, 0..32u8).prop_map(|(a, b)| format!("one.size in [{}, {}]", a.min(b), a.max(b))),
+        (any::<u8>(), 0..9u8).prop_map(|(n, length)| format!("address == {n}/{length}")),
+        "[ab]{1,2}".prop_map(|text| format!("name == \"{text}\"")),
+        "[ab]{0,2}".prop_map(|text| format!("name prefix \"{text}\"")),
+        (operator(), prop::sample::select(vec!["0", "1", "0xffffffffffffffff", "0x8000000000000000"]))
+            .prop_map(|(op, n)| format!("wide {op} {n}")),
+        (operator(), 0..16u8).prop_map(|(op, n)| format!("two.size {op} {n}")),
+        (operator(), 0..16u8).prop_map(|(op, n)| format!("other {op} {n}")),
+        (operator(), 0..9u16).prop_map(|(op, n)| format!("udp.destination_port {op} {n}")),
+    ]
+}
+
+fn state_test() -> impl Strategy<Value = String> {
+    let operator = || prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">="]);
+    prop_oneof![
+        (operator(), 0..6u8).prop_map(|(op, n)| format!("hits {op} {n}")),
+        (prop::sample::select(vec!["sum", "min", "max"]), operator(), 0..32u8)
+            .prop_map(|(f, op, n)| format!("{f}(one.size) over 100us {op} {n}")),
+        (operator(), 0..6u8).prop_map(|(op, n)| format!("count() over 100us {op} {n}")),
+    ]
+}
+
+fn rule(state: bool) -> impl Strategy<Value = String> {
+    let test = if state { prop_oneof![2 => field_test(), 1 => state_test()].boxed() } else { field_test().boxed() };
+    let action = prop_oneof![
+        6 => (1..7u16).prop_map(|p| format!("fwd({p})")),
+        2 => (1..5u16, 1..9u16).prop_map(|(p, q)| format!("fwd({p}, {q})")),
+        1 => (0..3u8).prop_map(|n| format!("note({n}, 10.0.0.{n}, \"n{n}\")")),
+        1 => (0..3u8, 1..4u16).prop_map(|(n, p)| format!("note({n}, 10.0.0.{n}, \"\"), fwd({p})")),
+        1 => Just("drop".to_owned()),
+    ];
+    let filter = prop::collection::vec((test, prop::sample::select(vec![" and ", " or ", " and not "])), 1..4);
+    (filter, action).prop_map(|(parts, action)| {
+        let mut text = String::new();
+        for (index, (test, joint)) in parts.iter().enumerate() {
+            if index > 0 {
+                text = format!("({text}){joint}");
+            }
+            text += test;
+        }
+        format!("{text} : {action};")
+    })
+}
+
+/// A payload of `one`, and of `two` behind it.
+fn single() -> impl Strategy<Value = Vec<u8>> {
+    let letter = || prop::sample::select(vec![b' ', b'a', b'b']);
+    let wide = prop::sample::select(vec![0, 1, 2, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1]);
+    (any::<[u8; 4]>(), letter(), letter(), wide, 0..16usize).prop_map(|(bytes, a, b, wide, cut)| {
+        let mut payload = vec![bytes[0], bytes[1], a, b, 0];
+        payload.extend(wide.to_be_bytes());
+        payload.extend([0; 8]);
+        payload.push(bytes[3]);
+        let port = if bytes[2] & 7 == 0 { 8 } else { 7 };
+        // Most packets are whole; those that end within a header lack it.
+        if cut == 0 {
+            payload.truncate(16 + usize::from(bytes[2]) % (payload.len() - 16));
+        }
+        udp(port, &payload)
+    })
+}
+
+fn batch() -> impl Strategy<Value = Vec<u8>> {
+    let symbol = prop::sample::select(vec!["AAPL", "GOOGL", "MSFT"]);
+    let message = (0..4u8, symbol, 0..4u32, 0..4u32, prop::sample::select(vec![b'B', b'S']), 0..3usize);
+    let message = message.prop_map(|(kind, symbol, price, shares, side, more)| {
+        let mut bytes = vec![[b'A', b'P', b'S', b'A'][usize::from(kind)]];
+        bytes.extend([0; 18]);
+        bytes.push(side);
+        bytes.extend((shares * 100).to_be_bytes());
+        bytes.extend(format!("{symbol:<8}").as_bytes());
+        bytes.extend((price * 10_000).to_be_bytes());
+        match kind {
+            1 => bytes.extend([0; 8]),
+            2 => bytes.truncate(12),
+            // Too short for its kind, or longer than it.
+            3 if more == 0 => bytes.truncate(20),
+            _ => bytes.extend(vec![0xee; more]),
+        }
+        bytes
+    });
+    (prop::collection::vec(message, 0..6), any::<bool>()).prop_map(|(messages, _)| {
+        let mut payload = vec![0x20; 10];
+        payload.extend(7u64.to_be_bytes());
+        payload.extend((messages.len() as u16).to_be_bytes());
+        for message in messages {
+            payload.extend((message.len() as u16).to_be_bytes());
+            payload.extend(message);
+        }
+        udp(26400, &payload)
+    })
+}
+
+fn batch_rule() -> impl Strategy<Value = String> {
+    let symbol = || prop::sample::select(vec!["AAPL", "GOOGL", "MSFT"]);
+    let test = prop_oneof![
+        (symbol(), 0..4u8).prop_map(|(s, p)| format!("add_order.stock == \"{s}\" and add_order.price > {p}")),
+        (symbol(), 0..400u16).prop_map(|(s, n)| format!("trade.stock == \"{s}\" and trade.shares < {n}")),
+        Just("add_order.side == \"B\"".to_owned()),
+        (0..400u16).prop_map(|n| format!("add_order.shares != {n}")),
+        Just("udp.destination_port == 26400".to_owned()),
+        Just("udp.length < 100 or add_order.price == 2".to_owned()),
+    ];
+    (test, 1..6u16, 1..6u16).prop_map(|(test, p, q)| format!("{test} : fwd({p}, {q});"))
+}
+
+/// What the rules ask for: the copies with their bytes, and of packets of one message the calls.
+type Wanted = (BTreeMap<u16, Vec<u8>>, Vec<String>);
+
+fn wanted(formats: &MessageFormats, evaluator: &mut Evaluator<'_>, frame: &[u8], now_us: u64, most: usize) -> Wanted {
+    let found = packet::messages(formats, LinkType::Ethernet, frame).expect("a right packet");
+    let outcomes: Vec<_> = found.messages.iter().map(|it| evaluator.message(it, now_us * 1000)).collect();
+    let calls = outcomes[0].calls.iter().map(ToString::to_string).collect();
+    let mut copies = BTreeMap::new();
+    let ports = outcomes.iter().flat_map(|outcome| &outcome.ports);
+    for port in ports {
+        let keep: Vec<bool> = outcomes.iter().map(|outcome| outcome.ports.contains(port)).collect();
+        let pruned = packet::pruned(formats, LinkType::Ethernet, frame, &found, &keep).expect("it can be pruned");
+        copies.insert(port.0, pruned);
+    }
+    assert!(found.places.len() <= most);
+    (copies, calls)
+}
+
+/// The calls that the metadata holds, as the rules write them.
+fn calls(metadata: &BTreeMap<String, u128>) -> Vec<String> {
+    let mut calls = Vec::new();
+    for (called, value) in metadata {
+        let Some(table) = called.strip_suffix("_called").filter(|_| *value == 1) else { continue };
+        let argument = |index| metadata[&format!("{table}_argument_{index}")];
+        let text: Vec<u8> = argument(2).to_be_bytes().into_iter().take_while(|byte| *byte != 0).collect();
+        let address = std::net::Ipv4Addr::from(argument(1) as u32);
+        calls.push(format!("note({}, {address}, \"{}\")", argument(0), String::from_utf8(text).expect("text")));
+    }
+    calls
+}
+
+fn agree(formats: &MessageFormats, text: &str, frames: &[Vec<u8>], targets: &Targets, exact_bytes: bool) {
+    let rules = rules(text, formats);
+    let program = program(formats, text, targets);
+    let everyone: Vec<u16> = {
+        let mut ports: Vec<u16> = rules
+            .iter()
+            .flat_map(|rule| &rule.actions)
+            .flat_map(|action| match action {
+                weftwire_subscribe::rules::Action::Forward(ports) => ports.iter().map(|port| port.0).collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    };
+    for mut switch in switches(&program) {
+        let mut evaluator = Evaluator::new(formats, &rules);
+        for (index, frame) in frames.iter().enumerate() {
+            // Windows of the switch start with their first message: here all windows start a burst of four packets.
+            let now_us = 1000 + 400 * (index as u64 / 4) + index as u64 % 4;
+            let sent = switch.packet(frame, now_us);
+            let mut copies: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
+            for (port, bytes) in sent.copies {
+                assert!(copies.insert(port, bytes).is_none(), "one copy a port");
+            }
+            let count = packet::messages(formats, LinkType::Ethernet, frame).expect("right").places.len();
+            if count > targets.messages {
+                let all: BTreeMap<u16, Vec<u8>> = everyone.iter().map(|port| (*port, frame.clone())).collect();
+                assert!(copies.keys().all(|port| all.contains_key(port)) && copies.values().all(|it| it == frame));
+                // Ports of rules that can never hold are no ports of the program.
+                let _ =
+                    evaluator.message(&packet::messages(formats, LinkType::Ethernet, frame).unwrap().messages[0], 0);
+                continue;
+            }
+            let (expected, named) = wanted(formats, &mut evaluator, frame, now_us, targets.messages);
+            assert_eq!(copies.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{text}\n{frame:?}");
+            assert!(!exact_bytes || copies == expected, "{text}\n{copies:?}\n{expected:?}");
+            assert_eq!(calls(&sent.metadata), named, "{text}\n{frame:?}");
+        }
+    }
+}
+
+#[test]
+fn random_rules_on_single_messages() {
+    let formats = formats(SINGLE);
+    let inputs = (prop::collection::vec(rule(false), 0..8), prop::collection::vec(single(), 12), any::<bool>());
+    let mut runner = TestRunner::new(Config::with_cases(150));
+    runner
+        .run(&inputs, |(rules, frames, ternary)| {
+            agree(&formats, &rules.join("\n"), &frames, &Targets { ternary, ..Targets::default() }, true);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn random_rules_with_windows() {
+    let formats = formats(SINGLE);
+    let inputs = (prop::collection::vec(rule(true), 1..5), prop::collection::vec(single(), 16));
+    let mut runner = TestRunner::new(Config::with_cases(100));
+    runner
+        .run(&inputs, |(rules, frames)| {
+            agree(&formats, &rules.join("\n"), &frames, &Targets::default(), true);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn random_rules_on_batches() {
+    let formats = formats(ITCH);
+    let inputs = (prop::collection::vec(batch_rule(), 0..6), prop::collection::vec(batch(), 8), 1..6usize);
+    let mut runner = TestRunner::new(Config::with_cases(80));
+    runner
+        .run(&inputs, |(rules, frames, messages)| {
+            agree(&formats, &rules.join("\n"), &frames, &Targets { messages, ternary: false }, true);
+            Ok(())
+        })
+        .unwrap();
+}

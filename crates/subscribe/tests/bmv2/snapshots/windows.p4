@@ -1,0 +1,449 @@
+// Written by `weft subs compile`.
+#include <core.p4>
+#include <v1model.p4>
+
+header ethernet_t {
+    bit<48> destination;
+    bit<48> source;
+    bit<16> type_;
+}
+
+header vlan_t {
+    bit<3> priority;
+    bit<1> drop_eligible;
+    bit<12> id;
+    bit<16> type_;
+}
+
+header ipv4_t {
+    bit<4> version;
+    bit<4> header_length;
+    bit<6> dscp;
+    bit<2> ecn;
+    bit<16> total_length;
+    bit<16> identification;
+    bit<1> reserved;
+    bit<1> dont_fragment;
+    bit<1> more_fragments;
+    bit<13> fragment_offset;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    bit<32> source;
+    bit<32> destination;
+}
+
+header ipv6_t {
+    bit<4> version;
+    bit<6> dscp;
+    bit<2> ecn;
+    bit<20> flow_label;
+    bit<16> payload_length;
+    bit<8> next_header;
+    bit<8> hop_limit;
+    bit<128> source;
+    bit<128> destination;
+}
+
+header udp_t {
+    bit<16> source_port;
+    bit<16> destination_port;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+header one_t {
+    bit<3> kind;
+    bit<5> size;
+    bit<8> address;
+    bit<16> name;
+    bit<8> fill;
+    bit<64> wide;
+    bit<64> rest;
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    vlan_t vlan;
+    ipv4_t ipv4;
+    ipv6_t ipv6;
+    udp_t udp;
+    one_t one;
+}
+
+struct meta_t {
+    bit<6> current;
+    bit<64> updates;
+    bit<48> start;
+    bit<1> fresh;
+    bit<64> value_0;
+    bit<64> value_1;
+    bit<1> note_0_0_called;
+    bit<64> note_0_0_argument_0;
+    bit<32> note_0_0_argument_1;
+    bit<128> note_0_0_argument_2;
+    bit<1> note_1_0_called;
+    bit<64> note_1_0_argument_0;
+    bit<32> note_1_0_argument_1;
+    bit<128> note_1_0_argument_2;
+}
+
+parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
+              inout standard_metadata_t standard_metadata) {
+    state start {
+        transition parse_ethernet;
+    }
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type_) {
+            0x8100: parse_vlan;
+            0x800: parse_ipv4;
+            0x86dd: parse_ipv6;
+            default: accept;
+        }
+    }
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.type_) {
+            0x800: parse_ipv4;
+            0x86dd: parse_ipv6;
+            default: accept;
+        }
+    }
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.header_length, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (0x5, 0x0, 0x11): parse_udp;
+            default: accept;
+        }
+    }
+    state parse_ipv6 {
+        packet.extract(hdr.ipv6);
+        transition select(hdr.ipv6.next_header) {
+            0x11: parse_udp;
+            default: accept;
+        }
+    }
+    state parse_udp {
+        packet.extract(hdr.udp);
+        transition select(hdr.udp.destination_port) {
+            0x7: parse_one;
+            default: accept;
+        }
+    }
+    state parse_one {
+        packet.extract(hdr.one);
+        transition accept;
+    }
+}
+
+control Verify(inout headers_t hdr, inout meta_t meta) {
+    apply {
+    }
+}
+
+control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
+    register<bit<48>>(1) window_0_start;
+    register<bit<64>>(1) window_0;
+    register<bit<48>>(1) window_1_start;
+    register<bit<64>>(1) window_1;
+    // Leaves the message alone.
+    action nothing() {
+    }
+    // Takes the message to a state.
+    action go(bit<6> next) {
+        meta.current = next;
+    }
+    // Sends the packet nowhere.
+    action discard() {
+        mark_to_drop(standard_metadata);
+    }
+    // Sends the packet to one port.
+    action forward(bit<9> port) {
+        standard_metadata.egress_spec = port;
+    }
+    // Sends the packet to the ports of a group.
+    action multicast(bit<16> group) {
+        standard_metadata.mcast_grp = group;
+    }
+    // Says which windows the message updates.
+    action update(bit<64> windows) {
+        meta.updates = windows;
+    }
+    // Takes the message into a window.
+    action update_0_0() {
+        window_0_start.read(meta.start, 0);
+        window_0.read(meta.value_0, 0);
+        meta.fresh = (((meta.start == 48w0x0) || ((bit<48>)(standard_metadata.ingress_global_timestamp - meta.start) >= 48w0x64)) ? 1w0x1 : 1w0x0);
+        meta.start = ((meta.fresh == 1w0x1) ? standard_metadata.ingress_global_timestamp : meta.start);
+        meta.value_0 = ((meta.fresh == 1w0x1) ? 64w0x1 : (bit<64>)(meta.value_0 + 64w0x1));
+        window_0_start.write(0, meta.start);
+        window_0.write(0, meta.value_0);
+    }
+    // Takes the message into a window.
+    action update_1_0() {
+        window_1_start.read(meta.start, 0);
+        window_1.read(meta.value_1, 0);
+        meta.fresh = (((meta.start == 48w0x0) || ((bit<48>)(standard_metadata.ingress_global_timestamp - meta.start) >= 48w0x64)) ? 1w0x1 : 1w0x0);
+        meta.start = ((meta.fresh == 1w0x1) ? standard_metadata.ingress_global_timestamp : meta.start);
+        meta.value_1 = ((meta.fresh == 1w0x1) ? 64w0x1 : (bit<64>)(meta.value_1 + 64w0x1));
+        window_1_start.write(0, meta.start);
+        window_1.write(0, meta.value_1);
+    }
+    // An application's action: what it does is written here.
+    action call_note_0_0(bit<64> argument_0, bit<32> argument_1, bit<128> argument_2) {
+        meta.note_0_0_called = 1w0x1;
+        meta.note_0_0_argument_0 = argument_0;
+        meta.note_0_0_argument_1 = argument_1;
+        meta.note_0_0_argument_2 = argument_2;
+    }
+    // An application's action: what it does is written here.
+    action call_note_1_0(bit<64> argument_0, bit<32> argument_1, bit<128> argument_2) {
+        meta.note_1_0_called = 1w0x1;
+        meta.note_1_0_argument_0 = argument_0;
+        meta.note_1_0_argument_1 = argument_1;
+        meta.note_1_0_argument_2 = argument_2;
+    }
+    table begin_0 {
+        actions = {
+            go;
+        }
+        default_action = go(0x0);
+    }
+    table has_one_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+            hdr.one.isValid(): exact @name("hdr.one.$valid$");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 1;
+    }
+    table has_one_0_else {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 1;
+    }
+    table one_kind_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+            hdr.one.kind: exact @name("hdr.one.kind");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 1;
+    }
+    table one_kind_0_else {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 1;
+    }
+    table one_size_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+            hdr.one.size: range @name("hdr.one.size");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 2;
+    }
+    table one_size_0_else {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 2;
+    }
+    table one_address_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+            hdr.one.address: lpm @name("hdr.one.address");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 4;
+    }
+    table one_address_0_else {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 4;
+    }
+    table updates_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            update;
+        }
+        default_action = update(0x0);
+        size = 26;
+    }
+    table window_0_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+            meta.value_0: range @name("meta.value_0");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 4;
+    }
+    table window_0_0_else {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 4;
+    }
+    table window_1_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+            meta.value_1: range @name("meta.value_1");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 6;
+    }
+    table window_1_0_else {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            go;
+            nothing;
+        }
+        default_action = nothing();
+        size = 6;
+    }
+    table end_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            forward;
+            multicast;
+            discard;
+        }
+        default_action = discard();
+        size = 10;
+    }
+    table note_0_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            call_note_0_0;
+            nothing;
+        }
+        default_action = nothing();
+        size = 9;
+    }
+    table note_1_0 {
+        key = {
+            meta.current: exact @name("meta.current");
+        }
+        actions = {
+            call_note_1_0;
+            nothing;
+        }
+        default_action = nothing();
+        size = 9;
+    }
+    apply {
+        begin_0.apply();
+        if (!has_one_0.apply().hit) {
+            has_one_0_else.apply();
+        }
+        if (!one_kind_0.apply().hit) {
+            one_kind_0_else.apply();
+        }
+        if (!one_size_0.apply().hit) {
+            one_size_0_else.apply();
+        }
+        if (!one_address_0.apply().hit) {
+            one_address_0_else.apply();
+        }
+        updates_0.apply();
+        if ((meta.updates & 64w0x1) != 64w0x0) {
+            update_0_0();
+        }
+        if ((meta.updates & 64w0x2) != 64w0x0) {
+            update_1_0();
+        }
+        if (!window_0_0.apply().hit) {
+            window_0_0_else.apply();
+        }
+        if (!window_1_0.apply().hit) {
+            window_1_0_else.apply();
+        }
+        end_0.apply();
+        note_0_0.apply();
+        note_1_0.apply();
+    }
+}
+
+control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
+    apply {
+    }
+}
+
+control Update(inout headers_t hdr, inout meta_t meta) {
+    apply {
+    }
+}
+
+control Deparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.ipv6);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.one);
+    }
+}
+
+V1Switch(Parser(), Verify(), Ingress(), Egress(), Update(), Deparser()) main;
