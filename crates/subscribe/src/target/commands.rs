@@ -1,0 +1,57 @@
+//! Entries as commands of bmv2's `simple_switch_CLI`.
+//!
+//! Its command line takes the smallest priority first, P4Runtime the greatest. Entries of one table never match the same
+//! packet, so that all have the same priority, 1, which both accept.
+
+use super::program::*;
+use std::fmt::Write as _;
+
+/// The priority of all entries that need one.
+pub const PRIORITY: u32 = 1;
+
+/// The commands' text.
+pub fn text(program: &Program) -> String {
+    let mut text = String::new();
+    for group in &program.groups {
+        let _ = writeln!(text, "mc_mgrp_create {}", group.id);
+        let ports: Vec<String> = group.ports.iter().map(u16::to_string).collect();
+        let _ = writeln!(text, "mc_node_create 0 {}", ports.join(" "));
+        // Nodes are numbered in order of creation, from 0.
+        let _ = writeln!(text, "mc_node_associate {} {}", group.id, group.id - 1);
+    }
+    for table in program.ingress.tables.iter().chain(&program.egress.tables) {
+        let (action, arguments) = &table.default;
+        let _ = writeln!(text, "table_set_default {} {action}{}", table.name, numbers(arguments));
+        for entry in &table.entries {
+            let _ = write!(text, "table_add {} {}", table.name, entry.action);
+            for (found, key) in entry.matches.iter().zip(&table.keys) {
+                let _ = match found {
+                    Match::Exact(value) => write!(text, " {}", hex(*value, key.width)),
+                    Match::Lpm(value, length) => write!(text, " {}/{length}", hex(*value, key.width)),
+                    Match::Range(first, last) => {
+                        write!(text, " {}->{}", hex(*first, key.width), hex(*last, key.width))
+                    }
+                    Match::Ternary(value, mask) => {
+                        write!(text, " {}&&&{}", hex(*value, key.width), hex(*mask, key.width))
+                    }
+                };
+            }
+            let _ = write!(text, " =>{}", numbers(&entry.arguments));
+            if table.has_priorities() {
+                let _ = write!(text, " {PRIORITY}");
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn numbers(arguments: &[u128]) -> String {
+    arguments.iter().map(|argument| format!(" {argument:#x}")).collect()
+}
+
+/// A number in all digits of its width.
+fn hex(value: u128, width: u16) -> String {
+    let digits = usize::from(width.div_ceil(4));
+    format!("0x{value:0digits$x}")
+}

@@ -1,0 +1,235 @@
+//! The program as P4_16.
+
+use super::program::*;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// The program for the architecture v1model.
+pub fn v1model(program: &Program) -> String {
+    let mut text = String::from("// Written by `weft subs compile`.\n#include <core.p4>\n#include <v1model.p4>\n");
+    types(program, &mut text);
+    parser(program, &mut text);
+    text.push_str("\ncontrol Verify(inout headers_t hdr, inout meta_t meta) {\n    apply {\n    }\n}\n");
+    control(program, &program.ingress, "Ingress", &mut text);
+    control(program, &program.egress, "Egress", &mut text);
+    checksum(program, &mut text);
+    text.push_str("\ncontrol Deparser(packet_out packet, in headers_t hdr) {\n    apply {\n");
+    for header in &program.headers {
+        let _ = writeln!(text, "        packet.emit(hdr.{});", header.name);
+    }
+    text.push_str("    }\n}\n\nV1Switch(Parser(), Verify(), Ingress(), Egress(), Update(), Deparser()) main;\n");
+    text
+}
+
+fn types(program: &Program, text: &mut String) {
+    let mut written = BTreeSet::new();
+    for header in &program.headers {
+        if !written.insert(&header.kind) {
+            continue;
+        }
+        let _ = writeln!(text, "\nheader {} {{", header.kind);
+        if header.variable > 0 {
+            let _ = writeln!(text, "    varbit<{}> data;", header.variable);
+        }
+        for (name, width) in &header.fields {
+            let _ = writeln!(text, "    bit<{width}> {name};");
+        }
+        text.push_str("}\n");
+    }
+    text.push_str("\nstruct headers_t {\n");
+    for header in &program.headers {
+        let _ = writeln!(text, "    {} {};", header.kind, header.name);
+    }
+    text.push_str("}\n\nstruct meta_t {\n");
+    for (name, width) in &program.metadata {
+        let _ = writeln!(text, "    bit<{width}> {name};");
+    }
+    text.push_str("}\n");
+}
+
+fn parser(program: &Program, text: &mut String) {
+    text.push_str(
+        "\nparser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,\n              \
+         inout standard_metadata_t standard_metadata) {\n",
+    );
+    for state in &program.states {
+        let _ = writeln!(text, "    state {} {{", state.name);
+        for extract in &state.extracts {
+            let _ = match extract {
+                Extract::Header(name) => writeln!(text, "        packet.extract(hdr.{name});"),
+                Extract::Variable(name, bits) => {
+                    writeln!(text, "        packet.extract(hdr.{name}, {});", expression(bits, &[]))
+                }
+            };
+        }
+        for (field, value) in &state.sets {
+            let _ = writeln!(text, "        {} = {};", place(field), expression(value, &[]));
+        }
+        if state.select.is_empty() {
+            let _ = writeln!(text, "        transition {};\n    }}", state.otherwise);
+            continue;
+        }
+        let keys: Vec<String> = state
+            .select
+            .iter()
+            .map(|select| match select {
+                Select::Field(field, _) => place(field),
+                Select::Ahead(offset, width) => {
+                    let all = offset + u32::from(*width);
+                    format!("packet.lookahead<bit<{all}>>()[{}:0]", width - 1)
+                }
+            })
+            .collect();
+        let _ = writeln!(text, "        transition select({}) {{", keys.join(", "));
+        for (values, next) in &state.cases {
+            let values: Vec<String> = state
+                .select
+                .iter()
+                .zip(values)
+                .map(|(select, (value, mask))| case(select.width(), *value, *mask))
+                .collect();
+            let values = if values.len() == 1 { values.concat() } else { format!("({})", values.join(", ")) };
+            let _ = writeln!(text, "            {values}: {next};");
+        }
+        let _ = writeln!(text, "            default: {};\n        }}\n    }}", state.otherwise);
+    }
+    text.push_str("}\n");
+}
+
+fn case(width: u16, value: u128, mask: u128) -> String {
+    let all = u128::MAX >> (128 - width.clamp(1, 128));
+    match mask & all {
+        0 => "_".to_owned(),
+        mask if mask == all => format!("{:#x}", value & all),
+        mask => format!("{:#x} &&& {mask:#x}", value & mask),
+    }
+}
+
+fn place(place: &Place) -> String {
+    match place.header.as_str() {
+        META | STANDARD => format!("{}.{}", place.header, place.field),
+        header => format!("hdr.{header}.{}", place.field),
+    }
+}
+
+fn expression(value: &Expression, parameters: &[(String, u16)]) -> String {
+    let inner = |value| expression(value, parameters);
+    match value {
+        Expression::Field(field) if *field == Place::new(STANDARD, "parser_error") => {
+            "standard_metadata.parser_error".to_owned()
+        }
+        Expression::Field(field) => place(field),
+        Expression::Valid(header) => format!("hdr.{header}.isValid()"),
+        Expression::Number(value, width) => format!("{width}w{value:#x}"),
+        Expression::Parameter(index) => parameters.get(*index).map_or(String::new(), |(name, _)| name.clone()),
+        // The parser's error is a name, not a number.
+        Expression::Of(operator, left, right) if is_error(left) && **right == Expression::Number(0, 32) => {
+            format!("({} {operator} error.NoError)", inner(left))
+        }
+        Expression::Of(operator, left, right) => format!("({} {operator} {})", inner(left), inner(right)),
+        Expression::Bits(width, value) => format!("(bit<{width}>){}", inner(value)),
+        Expression::Choice(test, yes, no) => format!("({} ? {} : {})", inner(test), inner(yes), inner(no)),
+    }
+}
+
+fn is_error(value: &Expression) -> bool {
+    matches!(value, Expression::Field(field) if *field == Place::new(STANDARD, "parser_error"))
+}
+
+fn control(program: &Program, control: &Control, name: &str, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "\ncontrol {name}(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {{"
+    );
+    if name == "Ingress" {
+        for register in &program.registers {
+            let _ = writeln!(text, "    register<bit<{}>>(1) {};", register.width, register.name);
+        }
+    }
+    for action in &control.actions {
+        let parameters: Vec<String> =
+            action.parameters.iter().map(|(name, width)| format!("bit<{width}> {name}")).collect();
+        let _ = writeln!(text, "    // {}\n    action {}({}) {{", action.purpose, action.name, parameters.join(", "));
+        for step in &action.steps {
+            let value = |value| expression(value, &action.parameters);
+            let _ = match step {
+                Step::Set(to, it) => writeln!(text, "        {} = {};", place(to), value(it)),
+                Step::Remove(header) => writeln!(text, "        hdr.{header}.setInvalid();"),
+                Step::Drop => writeln!(text, "        mark_to_drop(standard_metadata);"),
+                Step::Read(to, register) => writeln!(text, "        {register}.read({}, 0);", place(to)),
+                Step::Write(register, it) => writeln!(text, "        {register}.write(0, {});", value(it)),
+            };
+        }
+        text.push_str("    }\n");
+    }
+    for table in &control.tables {
+        let _ = writeln!(text, "    table {} {{", table.name);
+        if !table.keys.is_empty() {
+            text.push_str("        key = {\n");
+            for key in &table.keys {
+                let value = expression(&key.value, &[]);
+                let _ = writeln!(text, "            {value}: {} @name(\"{}\");", key.kind.name(), key.name);
+            }
+            text.push_str("        }\n");
+        }
+        text.push_str("        actions = {\n");
+        for action in &table.actions {
+            let _ = writeln!(text, "            {action};");
+        }
+        let arguments: Vec<String> = table.default.1.iter().map(|value| format!("{value:#x}")).collect();
+        let _ = writeln!(text, "        }}\n        default_action = {}({});", table.default.0, arguments.join(", "));
+        if !table.keys.is_empty() {
+            let _ = writeln!(text, "        size = {};", table.size());
+        }
+        text.push_str("    }\n");
+    }
+    text.push_str("    apply {\n");
+    nodes(&control.nodes, 2, text);
+    text.push_str("    }\n}\n");
+}
+
+fn nodes(all: &[Node], depth: usize, text: &mut String) {
+    let indent = "    ".repeat(depth);
+    for node in all {
+        let _ = match node {
+            Node::Apply(table) => writeln!(text, "{indent}{table}.apply();"),
+            Node::ApplyOr(table, others) => {
+                let _ = writeln!(text, "{indent}if (!{table}.apply().hit) {{");
+                nodes(others, depth + 1, text);
+                writeln!(text, "{indent}}}")
+            }
+            Node::Do(action) => writeln!(text, "{indent}{action}();"),
+            Node::If(test, yes, no) => {
+                let test = expression(test, &[]);
+                let test = test.strip_prefix('(').and_then(|it| it.strip_suffix(')')).unwrap_or(&test).to_owned();
+                let _ = writeln!(text, "{indent}if ({test}) {{");
+                nodes(yes, depth + 1, text);
+                if !no.is_empty() {
+                    let _ = writeln!(text, "{indent}}} else {{");
+                    nodes(no, depth + 1, text);
+                }
+                writeln!(text, "{indent}}}")
+            }
+        };
+    }
+}
+
+fn checksum(program: &Program, text: &mut String) {
+    text.push_str("\ncontrol Update(inout headers_t hdr, inout meta_t meta) {\n    apply {\n");
+    let ipv4 = program.headers.iter().find(|header| header.name == "ipv4");
+    if let (Some(ipv4), Some(when)) = (ipv4, &program.checksum_when) {
+        let fields: Vec<String> = ipv4
+            .fields
+            .iter()
+            .filter(|(name, _)| name != "checksum")
+            .map(|(name, _)| format!("hdr.ipv4.{name}"))
+            .collect();
+        let _ = writeln!(
+            text,
+            "        update_checksum(hdr.ipv4.isValid() && meta.{when} == 1,\n            {{ {} }},\n            \
+             hdr.ipv4.checksum, HashAlgorithm.csum16);",
+            fields.join(", ")
+        );
+    }
+    text.push_str("    }\n}\n");
+}
