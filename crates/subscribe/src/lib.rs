@@ -33,6 +33,7 @@ mod trie;
 pub mod values;
 pub mod window;
 pub mod workload;
+pub mod write;
 
 pub use compiler::{Actions, Compiler, Options, RuleId, Variable};
 pub use formats::MessageFormats;
