@@ -19,6 +19,7 @@ mod experiment;
 mod hash;
 mod model;
 mod report;
+pub mod sheet;
 pub mod study;
 pub mod theory;
 mod tick_map;

@@ -27,6 +27,7 @@ pub mod packet;
 pub mod route;
 pub mod rules;
 pub mod show;
+pub mod subscriptions;
 pub mod switch;
 pub mod tables;
 mod trie;

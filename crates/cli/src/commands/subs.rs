@@ -4,6 +4,7 @@ mod compile;
 mod explain;
 mod graph;
 mod pass;
+mod route;
 
 use crate::load;
 use anyhow::{Context, Result, bail};
@@ -35,6 +36,8 @@ enum Command {
     Graph(graph::Arguments),
     /// Sort the packets of a capture by the rules: one capture a port
     Match(pass::Arguments),
+    /// Route subscriptions: the rules and tables of each switch of a network
+    Route(route::Arguments),
 }
 
 /// Runs the command.
@@ -45,6 +48,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Explain(arguments) => explain::execute(&arguments),
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
+        Command::Route(arguments) => route::execute(&arguments),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::rules::{self, Action, Aggregate, Rule, Subject, Test};
 use crate::switch::Switch;
 use crate::values::{Interval, ValueSet};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weftwire_core::Port;
 use weftwire_lang::Span;
@@ -182,7 +182,9 @@ fn conjunction(clause: &Clause, formats: &MessageFormats) -> rules::Filter {
         match term {
             Term::Field(field) => tests.push(test(*field, values.clone())),
             Term::Present(header) if !asked.contains(header) => {
-                let any = fields().find(|(_, field)| field.header == *header);
+                // Of a field that is matched exactly no one test says "any value".
+                let of_header = fields().filter(|(_, field)| field.header == *header);
+                let any = of_header.min_by_key(|(_, field)| field.kind == Some(MatchKind::Exact));
                 tests.extend(any.map(|(id, field)| test(id, ValueSet::interval(Interval::of_width(field.width)))));
             }
             _ => {}
@@ -206,6 +208,7 @@ fn rule(filter: rules::Filter, ports: Vec<Port>) -> Rule {
 #[derive(Clone, Debug)]
 pub struct SwitchProgram {
     ways: BTreeMap<Port, Out>,
+    filters: usize,
     rules: Vec<Rule>,
     compiler: Compiler,
 }
@@ -239,7 +242,8 @@ impl SwitchProgram {
             })
             .collect();
         let compiler = Compiler::new(formats.clone(), options, &rules).map_err(|(_, error)| error)?;
-        Ok(SwitchProgram { ways, rules, compiler })
+        let filters = table.values().map(BTreeSet::len).sum();
+        Ok(SwitchProgram { ways, filters, rules, compiler })
     }
 
     /// The ways out by port number.
@@ -255,6 +259,17 @@ impl SwitchProgram {
     /// The compiled rules.
     pub fn compiler(&self) -> &Compiler {
         &self.compiler
+    }
+
+    /// How many filters it was made of, counted at each way out.
+    pub fn filters(&self) -> usize {
+        self.filters
+    }
+
+    /// Appends the ways out that a message matches, tests of state asked as by a switch that has seen no message before.
+    pub fn outs(&self, message: &Message, outs: &mut Vec<Out>) {
+        let actions = Switch::default().message(&self.compiler, message, 0);
+        outs.extend(actions.ports.iter().filter_map(|port| self.ways.get(port)));
     }
 
     /// How many entries its tables have.
@@ -311,8 +326,6 @@ impl Programs {
 
 impl Forwarding<Message> for Programs {
     fn outs(&self, switch: SwitchId, message: &Message, outs: &mut Vec<Out>) {
-        let program = self.of(switch);
-        let actions = Switch::default().message(&program.compiler, message, 0);
-        outs.extend(actions.ports.iter().filter_map(|port| program.ways.get(port)));
+        self.of(switch).outs(message, outs);
     }
 }
