@@ -21,6 +21,7 @@ mod model;
 mod report;
 pub mod sheet;
 pub mod study;
+pub mod subscriptions;
 pub mod theory;
 mod tick_map;
 

@@ -152,8 +152,7 @@ pub fn plan(options: &Options, measured: Option<Graph>) -> Vec<Case> {
 /// Filters as the generator of synthetic benchmarks makes them: of `variables` attributes one is a text and the others are
 /// numbers, and a filter tests all of them.
 fn filters(variables: usize, count: usize, seed: u64) -> Option<(Arc<MessageFormats>, Vec<MessageFilter>)> {
-    let parameters =
-        Siena { attributes: variables, conjunctions: variables, filters: count, ..Siena::default() };
+    let parameters = Siena { attributes: variables, conjunctions: variables, filters: count, ..Siena::default() };
     // The kinds of attributes are drawn: take the first seed from here on that draws one text.
     let (formats, rules) = (0..1_000)
         .map(|step| siena(&parameters, seed.wrapping_mul(1_009).wrapping_add(step)))
@@ -384,7 +383,9 @@ mod tests {
         let entries = |switch: SwitchId| {
             let table = table(&topology, &fibs, switch);
             assert_eq!(&table, whole.table(switch));
-            SwitchProgram::new(&topology, &plan, switch, &table, &formats, &CompilerOptions::default()).unwrap().entries()
+            SwitchProgram::new(&topology, &plan, switch, &table, &formats, &CompilerOptions::default())
+                .unwrap()
+                .entries()
         };
         let all = topology.switches().map(entries).max().unwrap();
         let found = candidates(&topology, &fibs).into_iter().map(entries).max().unwrap();
