@@ -18,7 +18,7 @@ use weftwire_subscribe::route::{
     SwitchId, SwitchProgram, Table, Ties, Topology, Weight, fat_tree, tables, walk,
 };
 use weftwire_subscribe::workload::{Numbers, Siena, siena};
-use weftwire_subscribe::{Message, MessageFormats, read_rules};
+use weftwire_subscribe::{Message, MessageFormats, order, read_rules};
 
 /// Switches of a large graph whose rules are compiled: the others have fewer filters on fewer ports.
 const CANDIDATES: usize = 6;
@@ -149,9 +149,16 @@ pub fn plan(options: &Options, measured: Option<Graph>) -> Vec<Case> {
     cases
 }
 
+/// Filters, and how they are compiled.
+struct Filters {
+    formats: Arc<MessageFormats>,
+    list: Vec<MessageFilter>,
+    options: CompilerOptions,
+}
+
 /// Filters as the generator of synthetic benchmarks makes them: of `variables` attributes one is a text and the others are
 /// numbers, and a filter tests all of them.
-fn filters(variables: usize, count: usize, seed: u64) -> Option<(Arc<MessageFormats>, Vec<MessageFilter>)> {
+fn filters(variables: usize, count: usize, seed: u64) -> Option<Filters> {
     let parameters = Siena { attributes: variables, conjunctions: variables, filters: count, ..Siena::default() };
     // The kinds of attributes are drawn: take the first seed from here on that draws one text.
     let (formats, rules) = (0..1_000)
@@ -160,8 +167,9 @@ fn filters(variables: usize, count: usize, seed: u64) -> Option<(Arc<MessageForm
     let (mut sources, mut found) = (weftwire_lang::SourceMap::default(), Vec::new());
     let formats = Arc::new(MessageFormats::read("formats", &formats, &mut sources, &mut found)?);
     let rules = read_rules("rules", &rules, &formats, &mut sources, &mut found);
-    let filters = rules.iter().filter_map(|rule| MessageFilter::new(&rule.filter, &formats).ok()).collect();
-    Some((formats, filters))
+    let list = rules.iter().filter_map(|rule| MessageFilter::new(&rule.filter, &formats).ok()).collect();
+    let options = CompilerOptions { order: Some(order::choose(&formats, &rules).order), ..CompilerOptions::default() };
+    Some(Filters { formats, list, options })
 }
 
 /// Messages with all attributes: numbers from 0 to 99, and one of the generator's words.
@@ -207,15 +215,15 @@ impl Case {
     fn fat_tree(&self, traffic_reduction: bool, alpha: u64, count: usize) -> Option<Outcome> {
         let topology = fat_tree(4).ok()?;
         let hosts: Vec<HostId> = topology.hosts().collect();
-        let (formats, filters) = filters(3, count, self.seed)?;
+        let Filters { formats, list, options } = filters(3, count, self.seed)?;
         let mut numbers = Numbers::new(self.seed ^ 0x6d65_7373);
         let any_host = |numbers: &mut Numbers| hosts[numbers.below(hosts.len() as u64) as usize];
-        let subscriptions: Vec<_> = filters.into_iter().map(|filter| (any_host(&mut numbers), filter)).collect();
+        let subscriptions: Vec<_> = list.into_iter().map(|filter| (any_host(&mut numbers), filter)).collect();
         let policy = if traffic_reduction { Policy::TrafficReduction } else { Policy::MemoryReduction };
         let settings = Settings { policy, units: vec![alpha], ..Settings::default() };
         let plan = Plan::new(&topology, &Failures::default(), settings).ok()?;
         let tables = tables(&topology, &plan, &subscriptions);
-        let programs = Programs::new(&topology, &plan, &tables, &formats, &CompilerOptions::default()).ok()?;
+        let programs = Programs::new(&topology, &plan, &tables, &formats, &options).ok()?;
         let layers = topology.switches().map(|switch| topology.layer(switch)).max()? + 1;
         let mut outcome = Outcome::default();
         for layer in 0..layers {
@@ -247,9 +255,9 @@ impl Case {
             chosen.insert(numbers.below(graph.edges.names.len() as u64) as usize);
         }
         let topology = graph.edges.topology(&chosen.into_iter().collect::<Vec<_>>()).ok()?;
-        let (formats, filters) = filters(2, rules, self.seed)?;
+        let Filters { formats, list, options } = filters(2, rules, self.seed)?;
         let hosts = topology.hosts().flat_map(|host| std::iter::repeat_n(host, rules_per_node));
-        let subscriptions: Vec<(HostId, MessageFilter)> = hosts.zip(filters).collect();
+        let subscriptions: Vec<(HostId, MessageFilter)> = hosts.zip(list).collect();
         let weight = if degree_weighted { Weight::DegreeProduct } else { Weight::Uniform };
         let settings = Settings { weight, ties: Ties::Seeded(self.seed), ..Settings::default() };
         let plan = Plan::new(&topology, &Failures::default(), settings).ok()?;
@@ -258,7 +266,6 @@ impl Case {
         let mut most = (0, 0);
         for switch in candidates(&topology, &fibs) {
             let table = table(&topology, &fibs, switch);
-            let options = CompilerOptions::default();
             let program = SwitchProgram::new(&topology, &plan, switch, &table, &formats, &options).ok()?;
             most = (most.0.max(program.entries()), most.1.max(program.filters()));
         }
@@ -375,8 +382,8 @@ mod tests {
     fn candidates_have_the_greatest_tables() {
         let graph = as_like(150, 5);
         let topology = graph.topology(&(0..150).step_by(3).collect::<Vec<_>>()).unwrap();
-        let (formats, filters) = filters(2, 50, 1).unwrap();
-        let subscriptions: Vec<_> = topology.hosts().zip(filters).collect();
+        let Filters { formats, list, options } = filters(2, 50, 1).unwrap();
+        let subscriptions: Vec<_> = topology.hosts().zip(list).collect();
         let plan = Plan::new(&topology, &Failures::default(), Settings::default()).unwrap();
         let fibs = Fibs::new(&topology, &plan.trees()[0], &subscriptions);
         let whole = tables(&topology, &plan, &subscriptions);
