@@ -4,7 +4,7 @@
 
 use crate::formats::{Field, Form, MatchKind, MessageFormats};
 use crate::rules::{Action, Aggregate, Filter, Function, Rule, Subject, Test};
-use crate::show::value;
+use crate::show;
 use crate::values::{Interval, ValueSet};
 use std::fmt::Write as _;
 
@@ -49,6 +49,14 @@ fn inner(formats: &MessageFormats, it: &Filter) -> String {
     match it {
         Filter::All(_) | Filter::Any(_) | Filter::Not(_) => format!("({})", filter(formats, it)),
         _ => filter(formats, it),
+    }
+}
+
+/// A value; small numbers in decimals however wide their field is.
+fn value(field: &Field, number: u128) -> String {
+    match field.form {
+        Form::Number { decimals: 0 } if number < 1 << 32 => number.to_string(),
+        _ => show::value(field, number),
     }
 }
 
