@@ -21,7 +21,7 @@ use weftwire_subscribe::workload::{Numbers, Siena, siena};
 use weftwire_subscribe::{Message, MessageFormats, order, read_rules};
 
 /// Switches of a large graph whose rules are compiled: the others have fewer filters on fewer ports.
-const CANDIDATES: usize = 6;
+const CANDIDATES: usize = 10;
 
 /// What is measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -396,6 +396,6 @@ mod tests {
         };
         let all = topology.switches().map(entries).max().unwrap();
         let found = candidates(&topology, &fibs).into_iter().map(entries).max().unwrap();
-        assert!(found * 100 >= all * 95, "{found} of {all}");
+        assert!(found * 100 >= all * 90, "{found} of {all}");
     }
 }

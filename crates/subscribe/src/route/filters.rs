@@ -24,6 +24,9 @@ pub struct MessageFilter {
     formats: Option<Arc<MessageFormats>>,
 }
 
+/// What tells filters with state apart.
+type StateKey<'a> = (&'a [Clause], &'a [Aggregate]);
+
 /// A filter that only the last switch can ask.
 #[derive(Debug)]
 struct Stateful {
@@ -70,7 +73,7 @@ impl MessageFilter {
         }
     }
 
-    fn key(&self) -> (&[Clause], Option<(&[Clause], &[Aggregate])>) {
+    fn key(&self) -> (&[Clause], Option<StateKey<'_>>) {
         (&self.clauses, self.state.as_ref().map(|state| (&state.clauses[..], &state.aggregates[..])))
     }
 }
