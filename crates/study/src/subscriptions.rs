@@ -21,7 +21,7 @@ use weftwire_subscribe::workload::{Numbers, Siena, siena};
 use weftwire_subscribe::{Message, MessageFormats, order, read_rules};
 
 /// Switches of a large graph whose rules are compiled: the others have fewer filters on fewer ports.
-const CANDIDATES: usize = 10;
+const CANDIDATES: usize = 6;
 
 /// What is measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -296,8 +296,9 @@ fn table(topology: &Topology, fibs: &Fibs<'_, MessageFilter>, switch: SwitchId) 
         table.entry(Out::Port(topology.access(*host).1)).or_default().insert(filter.clone());
     }
     for port in fibs.ports(switch) {
-        let filters = fibs.behind(&port).map(|(_, filter)| filter.clone());
-        table.insert(Out::Tree { tree: 0, port: port.port }, filters.collect());
+        for (_, filter) in fibs.behind(&port) {
+            table.entry(Out::Tree { tree: 0, port: port.port }).or_default().insert(filter.clone());
+        }
     }
     table
 }
@@ -396,6 +397,6 @@ mod tests {
         };
         let all = topology.switches().map(entries).max().unwrap();
         let found = candidates(&topology, &fibs).into_iter().map(entries).max().unwrap();
-        assert!(found * 100 >= all * 90, "{found} of {all}");
+        assert!(found * 100 >= all * 95, "{found} of {all}");
     }
 }
