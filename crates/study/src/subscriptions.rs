@@ -391,9 +391,7 @@ mod tests {
         let entries = |switch: SwitchId| {
             let table = table(&topology, &fibs, switch);
             assert_eq!(&table, whole.table(switch));
-            SwitchProgram::new(&topology, &plan, switch, &table, &formats, &CompilerOptions::default())
-                .unwrap()
-                .entries()
+            SwitchProgram::new(&topology, &plan, switch, &table, &formats, &options).unwrap().entries()
         };
         let all = topology.switches().map(entries).max().unwrap();
         let found = candidates(&topology, &fibs).into_iter().map(entries).max().unwrap();
