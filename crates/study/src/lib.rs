@@ -19,7 +19,9 @@ mod experiment;
 mod hash;
 mod model;
 mod report;
+pub mod sheet;
 pub mod study;
+pub mod subscriptions;
 pub mod theory;
 mod tick_map;
 

@@ -2,6 +2,7 @@
 
 use crate::design::{Design, FULL};
 use crate::experiment::OneTick;
+use crate::sheet::{alone, csv, table};
 use crate::study::{Line, Options, Part, Study};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -10,12 +11,6 @@ use weftwire_sim::report::{Axis, Unit, document};
 
 /// The worst insertion that the paper reports, in tries, and the load at which it was seen.
 const PUBLISHED_WORST: (f64, f64) = (0.97, 71.0);
-
-/// Colours for a picture that stands alone.
-const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.head{font-size:15px;font-weight:600}.plate{fill:none;stroke:#999}\
-    .grid{stroke:#8884;fill:none}.line{fill:none;stroke-width:1.6}.dots{fill:none;stroke-width:6;stroke-linecap:round}\
-    .tone0{stroke:#0b6fbf}.tone1{stroke:#c2410c}.tone2{stroke:#15803d}.tone3{stroke:#7e22ce}.tone4{stroke:#a16207}\
-    .tone5{stroke:#be185d}.tone6{stroke:#0f766e}.tone7{stroke:#555}svg{background:#fff}</style>\n";
 
 /// What a chart shows of a line.
 type ValueOf = fn(&Line) -> f64;
@@ -389,46 +384,6 @@ fn same_tick_cells(row: &SameTickRow) -> Vec<String> {
     let mut cells = vec![row.design.to_owned(), format!("{:.2}", row.load)];
     cells.extend(numbers.map(|number| number.to_string()));
     cells
-}
-
-/// Names hold commas: they are quoted. There are no quotes in them.
-fn csv(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut out = heads.join(",");
-    out.push('\n');
-    for row in rows {
-        let cells: Vec<String> =
-            row.into_iter().map(|cell| if cell.contains(',') { format!("\"{cell}\"") } else { cell }).collect();
-        let _ = writeln!(out, "{}", cells.join(","));
-    }
-    out
-}
-
-/// No cell has anything to escape.
-fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut out = String::from("<table class=\"wide\">\n<thead><tr>");
-    for head in heads {
-        let _ = write!(out, "<th>{}</th>", head.replace('_', " "));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
-    for row in rows {
-        out.push_str("<tr>");
-        for cell in row {
-            let class = if cell.parse::<f64>().is_ok() { " class=\"right\"" } else { "" };
-            let _ = write!(out, "<td{class}>{cell}</td>");
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table>\n");
-    out
-}
-
-/// Charts as a picture that needs no style sheet.
-fn alone(charts: &[Chart]) -> String {
-    let drawn = stack(charts);
-    match drawn.split_once('\n') {
-        Some((first, rest)) => format!("{first}\n{STYLE}{rest}"),
-        None => drawn,
-    }
 }
 
 /// From the tenth below the least load to 1.

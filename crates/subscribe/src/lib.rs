@@ -29,6 +29,7 @@ pub mod packet;
 pub mod route;
 pub mod rules;
 pub mod show;
+pub mod subscriptions;
 pub mod switch;
 pub mod tables;
 pub mod target;
@@ -36,6 +37,7 @@ mod trie;
 pub mod values;
 pub mod window;
 pub mod workload;
+pub mod write;
 
 pub use compiler::{Actions, Compiler, Options, RuleId, Variable};
 pub use formats::MessageFormats;

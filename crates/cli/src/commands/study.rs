@@ -1,5 +1,7 @@
 //! `weft study`: designs as models, measured.
 
+mod subscriptions;
+
 use crate::outputs;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -21,6 +23,8 @@ pub struct Arguments {
 enum Command {
     /// The hash calendar of hardware: how many tries an insertion takes, and what would be better in the same memory.
     Calendar(CalendarArguments),
+    /// Subscriptions routed through networks: entries of switches, and traffic that coarser filters cause
+    Subscriptions(subscriptions::Arguments),
 }
 
 #[derive(Args)]
@@ -59,7 +63,13 @@ fn parse_load(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let Command::Calendar(arguments) = &arguments.command;
+    match &arguments.command {
+        Command::Calendar(arguments) => calendar(arguments),
+        Command::Subscriptions(arguments) => subscriptions::execute(arguments),
+    }
+}
+
+fn calendar(arguments: &CalendarArguments) -> Result<()> {
     let mut loads = arguments.loads.clone();
     loads.sort_by(f64::total_cmp);
     loads.dedup();
@@ -72,29 +82,36 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     };
     // A folder that cannot be made is known before the work.
     outputs::make_folder(&arguments.out)?;
-    let study = measure(&options, arguments.jobs, &StopSignal::install()?)?;
+    let measured =
+        measure(plan(&options), arguments.jobs, &StopSignal::install()?, Case::run, |case| case.part.name())?;
+    let study = Study::new(&options, measured);
     write(&arguments.out, &study)?;
     describe(&study, &arguments.out);
     Ok(())
 }
 
 /// Runs all cases, on as many threads as asked for. The results do not depend on how many.
-fn measure(options: &Options, jobs: Option<u16>, stop: &StopSignal) -> Result<Study> {
-    let cases = plan(options);
+fn measure<C: Sync, T: Send + Clone>(
+    cases: Vec<C>,
+    jobs: Option<u16>,
+    stop: &StopSignal,
+    run: impl Fn(&C) -> T + Sync,
+    name: impl Fn(&C) -> &'static str + Sync,
+) -> Result<Vec<(C, T)>> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = jobs.map_or(processors, usize::from).clamp(1, cases.len().max(1));
     let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let tallies = Mutex::new(vec![None; cases.len()]);
+    let outcomes: Mutex<Vec<Option<T>>> = Mutex::new(vec![None; cases.len()]);
     let shown = std::io::stderr().is_terminal();
     let work = || {
         while !stop.requested() {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(case) = cases.get(index) else { return };
-            let tally = case.run();
-            tallies.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(tally);
+            let outcome = run(case);
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
             let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
             if shown {
-                eprint!("\r{} %: {}\x1b[K\r", 100 * finished / cases.len(), case.part.name());
+                eprint!("\r{} %: {}\x1b[K\r", 100 * finished / cases.len(), name(case));
             }
         }
     };
@@ -109,10 +126,9 @@ fn measure(options: &Options, jobs: Option<u16>, stop: &StopSignal) -> Result<St
     if stop.requested() {
         bail!("interrupted; nothing was written");
     }
-    let tallies = tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let tallies: Option<Vec<_>> = tallies.into_iter().collect();
-    let measured: Vec<(Case, _)> = cases.into_iter().zip(tallies.context("a run has no result")?).collect();
-    Ok(Study::new(options, measured))
+    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let outcomes: Option<Vec<T>> = outcomes.into_iter().collect();
+    Ok(cases.into_iter().zip(outcomes.context("a run has no result")?).collect())
 }
 
 fn write(folder: &Path, study: &Study) -> Result<()> {

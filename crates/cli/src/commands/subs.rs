@@ -4,6 +4,7 @@ mod compile;
 mod explain;
 mod graph;
 mod pass;
+mod route;
 mod run;
 
 use crate::load;
@@ -40,6 +41,8 @@ enum Command {
     Match(pass::Arguments),
     /// Forward by rules on network interfaces, until it is interrupted
     Run(run::Arguments),
+    /// Route subscriptions: the rules and tables of each switch of a network
+    Route(route::Arguments),
 }
 
 /// Runs the command.
@@ -51,6 +54,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Route(arguments) => route::execute(&arguments),
     }
 }
 

@@ -318,9 +318,10 @@ impl Topology {
         }
     }
 
-    fn set_layers(&mut self, layers: Layers) -> Result<(), TopologyError> {
+    /// Gives the switches other layers; with an error some may be changed.
+    pub fn set_layers(&mut self, layers: Layers) -> Result<(), TopologyError> {
         let layers = match layers {
-            Layers::Flat => return Ok(()),
+            Layers::Flat => vec![0; self.switches.len()],
             Layers::Given(layers) if layers.len() == self.switches.len() => layers,
             Layers::Given(layers) => {
                 return Err(TopologyError::LayerCount { given: layers.len(), switches: self.switches.len() });
