@@ -27,23 +27,35 @@ pub struct SubscriptionSwitch {
 impl SubscriptionSwitch {
     /// A switch with these rules and ports, before any packet.
     pub fn new(compiler: &Compiler, ports: Ports) -> SubscriptionSwitch {
-        let mut calls: Vec<(String, u64)> = Vec::new();
-        let ids = compiler.tables().leaves().values().flat_map(|set| compiler.actions(*set).calls);
-        for id in ids {
-            let place = id.0 as usize;
-            if calls.len() <= place {
-                calls.resize(place + 1, (String::new(), 0));
-            }
-            calls[place].0 = compiler.call(id).to_string();
-        }
-        SubscriptionSwitch {
+        let mut switch = SubscriptionSwitch {
             engine: Engine::new(compiler),
             ports,
             now: Time::ZERO,
             frames_in: 0,
             frames_out: 0,
             drops: BTreeMap::new(),
-            calls,
+            calls: Vec::new(),
+        };
+        switch.name_calls(compiler);
+        switch
+    }
+
+    /// Goes over to the rules that the compiler has now, between two packets. Counts go on.
+    pub fn update(&mut self, compiler: &Compiler) {
+        self.engine.update(compiler);
+        self.name_calls(compiler);
+    }
+
+    /// A call keeps its number as long as the compiler lives.
+    fn name_calls(&mut self, compiler: &Compiler) {
+        for id in compiler.tables().leaves().values().flat_map(|set| compiler.actions(*set).calls) {
+            let place = id.0 as usize;
+            if self.calls.len() <= place {
+                self.calls.resize(place + 1, (String::new(), 0));
+            }
+            if self.calls[place].0.is_empty() {
+                self.calls[place].0 = compiler.call(id).to_string();
+            }
         }
     }
 

@@ -46,7 +46,7 @@ struct Wanted {
 }
 
 impl Engine {
-    /// An engine before any packet. It does not follow the compiler.
+    /// An engine before any packet. It follows the compiler when told to: [`Engine::update`].
     pub fn new(compiler: &Compiler) -> Engine {
         let pipeline = Pipeline::new(compiler);
         Engine {
@@ -62,6 +62,13 @@ impl Engine {
             wanted: Wanted::default(),
             pruning: Pruning::default(),
         }
+    }
+
+    /// Goes over to the rules that the compiler has now. Counts go on, windows start anew.
+    pub fn update(&mut self, compiler: &Compiler) {
+        self.pipeline = Pipeline::new(compiler);
+        self.extractor = Extractor::new(compiler.formats(), &self.pipeline);
+        self.memory = Memory::default();
     }
 
     /// The tables.
