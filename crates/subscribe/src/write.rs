@@ -110,7 +110,7 @@ fn comparison(name: &str, field: &Field, values: &ValueSet) -> String {
     let negate = if by_values { size(&rest) < size(values) } else { rest.intervals().len() < values.intervals().len() };
     let (set, not) = if negate { (&rest, "not ") } else { (values, "") };
     match set.intervals() {
-        [interval] if !negate && !(exact && !interval.is_point()) => one(name, field, *interval, all),
+        [interval] if !negate && (!exact || interval.is_point()) => one(name, field, *interval, all),
         intervals => {
             let parts: Vec<String> = if exact && size(set) <= MOST_VALUES {
                 intervals.iter().flat_map(|it| it.first..=it.last).map(|it| value(field, it)).collect()
