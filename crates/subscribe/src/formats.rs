@@ -189,6 +189,17 @@ impl ArgumentKind {
             _ => return None,
         })
     }
+
+    /// Its name in formats.
+    pub fn name(self) -> &'static str {
+        match self {
+            ArgumentKind::Number => "number",
+            ArgumentKind::Text => "text",
+            ArgumentKind::Ipv4 => "ipv4",
+            ArgumentKind::Ipv6 => "ipv6",
+            ArgumentKind::Mac => "mac",
+        }
+    }
 }
 
 /// The headers, fields, counters and actions that rules may name.

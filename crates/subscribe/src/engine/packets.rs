@@ -37,6 +37,16 @@ pub struct Engine {
     pruning: Pruning,
 }
 
+/// Where a switch's messages go.
+pub trait Outlet {
+    /// A port is to send this packet.
+    fn copy(&mut self, port: Port, frame: Frame<'_>);
+
+    /// A message, at `message` of a packet that has it alone, is to go through these actions, and what they leave of it
+    /// to these ports.
+    fn act(&mut self, calls: &[CallId], ports: &[Port], message: Range<usize>, frame: Frame<'_>);
+}
+
 /// Which messages each port gets.
 #[derive(Clone, Debug, Default)]
 struct Wanted {
@@ -71,6 +81,11 @@ impl Engine {
         self.memory = Memory::default();
     }
 
+    /// Goes on counting from here.
+    pub(super) fn count_from(&mut self, tally: Tally) {
+        self.tally = tally;
+    }
+
     /// The tables.
     pub fn pipeline(&self) -> &Pipeline {
         &self.pipeline
@@ -97,6 +112,57 @@ impl Engine {
         mut copy: impl FnMut(Port, Frame<'_>),
         mut call: impl FnMut(CallId),
     ) -> Result<(), DropReason> {
+        self.look_up(now_ns, link, frame)?;
+        for set in &self.sets {
+            self.pipeline.calls(*set).iter().for_each(|id| call(*id));
+        }
+        self.copies(link, frame, &mut copy)
+    }
+
+    /// The same for a switch that carries the application's actions out: each message with actions leaves its batch
+    /// and goes to the outlet alone, in the batch's order; then the ports get their copies of what is left.
+    ///
+    /// # Errors
+    /// As [`Engine::frame`].
+    pub fn frame_with_actions(
+        &mut self,
+        now_ns: u64,
+        link: LinkType,
+        frame: Frame<'_>,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), DropReason> {
+        self.look_up(now_ns, link, frame)?;
+        if self.sets.iter().all(|set| self.pipeline.calls(*set).is_empty()) {
+            return self.copies(link, frame, &mut |port, frame| outlet.copy(port, frame));
+        }
+        let count = self.sets.len();
+        for index in 0..count {
+            let set = self.sets[index];
+            let calls = self.pipeline.calls(set);
+            if calls.is_empty() {
+                continue;
+            }
+            let ports = self.pipeline.ports(set);
+            match self.lying.get(index) {
+                None => outlet.act(calls, ports, 0..self.packet.frame_length(), frame),
+                Some(place) => {
+                    let start = self.lying[0].start;
+                    let message = start..start + place.len();
+                    // Alone in its batch it is the packet as it came.
+                    let alone = match count {
+                        1 => frame,
+                        _ => self.pruning.prune(&self.formats, link, frame, &self.lying, |kept| kept == index)?,
+                    };
+                    outlet.act(calls, ports, message, alone);
+                }
+            }
+            self.sets[index] = ActionSet::default();
+        }
+        self.copies(link, frame, &mut |port, frame| outlet.copy(port, frame))
+    }
+
+    /// Finds what each message of a frame gets: `sets`, and where they lie.
+    fn look_up(&mut self, now_ns: u64, link: LinkType, frame: Frame<'_>) -> Result<(), DropReason> {
         self.packet.renew(link, frame, self.formats.packet_formats())?;
         let bytes = &frame.bytes[..self.packet.frame_length()];
         self.rows.clear();
@@ -105,9 +171,16 @@ impl Engine {
         self.pipeline.walk(&self.rows, now_ns, &mut self.memory, &mut self.sets);
         self.tally.messages += self.sets.len() as u64;
         self.tally.unmatched += self.sets.iter().filter(|set| **set == ActionSet::default()).count() as u64;
-        for set in &self.sets {
-            self.pipeline.calls(*set).iter().for_each(|id| call(*id));
-        }
+        Ok(())
+    }
+
+    /// Gives each port its copy.
+    fn copies(
+        &mut self,
+        link: LinkType,
+        frame: Frame<'_>,
+        copy: &mut impl FnMut(Port, Frame<'_>),
+    ) -> Result<(), DropReason> {
         let first = self.sets[0];
         if self.sets.iter().all(|set| *set == first) {
             self.pipeline.ports(first).iter().for_each(|port| copy(*port, frame));
