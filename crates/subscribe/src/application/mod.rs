@@ -1,7 +1,7 @@
 //! Actions of applications: what they are told, what they may do, and which there are.
 //!
 //! A rule names an action with arguments, `answerDNS(10.0.0.105)`. A [`Registry`] makes an [`Action`] of it, which is
-//! then carried out on every message that the rule matches. [`Registry::built_in`] has those of this project.
+//! then carried out on the messages that the rule matches. [`Registry::built_in`] has those of this project.
 //!
 //! Actions are pure like all functions here: they are told the time, and what they send goes out with the switch's own
 //! frames. In which order things happen is fixed in `docs/subscription-actions.md`.
@@ -23,22 +23,22 @@ use weftwire_core::{LinkType, Offload, Port, Time};
 
 /// An action with its arguments, ready to be carried out.
 pub trait Action: Send {
-    /// Carries it out on a message.
+    /// Carries it out on a packet all of whose messages have it.
     fn carry_out(&mut self, passing: &mut Passing<'_>) -> Verdict;
 }
 
-/// What becomes of a message after an action.
+/// What becomes of a packet after an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// On to the message's next action, and then to its ports.
+    /// On to the next action, and then to the messages' ports.
     Continue,
-    /// The action took the message: no further action, no port gets it.
+    /// The action took the packet: no further action, no port gets it.
     Done,
     /// The same, counted among the drops by this reason.
     Drop(&'static str),
 }
 
-/// A message on its way, alone in its packet.
+/// A packet on its way: one message, or messages of a batch that have the same actions.
 pub struct Passing<'a> {
     /// When the packet arrived.
     pub now: Time,
@@ -46,13 +46,13 @@ pub struct Passing<'a> {
     pub port: Port,
     /// What the packet begins with.
     pub link: LinkType,
-    /// The packet: what earlier actions left of it, and what the ports get of it in the end.
+    /// The packet: what earlier actions left of it, and what the ports get of it in the end. Messages of a batch must
+    /// stay where they are.
     pub frame: &'a mut Vec<u8>,
     /// What is left to do on the packet. It may stand for many segments of a TCP connection.
     pub offload: Offload,
-    /// Where the message lay in the packet before the first action, with its length in front; the whole packet without
-    /// a batch.
-    pub message: Range<usize>,
+    /// Where the messages of a batch lie, with their lengths in front; empty without one.
+    pub messages: &'a [Range<usize>],
     pub(crate) exit: &'a mut dyn Exit,
 }
 
@@ -62,7 +62,7 @@ impl Passing<'_> {
         self.exit.send(port, self.link, bytes, offload);
     }
 
-    /// Sends a packet of its own back out of the port that the message came in by.
+    /// Sends a packet of its own back out of the port that this one came in by.
     pub fn answer(&mut self, bytes: &[u8], offload: Offload) {
         self.send(self.port, bytes, offload);
     }

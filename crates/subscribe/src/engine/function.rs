@@ -36,8 +36,6 @@ pub struct SubscriptionSwitch {
     notes: BTreeMap<&'static str, u64>,
     /// TCP super-frames need not be cut.
     whole: bool,
-    /// The packet that actions change; kept for its memory.
-    changed: Vec<u8>,
 }
 
 /// An action of the application.
@@ -66,7 +64,6 @@ impl SubscriptionSwitch {
             past_calls: BTreeMap::new(),
             notes: BTreeMap::new(),
             whole: false,
-            changed: Vec::new(),
         };
         switch.name_calls(compiler);
         switch
@@ -136,9 +133,9 @@ impl SubscriptionSwitch {
     fn one(&mut self, port: Port, link: LinkType, frame: Frame<'_>, out: &mut Outbox) {
         let now = self.now;
         let now_ns = u64::try_from(now.nanoseconds()).unwrap_or(0);
-        let SubscriptionSwitch { engine, ports, frames_out, drops, notes, calls, changed, .. } = self;
+        let SubscriptionSwitch { engine, ports, frames_out, drops, notes, calls, .. } = self;
         let sending = Sending { now, ports, out, frames_out, drops, notes };
-        let mut leaving = Leaving { port, link, sending, calls, changed };
+        let mut leaving = Leaving { port, link, sending, calls };
         let result = engine.frame_with_actions(now_ns, link, frame, &mut leaving);
         if let Err(reason) = result {
             leaving.sending.drop(reason.name());
@@ -183,7 +180,6 @@ struct Leaving<'a> {
     link: LinkType,
     sending: Sending<'a>,
     calls: &'a mut [Taken],
-    changed: &'a mut Vec<u8>,
 }
 
 impl Outlet for Leaving<'_> {
@@ -193,32 +189,30 @@ impl Outlet for Leaving<'_> {
         }
     }
 
-    fn act(&mut self, calls: &[CallId], ports: &[Port], message: Range<usize>, frame: Frame<'_>) {
-        self.changed.clear();
-        self.changed.extend_from_slice(frame.bytes);
-        let mut passing = Passing {
-            now: self.sending.now,
-            port: self.port,
-            link: self.link,
-            frame: self.changed,
-            offload: frame.offload,
-            message,
-            exit: &mut self.sending,
-        };
+    fn act(
+        &mut self,
+        calls: &[CallId],
+        messages: &[Range<usize>],
+        frame: &mut Vec<u8>,
+        offload: Offload,
+    ) -> Option<Offload> {
+        let Leaving { port, link, sending, calls: known } = self;
+        let now = sending.now;
+        let mut passing = Passing { now, port: *port, link: *link, frame, offload, messages, exit: sending };
         for id in calls {
-            let Some(taken) = self.calls.get_mut(id.0 as usize) else { continue };
-            taken.count += 1;
+            let Some(taken) = known.get_mut(id.0 as usize) else { continue };
+            taken.count += messages.len().max(1) as u64;
             let Some(action) = &mut taken.action else { continue };
             match action.carry_out(&mut passing) {
                 Verdict::Continue => {}
-                Verdict::Done => return,
-                Verdict::Drop(reason) => return self.sending.drop(reason),
+                Verdict::Done => return None,
+                Verdict::Drop(reason) => {
+                    sending.drop(reason);
+                    return None;
+                }
             }
         }
-        let offload = passing.offload;
-        for port in ports.iter().filter(|port| **port != self.port) {
-            self.sending.send(*port, self.link, self.changed, offload);
-        }
+        Some(passing.offload)
     }
 }
 
