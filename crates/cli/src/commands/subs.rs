@@ -4,6 +4,7 @@ mod compile;
 mod explain;
 mod graph;
 mod pass;
+mod reload;
 mod route;
 mod run;
 
@@ -58,12 +59,17 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// A switch of the rules in a file, to be started.
-pub fn switch(rules: &Path, format: &Path, order: &str) -> Result<load::Loaded> {
-    let (compiler, _) = Loaded::rules(rules, format)?.compile(order)?;
-    let name = rules.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // What stands between the two cannot be in a text.
-    let text = [read(rules)?.as_bytes(), &[0xff], read(format)?.as_bytes(), &[0xff], order.as_bytes()].concat();
+/// A switch of the rules in files, to be started. The first file gives it its name.
+pub fn switch(rules: &[PathBuf], formats: &[PathBuf], order: &str) -> Result<load::Loaded> {
+    let (compiler, _) = Loaded::rules(rules, formats)?.compile(order)?;
+    let name = rules.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy().into_owned();
+    let mut text = Vec::new();
+    for path in rules.iter().chain(formats) {
+        text.extend_from_slice(read(path)?.as_bytes());
+        // What stands between them cannot be in a text.
+        text.push(0xff);
+    }
+    text.extend_from_slice(order.as_bytes());
     let digest = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(load::Loaded::Subscriptions { name, digest, compiler: Arc::new(compiler) })
 }
@@ -73,9 +79,9 @@ struct CheckArguments {
     /// Files of rules
     #[arg(required = true)]
     rules: Vec<PathBuf>,
-    /// The message formats: a .p4 file with annotations
-    #[arg(long, value_name = "FILE")]
-    format: PathBuf,
+    /// The message formats: .p4 files with annotations
+    #[arg(long = "format", value_name = "FILE", required = true)]
+    formats: Vec<PathBuf>,
     /// Treat warnings as errors
     #[arg(long)]
     deny_warnings: bool,
@@ -84,7 +90,7 @@ struct CheckArguments {
 fn execute_check(arguments: &CheckArguments) -> Result<()> {
     let mut failed = 0;
     for file in &arguments.rules {
-        let mut loaded = Loaded::formats(&arguments.format)?;
+        let mut loaded = Loaded::formats(&arguments.formats)?;
         loaded.read(file)?;
         let mut found = std::mem::take(&mut loaded.diagnostics);
         found.extend(check::check(&loaded.formats, &loaded.rules));
@@ -116,24 +122,27 @@ struct Loaded {
 
 impl Loaded {
     /// Reads the formats alone.
-    fn formats(path: &Path) -> Result<Loaded> {
+    fn formats(paths: &[PathBuf]) -> Result<Loaded> {
         let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-        let text = read(path)?;
-        let formats = MessageFormats::read(&path.to_string_lossy(), &text, &mut sources, &mut diagnostics);
-        let Some(formats) = formats else {
+        let files: Vec<(String, String)> =
+            paths.iter().map(|path| Ok((path.to_string_lossy().into_owned(), read(path)?))).collect::<Result<_>>()?;
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+        let Some(formats) = MessageFormats::read_all(&files, &mut sources, &mut diagnostics) else {
             load::show(&diagnostics, &sources);
-            bail!("{}: {}", path.display(), load::summary(&diagnostics));
+            bail!("{}: {}", names(paths), load::summary(&diagnostics));
         };
         Ok(Loaded { formats, rules: Vec::new(), sources, diagnostics })
     }
 
     /// Reads formats and rules. Errors and warnings go to standard error.
-    fn rules(rules: &Path, format: &Path) -> Result<Loaded> {
-        let mut loaded = Loaded::formats(format)?;
-        loaded.read(rules)?;
+    fn rules(rules: &[PathBuf], formats: &[PathBuf]) -> Result<Loaded> {
+        let mut loaded = Loaded::formats(formats)?;
+        for path in rules {
+            loaded.read(path)?;
+        }
         load::show(&loaded.diagnostics, &loaded.sources);
         if is_error(&loaded.diagnostics) {
-            bail!("{}: {}", rules.display(), load::summary(&loaded.diagnostics));
+            bail!("{}: {}", names(rules), load::summary(&loaded.diagnostics));
         }
         Ok(loaded)
     }
@@ -141,7 +150,7 @@ impl Loaded {
     fn read(&mut self, path: &Path) -> Result<()> {
         let text = read(path)?;
         let name = path.to_string_lossy();
-        self.rules = read_rules(&name, &text, &self.formats, &mut self.sources, &mut self.diagnostics);
+        self.rules.extend(read_rules(&name, &text, &self.formats, &mut self.sources, &mut self.diagnostics));
         Ok(())
     }
 
@@ -175,6 +184,10 @@ impl Loaded {
         };
         found.with_context(|| format!("there is no one field `{name}` that filters may use"))
     }
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn read(path: &Path) -> Result<String> {

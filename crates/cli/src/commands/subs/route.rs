@@ -145,7 +145,7 @@ struct Report {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let mut loaded = Loaded::formats(&arguments.format)?;
+    let mut loaded = Loaded::formats(std::slice::from_ref(&arguments.format))?;
     let formats = Arc::new(loaded.formats.clone());
     let text = read(&arguments.subscriptions)?;
     let name = arguments.subscriptions.to_string_lossy();

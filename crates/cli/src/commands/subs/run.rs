@@ -1,21 +1,24 @@
 //! `weft subs run`: rules on real ports.
 
+use super::reload::Reloading;
 use crate::commands::run;
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
+use weftwire_core::function::Ports;
 use weftwire_linux::application::Application;
+use weftwire_linux::signals::HangUp;
 
 /// Forward the packets of network interfaces, TUN and TAP devices by rules: each port gets the messages that its rules
 /// match.
 #[derive(Args)]
 pub struct Arguments {
-    /// The rules
-    #[arg(long, value_name = "FILE")]
-    rules: PathBuf,
-    /// The message formats: a .p4 file with annotations
-    #[arg(long, value_name = "FILE")]
-    format: PathBuf,
+    /// The rules; of several files they are taken together. SIGHUP has them read again
+    #[arg(long, value_name = "FILE", required = true)]
+    rules: Vec<PathBuf>,
+    /// The message formats: .p4 files with annotations
+    #[arg(long = "format", value_name = "FILE", required = true)]
+    formats: Vec<PathBuf>,
     /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
     #[arg(long, default_value = "auto")]
     order: String,
@@ -25,7 +28,10 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let switch = super::switch(&arguments.rules, &arguments.format, &arguments.order)?;
-    let start = |ports: &_, seed, key| switch.start("", ports, seed, key);
+    let (rules, formats, order) = (arguments.rules.clone(), arguments.formats.clone(), arguments.order.clone());
+    let load = move || super::switch(&rules, &formats, &order);
+    let switch = load()?;
+    let hangup = HangUp::hold()?;
+    let start = |ports: &Ports, _, _| Reloading::start(&switch, ports, hangup, load);
     run::run(&arguments.platform, switch.name(), start, || Ok(Application::new(Vec::new())), false)
 }
