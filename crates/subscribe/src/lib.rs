@@ -27,6 +27,7 @@ pub mod graph;
 pub mod message;
 pub mod order;
 pub mod packet;
+mod pieces;
 pub mod route;
 pub mod rules;
 pub mod show;
