@@ -3,6 +3,7 @@
 mod compile;
 mod explain;
 mod graph;
+mod kafka;
 mod pass;
 mod reload;
 mod route;
@@ -42,6 +43,8 @@ enum Command {
     Match(pass::Arguments),
     /// Forward by rules on network interfaces, until it is interrupted
     Run(run::Arguments),
+    /// Be a broker to clients of Kafka: what they produce goes into the network, what comes from it they consume
+    Kafka(kafka::Arguments),
     /// Route subscriptions: the rules and tables of each switch of a network
     Route(route::Arguments),
 }
@@ -55,6 +58,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Kafka(arguments) => kafka::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),
     }
 }
