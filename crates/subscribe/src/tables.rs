@@ -285,7 +285,8 @@ impl Tables {
             (Some(before), Some(after)) if before.level == after.level => {
                 heirs.insert(new, old);
                 let (mut i, mut j) = (0, 0);
-                while let (Some(a), Some(b)) = (before.edges.get(i), after.edges.get(j)) {
+                let (befores, afters): (Vec<_>, Vec<_>) = (before.edges.iter().collect(), after.edges.iter().collect());
+                while let (Some(a), Some(b)) = (befores.get(i), afters.get(j)) {
                     if a.to != b.to {
                         self.pair(diagram, a.to, b.to, heirs);
                     }
