@@ -49,6 +49,13 @@ pub struct StateVariable {
     rules: u32,
 }
 
+impl StateVariable {
+    /// Whether a rule uses it; if not, its number is free.
+    pub fn is_used(&self) -> bool {
+        self.rules > 0
+    }
+}
+
 /// What a message gets: the effects of all rules that it matches, each once.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Actions {
@@ -115,6 +122,8 @@ pub struct Compiler {
     /// What tells pieces of state apart: of a counter its name alone.
     known_states: BTreeMap<(Aggregate, Vec<Clause>), StateId>,
     free_states: BTreeSet<StateId>,
+    /// Those that came since the last delta.
+    new_states: Vec<StateId>,
     tables: Tables,
     /// The diagram's size after the last collection.
     kept: usize,
@@ -156,6 +165,7 @@ impl Compiler {
             states: Vec::new(),
             known_states: BTreeMap::new(),
             free_states: BTreeSet::new(),
+            new_states: Vec::new(),
             tables: Tables::default(),
             kept: 0,
         };
@@ -296,7 +306,8 @@ impl Compiler {
 
     fn renew_tables(&mut self) -> Delta {
         let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
-        let delta = self.tables.renew(&self.diagram, self.root, &levels);
+        let mut delta = self.tables.renew(&self.diagram, self.root, &levels);
+        delta.new_states = std::mem::take(&mut self.new_states);
         // Seldom enough to cost little on average, often enough to take a few times the memory at most.
         let grown = self.diagram.size() > 4 * self.kept + 2_000_000;
         if grown || self.diagram.remembered() > 4 * self.kept + 2_000_000 {
@@ -381,6 +392,7 @@ impl Compiler {
                     None => self.states.push(state),
                 }
                 self.known_states.insert(key, id);
+                self.new_states.push(id);
                 id
             }
         };

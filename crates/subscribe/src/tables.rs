@@ -6,7 +6,7 @@
 pub mod cost;
 mod lpm;
 
-use crate::compiler::{Levels, Variable};
+use crate::compiler::{Levels, StateId, Variable};
 use crate::diagram::{Diagram, NodeId, SetId};
 use crate::formats::MatchKind;
 use crate::values::Interval;
@@ -33,14 +33,28 @@ pub struct Entry {
 pub struct Rows {
     /// The next state for all values without an entry.
     pub default: State,
-    /// The entries, by their first values; of those that start alike the widest comes first.
-    pub entries: Vec<Entry>,
+    entries: Vec<Entry>,
     /// Whether entries overlap, as prefixes do.
     #[serde(skip)]
     nested: bool,
 }
 
 impl Rows {
+    /// The entries, by their first values; of those that start alike the widest comes first.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> + '_ {
+        self.entries.iter()
+    }
+
+    /// How many entries there are.
+    pub fn entry_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether all entries are single values.
+    pub fn is_single(&self) -> bool {
+        self.entries.iter().all(|entry| entry.values.is_point())
+    }
+
     /// The next state for a value.
     pub fn next(&self, value: u128) -> State {
         let end = self.entries.partition_point(|entry| entry.values.first <= value);
@@ -128,12 +142,22 @@ pub enum Change {
 pub struct Delta {
     /// The steps in order.
     pub changes: Vec<Change>,
+    /// Pieces of state that are new. Their numbers may have been those of others: their windows start empty.
+    pub new_states: Vec<StateId>,
 }
 
 impl Delta {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.is_empty() && self.new_states.is_empty()
+    }
+
+    /// The actions that states at the end get.
+    pub fn leaves(&self) -> impl Iterator<Item = SetId> + '_ {
+        self.changes.iter().filter_map(|change| match change {
+            Change::SetLeaf(_, set) => Some(*set),
+            _ => None,
+        })
     }
 }
 
@@ -156,6 +180,11 @@ impl Tables {
     /// The stages in the order in which messages meet them.
     pub fn stages(&self) -> impl Iterator<Item = (Variable, &Stage)> + '_ {
         self.order.values().filter_map(|variable| Some((*variable, self.stages.get(variable)?)))
+    }
+
+    /// What a state does in a stage.
+    pub fn rows(&self, variable: Variable, state: State) -> Option<&Rows> {
+        self.stages.get(&variable)?.rows.get(&state)
     }
 
     /// The actions of the states at the end.
@@ -241,7 +270,7 @@ impl Tables {
                 self.free.insert(number);
             }
         }
-        Delta { changes }
+        Delta { changes, new_states: Vec::new() }
     }
 
     /// Finds for nodes of the new diagram those of the old one in whose place they are.

@@ -99,6 +99,23 @@ proptest! {
     }
 }
 
+/// A header is there in whole, however little follows it.
+#[test]
+fn a_datagram_with_little_payload_has_its_udp_header() {
+    let compiler = compile("udp.destination_port == 26400 : fwd(1); udp.length < 20 : fwd(2); ipv4.ttl > 0 : fwd(3);");
+    for payload in 0..20 {
+        let mut frame = workload::itch_packet(0, 1, &mut Numbers::new(1));
+        frame.truncate(42 + payload);
+        frame[16..18].copy_from_slice(&(28 + payload as u16).to_be_bytes());
+        frame[38..40].copy_from_slice(&(8 + payload as u16).to_be_bytes());
+        with_checksums(&mut frame);
+        let copies = slow(&compiler, &mut Switch::default(), 0, &frame).expect("it is right");
+        let ports: Vec<u16> = copies.iter().map(|(port, _)| port.0).collect();
+        assert_eq!(ports, if payload < 12 { vec![1, 2, 3] } else { vec![1, 3] }, "{payload} bytes");
+        assert_eq!(fast(&mut Engine::new(&compiler), 0, &frame).expect("it is right"), copies);
+    }
+}
+
 /// The messages of a packet, by their reference numbers, and that its checksums and lengths are right.
 fn references(frame: &[u8]) -> Vec<u64> {
     let compiler = compile("true : fwd(1);");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use weftwire_lang::SourceMap;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::diagram::{NodeId, SetId};
-use weftwire_subscribe::tables::{Change, Delta, Rows, State, Tables};
+use weftwire_subscribe::tables::{Change, Delta, State, Tables};
 use weftwire_subscribe::{Compiler, MessageFormats, Rule, RuleId, Variable, read_rules};
 
 const FORMATS: &str = r#"
@@ -100,9 +100,9 @@ impl Held {
     fn of(tables: &Tables) -> Held {
         let mut held = Held { initial: tables.initial(), leaves: tables.leaves().clone(), ..Held::default() };
         for (variable, stage) in tables.stages() {
-            for (state, Rows { default, entries, .. }) in &stage.rows {
-                held.defaults.insert((variable, *state), *default);
-                for entry in entries {
+            for (state, rows) in &stage.rows {
+                held.defaults.insert((variable, *state), rows.default);
+                for entry in rows.entries() {
                     held.entries.insert((variable, *state, entry.values.first, entry.values.last), entry.next);
                 }
             }

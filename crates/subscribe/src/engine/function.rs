@@ -2,6 +2,8 @@
 
 use super::packets::Engine;
 use crate::compiler::{CallId, Compiler};
+use crate::diagram::SetId;
+use crate::tables::Delta;
 use std::collections::BTreeMap;
 use weftwire_core::function::Ports;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
@@ -36,19 +38,25 @@ impl SubscriptionSwitch {
             drops: BTreeMap::new(),
             calls: Vec::new(),
         };
-        switch.name_calls(compiler);
+        switch.name_calls(compiler, compiler.tables().leaves().values().copied());
         switch
     }
 
-    /// Goes over to the rules that the compiler has now, between two packets. Counts go on.
+    /// Goes over to the rules that a compiler has now, between two packets: see [`Engine::update`].
     pub fn update(&mut self, compiler: &Compiler) {
         self.engine.update(compiler);
-        self.name_calls(compiler);
+        self.name_calls(compiler, compiler.tables().leaves().values().copied());
+    }
+
+    /// Follows the latest change of the compiler's rules, between two packets: see [`Engine::apply`].
+    pub fn apply(&mut self, compiler: &Compiler, delta: &Delta) {
+        self.engine.apply(compiler, delta);
+        self.name_calls(compiler, delta.leaves());
     }
 
     /// A call keeps its number as long as the compiler lives.
-    fn name_calls(&mut self, compiler: &Compiler) {
-        for id in compiler.tables().leaves().values().flat_map(|set| compiler.actions(*set).calls) {
+    fn name_calls(&mut self, compiler: &Compiler, leaves: impl Iterator<Item = SetId>) {
+        for id in leaves.flat_map(|set| compiler.actions(set).calls) {
             let place = id.0 as usize;
             if self.calls.len() <= place {
                 self.calls.resize(place + 1, (String::new(), 0));

@@ -106,19 +106,19 @@ fn cost(compiler: &Compiler, variable: Variable, stage: &Stage, state_bits: u32)
 }
 
 fn all(stage: &Stage) -> impl Iterator<Item = (State, Interval)> + '_ {
-    stage.rows.iter().flat_map(|(state, rows)| rows.entries.iter().map(|entry| (*state, entry.values)))
+    stage.rows.iter().flat_map(|(state, rows)| rows.entries().map(|entry| (*state, entry.values)))
 }
 
 /// Entries and the gaps between them.
 fn written_out(rows: &super::Rows, width: u16) -> usize {
     let mut gaps = 0;
     let mut next = Some(0u128);
-    for entry in &rows.entries {
+    for entry in rows.entries() {
         gaps += usize::from(next.is_some_and(|next| next < entry.values.first));
         next = next.and_then(|next| entry.values.last.checked_add(1).map(|behind| behind.max(next)));
     }
     gaps += usize::from(next.is_some_and(|next| next <= Interval::of_width(width).last));
-    rows.entries.len() + gaps
+    rows.entry_count() + gaps
 }
 
 /// Bits that tell `count` things apart.

@@ -81,7 +81,7 @@ mod tests {
             edge(0x0b00_0000, 0xffff_ffff, 0),
         ];
         let rows = rows(&edges, 32);
-        assert_eq!((rows.default, rows.entries.len()), (0, 2));
+        assert_eq!((rows.default, rows.entry_count()), (0, 2));
     }
 
     proptest! {

@@ -325,7 +325,7 @@ impl<'a> Builder<'a> {
         let go = |matches, next: u32| Entry { matches, action: "go".to_owned(), arguments: vec![next.into()] };
         for (state, rows) in &stage.rows {
             let state = Match::Exact((*state).into());
-            for entry in &rows.entries {
+            for entry in rows.entries() {
                 let Interval { first, last } = entry.values;
                 let values = match kind {
                     Kind::Exact => vec![Match::Exact(first)],

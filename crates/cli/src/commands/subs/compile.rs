@@ -5,6 +5,7 @@ use crate::outputs;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use weftwire_linux::signals::StopSignal;
 use weftwire_subscribe::document::Document;
 use weftwire_subscribe::target::{self, Targets};
 
@@ -80,17 +81,20 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     }
     let (states, leaves, groups) = (document.states, document.leaves.len(), document.groups.len());
     println!("{states} states, {leaves} of them ends; {groups} multicast groups");
-    if let Some(folder) = &arguments.out {
-        outputs::make_folder(folder)?;
-        outputs::write_json(&folder.join("tables.json"), &document)?;
-        let targets = Targets { messages: arguments.messages, ternary: arguments.tcam };
-        for target in arguments.target.iter().map(|target| target::Target::from(*target)) {
-            let files = target::files(&compiler, target, &targets)
-                .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
-            for file in files {
-                outputs::write_text(&folder.join(file.name), &file.text)?;
-            }
-        }
+    let Some(folder) = &arguments.out else { return Ok(()) };
+    // All is made before anything is written, and an interruption waits for what is being written.
+    let targets = Targets { messages: arguments.messages, ternary: arguments.tcam };
+    let mut files = Vec::new();
+    for target in arguments.target.iter().map(|target| target::Target::from(*target)) {
+        let its = target::files(&compiler, target, &targets)
+            .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
+        files.extend(its);
+    }
+    let _stop = StopSignal::install()?;
+    outputs::make_folder(folder)?;
+    outputs::write_json(&folder.join("tables.json"), &document)?;
+    for file in files {
+        outputs::write_text(&folder.join(file.name), &file.text)?;
     }
     Ok(())
 }

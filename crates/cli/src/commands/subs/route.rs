@@ -169,13 +169,14 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let plan = Plan::new(&topology, &Failures::default(), arguments.policy.settings(&arguments.alpha))?;
     let notes = notes(&topology, &plan, arguments.policy);
     notes.iter().for_each(|note| eprintln!("note: {note}"));
-    outputs::make_folder(&arguments.out)?;
+    let messages = arguments.messages.as_deref().map(|file| messages(file, &formats)).transpose()?;
     let stop = StopSignal::install()?;
     let programs = compile(&topology, &plan, &filters, &formats, &options, &stop)?;
     let mut report = report(arguments, &topology, &filters, &programs, notes);
-    if let Some(file) = &arguments.messages {
-        traffic(&mut report, &topology, &plan, &programs, &messages(file, &formats)?);
+    if let Some(messages) = &messages {
+        traffic(&mut report, &topology, &plan, &programs, messages);
     }
+    outputs::make_folder(&arguments.out)?;
     for (switch, program) in topology.switches().zip(&programs) {
         let name = topology.switch_name(switch);
         let rules = rules_text(&topology, &plan, switch, &formats, program);
