@@ -79,10 +79,17 @@ enum Comparison {
         /// Only this case: `udp`, `tcp`, `flows` or `graph`
         case: Option<String>,
     },
-    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation, and the engine's speed
+    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation, the engine's speed, and what
+    /// applications gain
     Subscriptions {
-        /// Only this part: `table1`, `update`, `siena` or `engine`
+        /// Only this part: `table1`, `update`, `siena`, `engine`, `telemetry` or `latency`; the last needs root
         part: Option<String>,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// Also write tables and pictures of `telemetry` and `latency` into this folder
+        #[arg(short, long)]
+        out: Option<PathBuf>,
     },
     /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx. Needs root
     Synproxy {
@@ -111,7 +118,7 @@ fn main() -> Result<()> {
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),
         Comparison::Simulator { case } => simulator::measure(case.as_deref()),
-        Comparison::Subscriptions { part } => subscriptions::measure(part.as_deref()),
+        Comparison::Subscriptions { part, weft, out } => subscriptions::measure(part.as_deref(), weft, out.as_deref()),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),
     }
 }

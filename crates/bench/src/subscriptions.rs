@@ -1,10 +1,13 @@
 //! Packet subscriptions: what compiling costs in time, entries and memory, for the rule sets of the paper's evaluation,
-//! and what one rule more or less costs.
+//! and what one rule more or less costs; and what two applications gain.
 
 mod engine;
+mod latency;
+mod telemetry;
 
 use anyhow::{Result, bail};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::compiler::Options;
@@ -14,8 +17,8 @@ use weftwire_subscribe::{Compiler, MessageFormats, Rule, read_rules};
 
 const SEED: u64 = 1;
 
-/// Measures everything.
-pub fn measure(only: Option<&str>) -> Result<()> {
+/// Measures everything, or one part. Tables and pictures of applications go into `out`; `weft` is the program to measure.
+pub fn measure(only: Option<&str>, weft: Option<PathBuf>, out: Option<&Path>) -> Result<()> {
     let wanted = |name: &str| only.is_none_or(|only| only == name);
     if wanted("table1") {
         sets()?;
@@ -28,6 +31,12 @@ pub fn measure(only: Option<&str>) -> Result<()> {
     }
     if wanted("engine") {
         engine::measure()?;
+    }
+    if wanted("telemetry") {
+        telemetry::measure(out)?;
+    }
+    if wanted("latency") {
+        latency::measure(weft, out)?;
     }
     Ok(())
 }

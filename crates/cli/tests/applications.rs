@@ -187,3 +187,19 @@ fn alerts_go_out_when_the_oracle_says() {
     assert!(accident.iter().all(|(at, segment)| *segment == 6 && (750..=2_260).contains(at)), "{accident:?}");
     assert!(jams.iter().all(|(at, segment)| *segment == 3 || *segment == 6 && (750..2_500).contains(at)), "{jams:?}");
 }
+
+#[test]
+fn the_study_writes_tables_and_pictures() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("application-study");
+    // It may be there from the last run.
+    let _ = fs::remove_dir_all(&folder);
+    let words = ["study", "applications", "--packets", "2000", "-o", folder.to_str().expect("a plain name")];
+    let out = Command::new(env!("CARGO_BIN_EXE_weft")).args(words).output().expect("weft starts");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    for name in ["figure-8.csv", "figure-11.csv", "hot-content.csv", "highway.csv", "results.json", "report.html"] {
+        assert!(fs::metadata(folder.join(name)).expect("it is written").len() > 100, "{name}");
+    }
+    for name in ["figure-8.svg", "figure-11.svg", "highway.svg"] {
+        assert!(fs::read_to_string(folder.join(name)).expect("it is written").starts_with("<svg"), "{name}");
+    }
+}

@@ -43,7 +43,7 @@ impl Default for Options {
             message_tenth_ns: 20,
             load: 90,
             burst: 64,
-            cache_ns: 800_000,
+            cache_ns: 550_000,
             seed: 1,
         }
     }
