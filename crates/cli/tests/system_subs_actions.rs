@@ -269,7 +269,7 @@ fn a_service_moves_unnoticed() -> Result<()> {
             }
         }
     });
-    let switch = Switch::start(middle, &folder, 3, &[rules.clone()], &["ila.p4"])?;
+    let switch = Switch::start(middle, &folder, 3, std::slice::from_ref(&rules), &["ila.p4"])?;
 
     // The client's kernel takes answers from fd00:5::77 only.
     let socket = client.enter(|| {
