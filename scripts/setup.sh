@@ -11,7 +11,7 @@ purpose=${1:-test}
 
 # command:package
 demo_tools="cc:build-essential ip:iproute2 nft:nftables nginx:nginx-light ethtool:ethtool curl:curl tcpdump:tcpdump"
-test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 ns3++:libns3-dev verilator:verilator"
+test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator"
 
 # Libraries, by a file that they bring:package
 bench_files="/usr/include/dpdk/rte_timer.h:libdpdk-dev"
