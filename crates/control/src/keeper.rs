@@ -1,7 +1,7 @@
 //! The keeper: one thread that writes changes to the store, many at once, and then makes them; everybody may read.
 
 use crate::protocol::Outcome;
-use crate::state::{Event, Network, Place, State, Wanted, configuration, hosts, read};
+use crate::state::{Event, LogLimits, Network, Place, State, Wanted, configuration, hosts, read};
 use crate::store::{Contents, Store, StoreError, Write};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,12 +49,18 @@ pub enum StartError {
 /// How a keeper starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeeperOptions {
-    /// Tells a new store from others; random.
-    pub identity: u64,
     /// Remove subscriptions that the network and the formats do not fit.
     pub drop_unfit: bool,
     /// Most subscriptions at once.
     pub most: usize,
+    /// How many changes are kept in memory.
+    pub logs: LogLimits,
+}
+
+impl Default for KeeperOptions {
+    fn default() -> KeeperOptions {
+        KeeperOptions { drop_unfit: false, most: 1_000_000, logs: LogLimits::default() }
+    }
 }
 
 /// How far a switch is.
@@ -132,15 +138,17 @@ impl std::fmt::Debug for Request {
 }
 
 impl Keeper {
-    /// Opens the store, or makes a new one, and starts the thread. Returns the numbers of subscriptions that were
-    /// found and that were removed as unfit, too.
+    /// Takes up the subscriptions of a store, and starts the thread that keeps it.
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn start(network: Network, path: &Path, options: KeeperOptions) -> Result<Started, StartError> {
-        let (store, contents) = Store::open(path, options.identity)?;
+    pub fn start(
+        network: Network,
+        (store, contents): (Store, Contents),
+        options: KeeperOptions,
+    ) -> Result<Started, StartError> {
         let hosts = hosts(&network.topology);
-        let (state, unfit) = restore(&network, &hosts, &contents, path, options.drop_unfit)?;
+        let (state, unfit) = restore(&network, &hosts, &contents, store.path(), options)?;
         let writes: Vec<Write<'_>> = unfit.iter().map(|number| Write::Remove { number: *number }).collect();
         let revision = state.revision;
         if !unfit.is_empty() {
@@ -161,12 +169,10 @@ impl Keeper {
             revision: watch::Sender::new(revision),
         });
         let (requests, receiver) = mpsc::channel(WAITING);
+        let path = store.path().display().to_string();
         let writer = Writer { shared: shared.clone(), store, most: options.most };
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || writer.run(receiver));
-        let thread = thread.map_err(|error| StoreError::System {
-            path: path.display().to_string(),
-            reason: format!("no thread: {error}"),
-        })?;
+        let thread = thread.map_err(|error| StoreError::System { path, reason: format!("no thread: {error}") })?;
         Ok(Started { keeper: Keeper { shared, requests }, thread, found, removed: unfit.len() })
     }
 
@@ -198,9 +204,9 @@ fn restore(
     hosts: &BTreeMap<String, HostId>,
     contents: &Contents,
     path: &Path,
-    drop_unfit: bool,
+    options: KeeperOptions,
 ) -> Result<(State, Vec<u64>), StartError> {
-    let mut state = State::new(network, contents.revision, contents.next)?;
+    let mut state = State::new(network, contents.revision, contents.next, options.logs)?;
     let (mut unfit, mut first) = (Vec::new(), None);
     for kept in &contents.subscriptions {
         let reason = match read(network, hosts, &[(&kept.host, &kept.filter)]).map(|mut read| read.pop()) {
@@ -215,7 +221,7 @@ fn restore(
         unfit.push(kept.number);
         first.get_or_insert((kept, reason));
     }
-    if let (Some((kept, reason)), false) = (first, drop_unfit) {
+    if let (Some((kept, reason)), false) = (first, options.drop_unfit) {
         let (path, count) = (path.display().to_string(), unfit.len());
         let (host, filter) = (kept.host.clone(), kept.filter.clone());
         return Err(StartError::Unfit { path, count, host, filter, reason });

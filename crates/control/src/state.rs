@@ -15,10 +15,21 @@ use weftwire_subscribe::subscriptions::read_subscriptions;
 
 /// Longest text of a filter in bytes.
 pub const MOST_FILTER: usize = 65_536;
-/// Weight of the last changes that are kept for each switch; a filter weighs as much as it has alternatives.
-const SWITCH_LOG: usize = 65_536;
-/// Bytes of the last subscriptions and their ends that are kept for watchers.
-const WATCH_LOG: usize = 16 << 20;
+
+/// How many of the last changes are kept, for switches and watchers that are behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogLimits {
+    /// Weight of the changes of each switch's table: 1, and 1 for each alternative of the filter.
+    pub switch: usize,
+    /// Bytes of the subscriptions and their ends.
+    pub watch: usize,
+}
+
+impl Default for LogLimits {
+    fn default() -> LogLimits {
+        LogLimits { switch: 65_536, watch: 16 << 20 }
+    }
+}
 
 /// What a controller is for.
 #[derive(Clone, Debug)]
@@ -79,6 +90,7 @@ pub(crate) struct State {
     pub(crate) next: u64,
     /// The number of the last change.
     pub(crate) revision: u64,
+    limits: LogLimits,
     events: Log<Event>,
     /// By switch.
     tables: Vec<Log<TableChange>>,
@@ -86,7 +98,7 @@ pub(crate) struct State {
 
 impl State {
     /// Without a subscription, after this many changes.
-    pub(crate) fn new(network: &Network, revision: u64, next: u64) -> Result<State, SettingsError> {
+    pub(crate) fn new(network: &Network, revision: u64, next: u64, limits: LogLimits) -> Result<State, SettingsError> {
         let controller = Controller::new(network.topology.clone(), network.settings.clone())?;
         Ok(State {
             controller,
@@ -94,8 +106,9 @@ impl State {
             numbers: BTreeMap::new(),
             next,
             revision,
-            events: Log::new(revision, WATCH_LOG),
-            tables: vec![Log::new(revision, SWITCH_LOG); network.topology.switch_count()],
+            limits,
+            events: Log::new(revision, limits.watch),
+            tables: vec![Log::new(revision, limits.switch); network.topology.switch_count()],
         })
     }
 
@@ -114,8 +127,8 @@ impl State {
     /// Goes on with a revision that nobody has seen yet.
     pub(crate) fn skip_revision(&mut self) {
         self.revision += 1;
-        self.events = Log::new(self.revision, WATCH_LOG);
-        self.tables.fill(Log::new(self.revision, SWITCH_LOG));
+        self.events = Log::new(self.revision, self.limits.watch);
+        self.tables.fill(Log::new(self.revision, self.limits.switch));
     }
 
     /// The number of a subscription.

@@ -1,7 +1,7 @@
 //! Stopping cleanly: the first SIGINT or SIGTERM asks the run to end, a second one ends the process at once.
 
 use crate::error::LinuxError;
-use crate::system::check;
+use crate::system::{check, poll, poll_input};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -45,6 +45,14 @@ impl StopSignal {
     /// Whether a signal has come.
     pub fn requested(&self) -> bool {
         REQUESTED.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a signal.
+    pub fn wait(&self) {
+        while !self.requested() {
+            // An error is as good as an interruption: the question is asked again.
+            let _ = poll(&mut [poll_input(self.descriptor())], None);
+        }
     }
 
     /// Readable once a signal has come.

@@ -1,7 +1,10 @@
 //! `weft subs`: packet subscriptions.
 
+mod client;
 mod compile;
+mod controller;
 mod explain;
+mod follow;
 mod graph;
 mod pass;
 mod route;
@@ -43,6 +46,18 @@ enum Command {
     Run(run::Arguments),
     /// Route subscriptions: the rules and tables of each switch of a network
     Route(route::Arguments),
+    /// Keep the subscriptions of a network's hosts, and tell its switches what follows from them
+    Controller(controller::Arguments),
+    /// Subscribe a host at a controller
+    Subscribe(client::Subscribe),
+    /// End a host's subscriptions at a controller
+    Unsubscribe(client::Unsubscribe),
+    /// List the subscriptions of a controller
+    List(client::List),
+    /// Show a controller's network, and which of its switches follow it
+    Topology(client::Topology),
+    /// Show each subscription as it begins or ends, until interrupted
+    Watch(client::Watch),
 }
 
 /// Runs the command.
@@ -55,6 +70,12 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Match(arguments) => pass::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),
+        Command::Controller(arguments) => controller::execute(&arguments),
+        Command::Subscribe(arguments) => client::subscribe(&arguments),
+        Command::Unsubscribe(arguments) => client::unsubscribe(&arguments),
+        Command::List(arguments) => client::list(&arguments),
+        Command::Topology(arguments) => client::topology(&arguments),
+        Command::Watch(arguments) => client::watch(&arguments),
     }
 }
 

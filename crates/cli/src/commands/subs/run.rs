@@ -1,31 +1,46 @@
 //! `weft subs run`: rules on real ports.
 
+use super::follow;
 use crate::commands::run;
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
+use weftwire_control::Address;
 use weftwire_linux::application::Application;
 
 /// Forward the packets of network interfaces, TUN and TAP devices by rules: each port gets the messages that its rules
-/// match.
+/// match. The rules are those of a file, or those that a controller has for a switch of its network.
 #[derive(Args)]
 pub struct Arguments {
     /// The rules
-    #[arg(long, value_name = "FILE")]
-    rules: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "switch")]
+    rules: Option<PathBuf>,
+    /// Be this switch of a controller's network: take its rules, and follow their changes
+    #[arg(long, value_name = "NAME", conflicts_with = "rules")]
+    switch: Option<String>,
+    /// The controller: unix:PATH or HOST:PORT [default: where `weft subs controller` of the same user listens]
+    #[arg(long, value_name = "ADDRESS", requires = "switch")]
+    pub(super) controller: Option<Address>,
     /// The message formats: a .p4 file with annotations
     #[arg(long, value_name = "FILE")]
-    format: PathBuf,
+    pub(super) format: PathBuf,
     /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
     #[arg(long, default_value = "auto")]
-    order: String,
+    pub(super) order: String,
     #[command(flatten)]
-    platform: run::Platform,
+    pub(super) platform: run::Platform,
 }
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let switch = super::switch(&arguments.rules, &arguments.format, &arguments.order)?;
-    let start = |ports: &_, seed, key| switch.start("", ports, seed, key);
-    run::run(&arguments.platform, switch.name(), start, || Ok(Application::new(Vec::new())), false)
+    match (&arguments.rules, &arguments.switch) {
+        (Some(rules), _) => {
+            let switch = super::switch(rules, &arguments.format, &arguments.order)?;
+            let start = |ports: &_, seed, key| switch.start("", ports, seed, key);
+            run::run(&arguments.platform, switch.name(), start, || Ok(Application::new(Vec::new())), || {}, false)
+        }
+        (None, Some(switch)) => follow::execute(arguments, switch),
+        // The arguments say so.
+        (None, None) => anyhow::bail!("name a file by --rules, or a switch by --switch"),
+    }
 }
