@@ -9,7 +9,7 @@ use crate::tables::Delta;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use weftwire_core::function::Ports;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::port::SegmentationKind;
 use weftwire_core::{
     CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Port, Segmentation,
@@ -276,22 +276,6 @@ impl Function for SubscriptionSwitch {
 }
 
 impl Inspect for SubscriptionSwitch {
-    fn flows(&self) -> Vec<FlowSummary> {
-        Vec::new()
-    }
-
-    fn flow(&self, _: FlowId) -> Option<FlowDetail> {
-        None
-    }
-
-    fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
     fn counters(&self) -> Counters {
         let tally = self.engine.tally();
         let mut rows = vec![("messages".to_owned(), tally.messages), ("unmatched".to_owned(), tally.unmatched)];
