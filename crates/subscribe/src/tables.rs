@@ -98,12 +98,14 @@ pub struct Delta {
     pub changes: Vec<Change>,
     /// Pieces of state that are new. Their numbers may have been those of others: their windows start empty.
     pub new_states: Vec<StateId>,
+    /// Pieces of state that no rule uses any more.
+    pub gone_states: Vec<StateId>,
 }
 
 impl Delta {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.new_states.is_empty()
+        self.changes.is_empty() && self.new_states.is_empty() && self.gone_states.is_empty()
     }
 
     /// The actions that states at the end get.
@@ -230,7 +232,7 @@ impl Tables {
                 self.free.insert(number);
             }
         }
-        Delta { changes, new_states: Vec::new() }
+        Delta { changes, ..Delta::default() }
     }
 
     /// Finds for nodes of the new diagram those of the old one in whose place they are.

@@ -138,6 +138,11 @@ impl Pipeline {
     /// Follows one change of the compiler, the latest, in time that goes with what it changes. Windows go on.
     pub fn apply(&mut self, compiler: &Compiler, delta: &Delta, memory: &mut Memory) {
         let tables = compiler.tables();
+        for id in &delta.gone_states {
+            if let Some(plan) = self.windows.get_mut(id.0 as usize) {
+                *plan = None;
+            }
+        }
         for id in &delta.new_states {
             self.plan(compiler, *id);
             if let Some(window) = memory.0.get_mut(id.0 as usize) {
