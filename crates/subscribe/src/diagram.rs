@@ -69,7 +69,7 @@ pub struct Node {
 impl Node {
     /// Its edges as intervals.
     pub fn intervals(&self) -> impl Iterator<Item = (Interval, NodeId)> + '_ {
-        intervals(self.edges.iter())
+        intervals(0, self.edges.iter())
     }
 
     /// Where a value leads.
@@ -80,8 +80,12 @@ impl Node {
     }
 }
 
-fn intervals<'a>(edges: impl Iterator<Item = &'a Edge>) -> impl Iterator<Item = (Interval, NodeId)> {
-    edges.scan(0, |first, edge| {
+/// Edges from a value on as intervals.
+pub(crate) fn intervals<'a>(
+    first: u128,
+    edges: impl Iterator<Item = &'a Edge>,
+) -> impl Iterator<Item = (Interval, NodeId)> {
+    edges.scan(first, |first, edge| {
         let interval = Interval { first: *first, last: edge.last };
         *first = edge.last.wrapping_add(1);
         Some((interval, edge.to))
