@@ -413,7 +413,11 @@ async fn the_topology_tells_who_follows() {
     let (follower, mut table) = (running.follower(&name), table(&network));
     let (tell, mut told) = tokio::sync::watch::channel(None);
     let task = tokio::spawn(async move {
-        follower.follow(&mut table, |_, table| drop(tell.send_replace(Some(table.revision())))).await;
+        follower
+            .follow(&mut table, |_, table| {
+                tell.send_replace(Some(table.revision()));
+            })
+            .await;
     });
     told.wait_for(|at| *at == Some(0)).await.unwrap();
     let revision = client.subscribe(vec![subscription("pod1-host1", "true")]).await.unwrap().revision;
