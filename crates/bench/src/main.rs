@@ -10,6 +10,7 @@
 mod allocations;
 mod calendar;
 mod calendar_plot;
+mod controller;
 mod dpdk;
 mod engine;
 mod network;
@@ -49,6 +50,18 @@ enum Comparison {
         /// Also draw the cost against the number of timers, as SVG
         #[arg(long)]
         plot: Option<PathBuf>,
+    },
+    /// The controller of subscriptions over the 20 switches of a fat tree: time, memory, and how long switches wait
+    Controller {
+        /// How many subscriptions
+        #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        subscriptions: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// What is saved: `mr` or `tr`
+        #[arg(long, default_value = "tr")]
+        policy: String,
     },
     /// The reference engine on frames in memory, beside what any packet processor pays
     Engine {
@@ -114,6 +127,7 @@ fn main() -> Result<()> {
             calendar::once(&words[0], words[1].parse()?, words[2].parse()?)
         }
         Comparison::Calendar { repeats, most, json, plot, once: None } => calendar::measure(repeats, most, json, plot),
+        Comparison::Controller { subscriptions, weft, policy } => controller::measure(subscriptions, weft, &policy),
         Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),

@@ -5,6 +5,8 @@ use crate::protocol::controller_client::ControllerClient;
 use crate::protocol::{self, ListPage, ListRequest, Outcome, Subscription, SubscriptionList, TopologyReply};
 use std::time::Duration;
 use thiserror::Error;
+use tokio::sync::watch;
+use tokio_stream::wrappers::WatchStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 
@@ -123,8 +125,15 @@ impl Client {
         Ok(self.inner.clone().watch(protocol::WatchRequest {}).await?.into_inner())
     }
 
-    pub(crate) fn inner(&self) -> ControllerClient<Channel> {
-        self.inner.clone()
+    /// A switch's table and its changes. What `said` has first begins it, and what it has later tells how far the switch is.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn follow(
+        &self,
+        said: watch::Receiver<protocol::FollowRequest>,
+    ) -> Result<Streaming<protocol::TableUpdate>, ClientError> {
+        Ok(self.inner.clone().follow(WatchStream::new(said)).await?.into_inner())
     }
 }
 

@@ -192,10 +192,10 @@ pub struct TableUpdate {
     /// Set if a new table begins: what there was is to be forgotten.
     #[prost(message, optional, tag = "2")]
     pub start: ::core::option::Option<TableStart>,
-    /// What the table no longer has.
+    /// What the table no longer has. All parts together name an entry once.
     #[prost(message, repeated, tag = "3")]
     pub removed: ::prost::alloc::vec::Vec<Entry>,
-    /// What it has more.
+    /// What it has more, and had not before.
     #[prost(message, repeated, tag = "4")]
     pub added: ::prost::alloc::vec::Vec<Entry>,
     /// No further part follows.

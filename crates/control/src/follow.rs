@@ -6,7 +6,6 @@ use crate::protocol::FollowRequest;
 use crate::table::FollowedTable;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio_stream::wrappers::WatchStream;
 
 /// The first pause after a lost connection; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -77,7 +76,7 @@ impl Follower {
             revision: table.revision(),
         };
         let (said, saying) = watch::channel(say(table));
-        let mut updates = client.inner().follow(WatchStream::new(saying)).await?.into_inner();
+        let mut updates = client.follow(saying).await?;
         while let Some(update) = updates.message().await? {
             if table.take(update).map_err(ClientError::Protocol)? {
                 said.send_replace(say(table));

@@ -5,11 +5,12 @@ use crate::protocol::controller_server::Controller;
 use crate::protocol::{self, Entry, FollowRequest, ListPage, ListRequest, Outcome, SubscriptionList, TableUpdate};
 use crate::state::{TableChange, Wanted, Wrong};
 use crate::wire;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
-use weftwire_subscribe::route::{Attached, SwitchId};
+use weftwire_subscribe::route::{Attached, MessageFilter, Out, SwitchId};
 
 /// Most subscriptions on a page of the list.
 pub const MOST_ON_PAGE: usize = 1_000;
@@ -314,19 +315,24 @@ impl Follower {
         self.send(changes, revision, Some(start)).await.then_some(revision)
     }
 
-    /// Sends changes in parts.
+    /// Sends what some changes come to, in parts.
     async fn send(&mut self, changes: Vec<TableChange>, revision: u64, start: Option<protocol::TableStart>) -> bool {
+        // What came and went meanwhile, or went and came again, is no change.
+        let mut net: BTreeMap<(Out, MessageFilter), i8> = BTreeMap::new();
+        for TableChange { added, out, filter } in changes {
+            *net.entry((out, filter)).or_default() += if added { 1 } else { -1 };
+        }
         let shared = self.shared.clone();
         let place = &shared.places[self.switch.0 as usize];
         let formats = &shared.network.formats;
         let mut part = TableUpdate { revision, start, ..TableUpdate::default() };
         let mut bytes = 0;
-        for TableChange { added, out, filter } in changes {
+        for ((out, filter), sum) in net.into_iter().filter(|(_, sum)| *sum != 0) {
             // A way without a number is one of more than there are numbers.
             let Some(port) = place.port(out) else { continue };
             let entry = Entry { port, filter: Some(wire::encode(&filter.filter(), formats)) };
             bytes += prost::Message::encoded_len(&entry);
-            if added {
+            if sum > 0 {
                 part.added.push(entry)
             } else {
                 part.removed.push(entry)

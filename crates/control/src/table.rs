@@ -158,15 +158,11 @@ impl FollowedTable {
         }
         for entry in &update.removed {
             let key = self.entry(entry)?;
-            if !self.pending.added.remove(&key) {
-                self.pending.removed.insert(key);
-            }
+            self.pending.removed.insert(key);
         }
         for entry in &update.added {
             let key = self.entry(entry)?;
-            if !self.pending.removed.remove(&key) {
-                self.pending.added.insert(key);
-            }
+            self.pending.added.insert(key);
         }
         if self.rules.len().max(self.pending.removed.len()) + self.pending.added.len() > MOST_ENTRIES {
             return Err(format!("the table has more than {MOST_ENTRIES} entries"));

@@ -32,8 +32,15 @@ struct Connection {
 /// Subscribe a host, or all that a file says. It is in the controller's store when this ends.
 #[derive(Args)]
 pub struct Subscribe {
-    #[command(flatten)]
-    what: What,
+    /// The host's name in the network
+    #[arg(required_unless_present = "file")]
+    host: Option<String>,
+    /// The filter, e.g. 'add_order.stock == AAPL and add_order.price > 7'
+    #[arg(required_unless_present = "file")]
+    filter: Option<String>,
+    /// A file of lines `HOST: filter`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "filter"])]
+    file: Option<PathBuf>,
     /// Wait until every switch that follows the controller has it
     #[arg(long)]
     wait: bool,
@@ -44,21 +51,6 @@ pub struct Subscribe {
 /// End a host's subscription, all that it has, or all that a file says.
 #[derive(Args)]
 pub struct Unsubscribe {
-    #[command(flatten)]
-    what: What,
-    /// All subscriptions of the host
-    #[arg(long, conflicts_with_all = ["filter", "file"], requires = "host")]
-    all: bool,
-    /// Wait until every switch that follows the controller has it
-    #[arg(long)]
-    wait: bool,
-    #[command(flatten)]
-    connection: Connection,
-}
-
-/// Subscriptions.
-#[derive(Args)]
-struct What {
     /// The host's name in the network
     #[arg(required_unless_present = "file")]
     host: Option<String>,
@@ -68,6 +60,14 @@ struct What {
     /// A file of lines `HOST: filter`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "filter"])]
     file: Option<PathBuf>,
+    /// All subscriptions of the host
+    #[arg(long, conflicts_with_all = ["filter", "file"], requires = "host")]
+    all: bool,
+    /// Wait until every switch that follows the controller has it
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// List subscriptions in the order in which they were made.
@@ -173,10 +173,10 @@ fn json(value: &impl Serialize) -> Result<()> {
 
 /// `weft subs subscribe`.
 pub fn subscribe(arguments: &Subscribe) -> Result<()> {
-    let list = wanted(&arguments.what)?;
+    let list = wanted(&arguments.file, &arguments.host, &arguments.filter)?;
     let count = list.len();
     let outcome = ask(&arguments.connection, |client| async move {
-        let outcome = send(&client, true, list, &arguments.what).await?;
+        let outcome = send(&client, true, list, arguments.file.as_deref()).await?;
         if arguments.wait {
             wait(&client, outcome.revision).await?;
         }
@@ -196,16 +196,17 @@ pub fn subscribe(arguments: &Subscribe) -> Result<()> {
 
 /// `weft subs unsubscribe`.
 pub fn unsubscribe(arguments: &Unsubscribe) -> Result<()> {
-    let mut list = if arguments.all { Vec::new() } else { wanted(&arguments.what)? };
+    let mut list =
+        if arguments.all { Vec::new() } else { wanted(&arguments.file, &arguments.host, &arguments.filter)? };
     let outcome = ask(&arguments.connection, |client| async move {
         if arguments.all {
-            pages(&client, arguments.what.host.as_deref(), |page| {
+            pages(&client, arguments.host.as_deref(), |page| {
                 list.extend(page.into_iter().map(|it| Subscription { host: it.host, filter: it.filter }));
                 Ok(())
             })
             .await?;
         }
-        let outcome = send(&client, false, list, &arguments.what).await?;
+        let outcome = send(&client, false, list, arguments.file.as_deref()).await?;
         if arguments.wait {
             wait(&client, outcome.revision).await?;
         }
@@ -214,7 +215,7 @@ pub fn unsubscribe(arguments: &Unsubscribe) -> Result<()> {
     if arguments.connection.json {
         json(&outcome)?;
     }
-    if let (Some(host), false) = (&arguments.what.host, arguments.all || outcome.unchanged == 0) {
+    if let (Some(host), false) = (&arguments.host, arguments.all || outcome.unchanged == 0) {
         bail!("host `{host}` has no such subscription; `weft subs list --host {host}` shows what it has");
     }
     if !arguments.connection.json {
@@ -316,8 +317,8 @@ pub fn watch(arguments: &Watch) -> Result<()> {
 }
 
 /// The subscriptions that the arguments name.
-fn wanted(what: &What) -> Result<Vec<Subscription>> {
-    match (&what.file, &what.host, &what.filter) {
+fn wanted(file: &Option<PathBuf>, host: &Option<String>, filter: &Option<String>) -> Result<Vec<Subscription>> {
+    match (file, host, filter) {
         (Some(file), ..) => lines(file),
         (None, Some(host), Some(filter)) => Ok(vec![Subscription { host: host.clone(), filter: filter.clone() }]),
         // The arguments say so.
@@ -343,7 +344,7 @@ fn lines(file: &Path) -> Result<Vec<Subscription>> {
 }
 
 /// Sends a list in batches.
-async fn send(client: &Client, subscribe: bool, list: Vec<Subscription>, what: &What) -> Result<ShownOutcome> {
+async fn send(client: &Client, subscribe: bool, list: Vec<Subscription>, file: Option<&Path>) -> Result<ShownOutcome> {
     let mut sum = ShownOutcome { revision: 0, changed: 0, unchanged: 0 };
     for batch in list.chunks(BATCH) {
         let done = sum.changed + sum.unchanged;
@@ -351,7 +352,7 @@ async fn send(client: &Client, subscribe: bool, list: Vec<Subscription>, what: &
             true => client.subscribe(batch.to_vec()).await,
             false => client.unsubscribe(batch.to_vec()).await,
         };
-        let Outcome { revision, changed, unchanged } = match (answer, &what.file) {
+        let Outcome { revision, changed, unchanged } = match (answer, file) {
             (Ok(outcome), _) => outcome,
             (Err(error), None) => return Err(error.into()),
             (Err(error), Some(file)) => {
