@@ -14,6 +14,7 @@ mod controller;
 mod dpdk;
 mod engine;
 mod network;
+mod publish;
 mod simulator;
 mod subscriptions;
 mod synproxy;
@@ -87,6 +88,21 @@ enum Comparison {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// Publish/subscribe through a switch, with the library and with Kafka's client, beside NATS and Kafka. Needs root
+    Publish {
+        /// Rounds; each measures every system once
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+        repeats: u32,
+        /// Messages sent as fast as can be
+        #[arg(long, default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+        messages: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// Where tables and a picture go
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
     /// The simulator: packet-hops a second of one core, and memory
     Simulator {
         /// Only this case: `udp`, `tcp`, `flows` or `graph`
@@ -131,6 +147,7 @@ fn main() -> Result<()> {
         Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),
+        Comparison::Publish { repeats, messages, weft, out } => publish::compare(repeats, messages, weft, &out),
         Comparison::Simulator { case } => simulator::measure(case.as_deref()),
         Comparison::Subscriptions { part, weft, out } => subscriptions::measure(part.as_deref(), weft, out.as_deref()),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),

@@ -67,13 +67,18 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// A publisher on the interface that has the address `local`.
+    /// A publisher on the interface that has the address `local`. What it sends to a group does not come back to this
+    /// host, as it does not from switches.
     ///
     /// # Errors
     /// If there is no such interface.
     pub fn open(local: IpAddr, destination: SocketAddr) -> io::Result<Publisher> {
         // Bound to an address, so that messages to a group leave by the interface that has it, whatever the routes.
         let socket = UdpSocket::bind((local, 0))?;
+        if destination.is_ipv4() {
+            // Subscribers on this host would get what no rule sends them, and a bridge all of its own.
+            socket.set_multicast_loop_v4(false)?;
+        }
         socket.connect(destination)?;
         let [id] = random_words()?;
         let limit = MAX_DATAGRAM - if destination.is_ipv6() { 20 } else { 0 };
