@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Result<Vec<Run>, String> {
 /// What the subscriber takes for a frame: it looks at every message, whoever filtered.
 fn cost(options: &Options, frame: &[u8]) -> u64 {
     let messages = u64::from(u16::from_be_bytes([frame[MOLD + 18], frame[MOLD + 19]]));
-    options.packet_ns + messages * options.message_tenth_ns / 10
+    options.packet_ns + messages * options.message_ns
 }
 
 /// When each order of interest in a frame was sent, by the message's own time.

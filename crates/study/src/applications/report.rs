@@ -131,7 +131,8 @@ impl Study {
     }
 
     fn highway_chart(&self) -> Chart {
-        let mut chart = Chart::new("Alerts", Axis::new("time", Unit::Seconds), Axis::new("segment", Unit::Plain));
+        let segments = Axis { ends: (None, Some(10.0)), ..Axis::new("segment", Unit::Plain) };
+        let mut chart = Chart::new("Alerts", Axis::new("time", Unit::Seconds), segments);
         for (place, subscriber) in highway::SUBSCRIBERS.iter().enumerate() {
             // Side by side where two subscribers have alerts of one segment.
             let point = |alert: &highway::Alert| {
@@ -148,9 +149,9 @@ impl Study {
         let title = "Applications of subscriptions, measured";
         let options = &self.options;
         let mut body = format!(
-            "<header><h1>{title}</h1>\n<p>In the simulator, seed {}. The market's subscriber takes {} ns for a packet and {} tenths of \
-             a nanosecond for a message; feeds come in bursts of {} packets and ask {} % of it. The cache takes {} ns for a request.</p></header>\n",
-            options.seed, options.packet_ns, options.message_tenth_ns, options.burst, options.load, options.cache_ns
+            "<header><h1>{title}</h1>\n<p>In the simulator, seed {}. The market's subscriber takes {} ns for a packet and {} ns for a \
+             message; feeds come in bursts of {} packets and ask {} % of it. The cache takes {} ns for a request.</p></header>\n",
+            options.seed, options.packet_ns, options.message_ns, options.burst, options.load, options.cache_ns
         );
         let mut section = |title: &str, note: &str, content: String| {
             let _ = writeln!(

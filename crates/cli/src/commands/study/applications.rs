@@ -12,11 +12,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     packets: u32,
     /// Nanoseconds that the market's subscriber takes for a packet
-    #[arg(long, value_name = "NS", default_value_t = 107, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "NS", default_value_t = 101, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     packet_ns: u64,
-    /// Tenths of a nanosecond that it takes for each message
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
-    message_tenth_ns: u64,
+    /// Nanoseconds that it takes for each message
+    #[arg(long, value_name = "NS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    message_ns: u64,
     /// What the feed asks of it if it filters by itself, in per cent of what it can do
     #[arg(long, value_name = "PERCENT", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=200))]
     load: u32,
@@ -41,7 +41,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let options = Options {
         packets: arguments.packets,
         packet_ns: arguments.packet_ns,
-        message_tenth_ns: arguments.message_tenth_ns,
+        message_ns: arguments.message_ns,
         load: arguments.load,
         burst: arguments.burst,
         cache_ns: arguments.cache_ns,
