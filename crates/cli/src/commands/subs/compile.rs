@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use weftwire_linux::signals::StopSignal;
 use weftwire_subscribe::document::Document;
-use weftwire_subscribe::target::{self, Targets};
+use weftwire_subscribe::target::{self, Program, Targets, limits};
 
 /// Compile rules to tables, and say what they cost.
 #[derive(Args)]
@@ -29,6 +29,9 @@ pub struct Arguments {
     /// In programs, write ranges as prefixes of ternary tables
     #[arg(long)]
     tcam: bool,
+    /// In programs, map values of fields that several states look at to few bits first
+    #[arg(long)]
+    compress: bool,
     /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
     #[arg(long, default_value = "auto")]
     order: String,
@@ -43,6 +46,8 @@ enum Target {
     /// p4info.txtpb and entries.txtpb: for P4Runtime
     #[value(name = "p4runtime")]
     P4Runtime,
+    /// tna.p4 and tna.json: P4_16 and entries for Tofino
+    Tna,
 }
 
 impl From<Target> for target::Target {
@@ -51,6 +56,7 @@ impl From<Target> for target::Target {
             Target::P4 => target::Target::P4,
             Target::Bmv2 => target::Target::Bmv2,
             Target::P4Runtime => target::Target::P4Runtime,
+            Target::Tna => target::Target::Tna,
         }
     }
 }
@@ -68,14 +74,15 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         );
     }
     println!(
-        "{:<40} {:>6} {:>8} {:>10} {:>12} {:>11}",
-        "stage", "kind", "entries", "as ternary", "ternary bits", "compressed"
+        "{:<40} {:>6} {:>8} {:>10} {:>12} {:>11} {:>15}",
+        "stage", "kind", "entries", "as ternary", "ternary bits", "compressed", "compressed bits"
     );
     for cost in &document.costs {
         let kind = format!("{:?}", cost.kind).to_lowercase();
         let compressed = cost.compressed.map.entries + cost.compressed.stage.entries;
+        let bits = cost.compressed.map.bits + cost.compressed.stage.bits;
         println!(
-            "{:<40} {kind:>6} {:>8} {:>10} {:>12} {compressed:>11}",
+            "{:<40} {kind:>6} {:>8} {:>10} {:>12} {compressed:>11} {bits:>15}",
             cost.variable, cost.entries, cost.ternary.entries, cost.ternary.bits
         );
     }
@@ -83,12 +90,13 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     println!("{states} states, {leaves} of them ends; {groups} multicast groups");
     let Some(folder) = &arguments.out else { return Ok(()) };
     // All is made before anything is written, and an interruption waits for what is being written.
-    let targets = Targets { messages: arguments.messages, ternary: arguments.tcam };
+    let targets = Targets { messages: arguments.messages, ternary: arguments.tcam, compress: arguments.compress };
     let mut files = Vec::new();
     for target in arguments.target.iter().map(|target| target::Target::from(*target)) {
-        let its = target::files(&compiler, target, &targets)
+        let program = Program::new(&compiler, target.architecture(), &targets)
             .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
-        files.extend(its);
+        show_size(&program, target);
+        files.extend(target::written(&program, target));
     }
     let _stop = StopSignal::install()?;
     outputs::make_folder(folder)?;
@@ -97,4 +105,26 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         outputs::write_text(&folder.join(file.name), &file.text)?;
     }
     Ok(())
+}
+
+/// Says what a program needs of its switch.
+fn show_size(program: &Program, target: target::Target) {
+    let size = program.size();
+    println!(
+        "{}: {} tables; {} exact entries of {} bits, {} ternary ones of {} bits",
+        target.name(),
+        size.tables,
+        size.exact.entries,
+        size.exact.bits,
+        size.ternary.entries,
+        size.ternary.bits
+    );
+    if target == target::Target::Tna {
+        println!(
+            "tna: at least {} stages in ingress and {} in egress, of which Tofino 1 has {}",
+            limits::stages(&program.ingress),
+            limits::stages(&program.egress),
+            limits::STAGES
+        );
+    }
 }
