@@ -7,6 +7,8 @@
     reason = "tests of the command run it and look at its files"
 )]
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -315,4 +317,51 @@ fn route_counts_what_messages_cross() {
     let error = place.wrong(&fresh);
     assert!(error.contains("cannot read itch.p4: this is no capture file"), "{error}");
     assert!(!place.0.join("other").exists());
+}
+
+const PORTS: &str = "udp.destination_port == 26400 and ipv4.ttl > 3 : fwd(2, 3);\nudp.length >= 880 : fwd(4);\n";
+
+/// The machine that rules come to checks, draws, compiles to the image that is written beside it, and forwards in a simulated network what a
+/// switch with the rules forwards.
+#[test]
+fn rules_become_a_machine() {
+    let place = Place::new("machine");
+    place.write("ports.rules", PORTS);
+    place.good(&["compile", "ports.rules", "--format", "itch.p4", "-o", "out", "--target", "xl,image"]);
+    assert_eq!(place.files("out"), ["image.json", "switch.xl", "tables.json"]);
+    let weft = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_weft")).args(words).current_dir(&place.0).output();
+        let output = output.expect("weft starts");
+        assert!(output.status.success(), "{words:?}: {}", said(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    weft(&["check", "out/switch.xl", "--deny-warnings"]);
+    weft(&["check", "out/switch.xl", "--profile", "fpga"]);
+    weft(&["compile", "out/switch.xl", "-o", "again.json"]);
+    assert_eq!(place.read("again.json"), place.read("out/image.json"));
+    assert!(weft(&["graph", "out/image.json"]).contains("<svg"));
+    let network = |function: &str| {
+        let mut text = format!(
+            "duration = \"50ms\"\nrecord = [\"switch\"]\n[nodes.switch]\nkind = \"function\"\n{function}\n[nodes.one]\n"
+        );
+        text += "[[links]]\nbetween = [\"one\", \"switch:1\"]\nrate = \"1Gbit/s\"\ndelay = \"1us\"\n";
+        for port in 2..=4 {
+            text += &format!("[nodes.n{port}]\n[[links]]\nbetween = [\"switch:{port}\", \"n{port}\"]\n");
+            text += "rate = \"1Gbit/s\"\ndelay = \"1us\"\n";
+        }
+        text + "[[traffic]]\nname = \"feed\"\nkind = \"capture\"\nfrom = \"one\"\nfile = \"market-data.pcapng\"\n"
+    };
+    let sent = |name: &str, function: &str| {
+        place.write(&format!("{name}.toml"), &network(function));
+        weft(&["sim", &format!("{name}.toml"), "--out", name]);
+        support::sent(&place.0.join(name).join("switch.pcapng")).expect("a capture")
+    };
+    let machine = sent("machine", "image = \"out/image.json\"");
+    let switch = sent("switch", "rules = \"ports.rules\"\nformat = \"itch.p4\"");
+    assert!(machine.len() > 60, "{} frames", machine.len());
+    assert_eq!(machine, switch);
+
+    let error = place.wrong(&[&["compile"], &RULES[..], &["-o", "none", "--target", "image"]].concat());
+    assert!(error.contains("the rules can't become a machine") && error.contains("a message of a batch"), "{error}");
+    assert!(place.files("none").is_empty());
 }

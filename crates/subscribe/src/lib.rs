@@ -24,6 +24,7 @@ pub mod engine;
 pub mod evaluate;
 pub mod formats;
 pub mod graph;
+pub mod machine;
 pub mod message;
 pub mod order;
 pub mod packet;

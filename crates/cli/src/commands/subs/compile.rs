@@ -1,12 +1,14 @@
 //! `weft subs compile`: rules to tables.
 
 use super::Loaded;
-use crate::outputs;
+use crate::{output, outputs};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use weftwire_linux::signals::StopSignal;
+use weftwire_subscribe::Compiler;
 use weftwire_subscribe::document::Document;
+use weftwire_subscribe::machine::{HEADERS, machine};
 use weftwire_subscribe::target::{self, Program, Targets, limits};
 
 /// Compile rules to tables, and say what they cost.
@@ -48,16 +50,37 @@ enum Target {
     P4Runtime,
     /// tna.p4 and tna.json: P4_16 and entries for Tofino
     Tna,
+    /// switch.xl, and headers.p4 if it needs any: a program of the machines' language, for small sets of rules
+    Xl,
+    /// image.json: that program as a machine image
+    Image,
 }
 
-impl From<Target> for target::Target {
-    fn from(target: Target) -> target::Target {
-        match target {
+impl Target {
+    /// Its files: names and texts.
+    fn files(self, compiler: &Compiler, arguments: &Arguments) -> Result<Vec<(&'static str, Vec<u8>)>> {
+        let target = match self {
             Target::P4 => target::Target::P4,
             Target::Bmv2 => target::Target::Bmv2,
             Target::P4Runtime => target::Target::P4Runtime,
             Target::Tna => target::Target::Tna,
-        }
+            Target::Xl | Target::Image => {
+                let name = arguments.rules.file_stem().unwrap_or_default().to_string_lossy();
+                let machine = machine(compiler, &name).context("the rules can't become a machine")?;
+                if let Target::Image = self {
+                    let image = machine.image().context("the rules can't become a machine")?;
+                    return Ok(vec![("image.json", image.to_json())]);
+                }
+                let texts = [("switch.xl", machine.xl), (HEADERS, machine.headers)];
+                let there = texts.into_iter().filter(|(_, text)| !text.is_empty());
+                return Ok(there.map(|(name, text)| (name, text.into_bytes())).collect());
+            }
+        };
+        let targets = Targets { messages: arguments.messages, ternary: arguments.tcam, compress: arguments.compress };
+        let program = Program::new(compiler, target.architecture(), &targets)
+            .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
+        show_size(&program, target);
+        Ok(target::written(&program, target).into_iter().map(|file| (file.name, file.text.into_bytes())).collect())
     }
 }
 
@@ -90,19 +113,15 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     println!("{states} states, {leaves} of them ends; {groups} multicast groups");
     let Some(folder) = &arguments.out else { return Ok(()) };
     // All is made before anything is written, and an interruption waits for what is being written.
-    let targets = Targets { messages: arguments.messages, ternary: arguments.tcam, compress: arguments.compress };
     let mut files = Vec::new();
-    for target in arguments.target.iter().map(|target| target::Target::from(*target)) {
-        let program = Program::new(&compiler, target.architecture(), &targets)
-            .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
-        show_size(&program, target);
-        files.extend(target::written(&program, target));
+    for target in &arguments.target {
+        files.extend(target.files(&compiler, arguments)?);
     }
     let _stop = StopSignal::install()?;
     outputs::make_folder(folder)?;
     outputs::write_json(&folder.join("tables.json"), &document)?;
-    for file in files {
-        outputs::write_text(&folder.join(file.name), &file.text)?;
+    for (name, bytes) in files {
+        output::bytes(Some(&folder.join(name)), &bytes)?;
     }
     Ok(())
 }
