@@ -10,9 +10,11 @@
 mod allocations;
 mod calendar;
 mod calendar_plot;
+mod controller;
 mod dpdk;
 mod engine;
 mod network;
+mod publish;
 mod simulator;
 mod subscriptions;
 mod synproxy;
@@ -50,6 +52,18 @@ enum Comparison {
         #[arg(long)]
         plot: Option<PathBuf>,
     },
+    /// The controller of subscriptions over the 20 switches of a fat tree: time, memory, and how long switches wait
+    Controller {
+        /// How many subscriptions
+        #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        subscriptions: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// What is saved: `mr` or `tr`
+        #[arg(long, default_value = "tr")]
+        policy: String,
+    },
     /// The reference engine on frames in memory, beside what any packet processor pays
     Engine {
         /// Rounds; each measures every case once
@@ -73,6 +87,21 @@ enum Comparison {
         /// Also write every single measurement to this file
         #[arg(long)]
         json: Option<PathBuf>,
+    },
+    /// Publish/subscribe through a switch, with the library and with Kafka's client, beside NATS and Kafka. Needs root
+    Publish {
+        /// Rounds; each measures every system once
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+        repeats: u32,
+        /// Messages sent as fast as can be
+        #[arg(long, default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+        messages: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// Where tables and a picture go
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
     },
     /// The simulator: packet-hops a second of one core, and memory
     Simulator {
@@ -114,9 +143,11 @@ fn main() -> Result<()> {
             calendar::once(&words[0], words[1].parse()?, words[2].parse()?)
         }
         Comparison::Calendar { repeats, most, json, plot, once: None } => calendar::measure(repeats, most, json, plot),
+        Comparison::Controller { subscriptions, weft, policy } => controller::measure(subscriptions, weft, &policy),
         Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),
+        Comparison::Publish { repeats, messages, weft, out } => publish::compare(repeats, messages, weft, &out),
         Comparison::Simulator { case } => simulator::measure(case.as_deref()),
         Comparison::Subscriptions { part, weft, out } => subscriptions::measure(part.as_deref(), weft, out.as_deref()),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),

@@ -12,6 +12,7 @@ use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{Image, VerifiedImage};
 use weftwire_lang::{Compilation, Diagnostic, Dialect, Loader, Severity, SourceMap};
 use weftwire_subscribe::Compiler;
+use weftwire_subscribe::application::Registry;
 use weftwire_subscribe::engine::SubscriptionSwitch;
 
 /// A function that is loaded and not yet started.
@@ -66,7 +67,8 @@ impl Loaded {
         let image = match self {
             Loaded::Machine(image) => VerifiedImage::clone(image),
             Loaded::Subscriptions { compiler, .. } => {
-                return Ok(Box::new(SubscriptionSwitch::new(compiler, ports.clone())));
+                let registry = Registry::built_in();
+                return Ok(Box::new(SubscriptionSwitch::with_actions(compiler, ports.clone(), registry)?));
             }
         };
         let hash_key = key.map(|[low, high]| {

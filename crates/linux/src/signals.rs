@@ -1,7 +1,8 @@
-//! Stopping cleanly: the first SIGINT or SIGTERM asks the run to end, a second one ends the process at once.
+//! Stopping cleanly: the first SIGINT or SIGTERM asks the run to end, a second one ends the process at once. And SIGHUP,
+//! by which runs are told to read their files again.
 
 use crate::error::LinuxError;
-use crate::system::check;
+use crate::system::{check, poll, poll_input};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -47,6 +48,14 @@ impl StopSignal {
         REQUESTED.load(Ordering::Relaxed)
     }
 
+    /// Waits for a signal.
+    pub fn wait(&self) {
+        while !self.requested() {
+            // An error is as good as an interruption: the question is asked again.
+            let _ = poll(&mut [poll_input(self.descriptor())], None);
+        }
+    }
+
     /// Readable once a signal has come.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
@@ -57,6 +66,47 @@ impl StopSignal {
 impl Drop for StopSignal {
     fn drop(&mut self) {
         WAKER.store(-1, Ordering::SeqCst);
+    }
+}
+
+/// SIGHUP, held back until somebody waits for it.
+pub struct HangUp(libc::sigset_t);
+
+impl HangUp {
+    /// Holds SIGHUP back for the rest of the process. To be called before there are other threads: they take over that it
+    /// is held back.
+    ///
+    /// # Errors
+    /// [`LinuxError::System`] if the kernel refuses.
+    pub fn hold() -> Result<HangUp, LinuxError> {
+        // SAFETY: sigset_t is plain data that sigemptyset makes valid; the calls read and write it where told.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, libc::SIGHUP);
+            match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
+                0 => Ok(HangUp(set)),
+                code => Err(LinuxError::system("hold SIGHUP back", std::io::Error::from_raw_os_error(code))),
+            }
+        }
+    }
+
+    /// Calls `work` on a thread of its own whenever the signal comes, or came since it is held back. The thread has the
+    /// privileges that the caller has now.
+    ///
+    /// # Errors
+    /// [`LinuxError::System`] if there can be no thread.
+    pub fn on_each(self, mut work: impl FnMut() + Send + 'static) -> Result<(), LinuxError> {
+        let HangUp(set) = self;
+        let wait = move || {
+            let mut signal = 0;
+            // SAFETY: both outlive the call.
+            while unsafe { libc::sigwait(&raw const set, &raw mut signal) } == 0 {
+                work();
+            }
+        };
+        let spawned = std::thread::Builder::new().name("hangup".into()).spawn(wait);
+        spawned.map(drop).map_err(|error| LinuxError::system("wait for SIGHUP", error))
     }
 }
 

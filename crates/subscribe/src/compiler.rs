@@ -201,9 +201,11 @@ impl Compiler {
     pub fn remove(&mut self, id: RuleId) -> Option<Delta> {
         let compiled = self.rules.remove(&id)?;
         self.change(&compiled, false);
-        let delta = self.renew_tables();
+        let mut delta = self.renew_tables();
         for state in compiled.states {
-            self.release_state(state);
+            if self.release_state(state) {
+                delta.gone_states.push(state);
+            }
         }
         Some(delta)
     }
@@ -400,14 +402,17 @@ impl Compiler {
         id
     }
 
-    fn release_state(&mut self, id: StateId) {
+    /// One rule fewer uses a piece of state; whether it was the last.
+    fn release_state(&mut self, id: StateId) -> bool {
         let state = &mut self.states[id.0 as usize];
         state.rules -= 1;
-        if state.rules == 0 {
-            let key = (state.aggregate, std::mem::take(&mut state.updated_by));
-            self.known_states.remove(&key);
-            self.free_states.insert(id);
+        if state.rules > 0 {
+            return false;
         }
+        let key = (state.aggregate, std::mem::take(&mut state.updated_by));
+        self.known_states.remove(&key);
+        self.free_states.insert(id);
+        true
     }
 }
 

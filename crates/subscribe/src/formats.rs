@@ -116,6 +116,22 @@ pub struct Field {
     pub kind: Option<MatchKind>,
 }
 
+/// A name of the domain name system in wire form (RFC 1035, section 3.1), which rules compare as one: cut into fields
+/// of 32 bits, each in a header of its own, of which a packet has as many as fit. As four bytes follow every name in a
+/// question, its last word is always there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NameField {
+    /// The header that it stands behind.
+    pub header: HeaderId,
+    /// Its name within the header.
+    pub name: String,
+    /// The fields, first to last.
+    pub words: Vec<FieldId>,
+}
+
+/// Bits of the fields that a name is cut into.
+pub const NAME_WORD: u16 = 32;
+
 /// How a field's values are written in rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
@@ -189,6 +205,17 @@ impl ArgumentKind {
             _ => return None,
         })
     }
+
+    /// Its name in formats.
+    pub fn name(self) -> &'static str {
+        match self {
+            ArgumentKind::Number => "number",
+            ArgumentKind::Text => "text",
+            ArgumentKind::Ipv4 => "ipv4",
+            ArgumentKind::Ipv6 => "ipv6",
+            ArgumentKind::Mac => "mac",
+        }
+    }
 }
 
 /// The headers, fields, counters and actions that rules may name.
@@ -198,6 +225,7 @@ pub struct MessageFormats {
     fields: Vec<Field>,
     counters: Vec<Counter>,
     actions: Vec<ActionSignature>,
+    names: Vec<NameField>,
     header_names: BTreeMap<String, HeaderId>,
     /// By header, then name.
     field_names: BTreeMap<HeaderId, BTreeMap<String, FieldId>>,
@@ -257,6 +285,11 @@ impl MessageFormats {
     /// All fields of a bare name. If the file declares such a field, built-in headers do not count.
     pub fn fields_named(&self, name: &str) -> &[FieldId] {
         self.bare_names.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The names of the domain name system.
+    pub fn names(&self) -> &[NameField] {
+        &self.names
     }
 
     /// The counter of a name.

@@ -7,13 +7,14 @@
 //! 3. [`compiler`] makes one [`diagram`] of all rules, all at once or rule by rule;
 //! 4. [`tables`] slices it into stages that switches can hold, and counts what they cost;
 //! 5. [`evaluate`] says what rules mean, [`switch`] what the tables do; tests hold one against the other.
-//! 6. [`engine`] takes packets through them fast.
+//! 6. [`engine`] takes packets through them fast, and [`application`] carries out what rules want beside forwarding.
 //!
 //! [`route`] says which filters each switch of a network has.
 //!
 //! Nothing here reads a clock, a file or a random source.
 #![forbid(unsafe_code)]
 
+pub mod application;
 pub mod check;
 pub mod clauses;
 pub mod compiler;
@@ -26,6 +27,7 @@ pub mod graph;
 pub mod message;
 pub mod order;
 pub mod packet;
+mod pieces;
 pub mod route;
 pub mod rules;
 pub mod show;

@@ -7,7 +7,7 @@ mod parse;
 
 pub use parse::read_rules;
 
-use crate::formats::{CounterId, FieldId};
+use crate::formats::{ArgumentKind, CounterId, FieldId};
 use crate::values::ValueSet;
 use serde::Serialize;
 use weftwire_core::Port;
@@ -152,6 +152,19 @@ pub enum Argument {
     Ipv6(std::net::Ipv6Addr),
     /// An Ethernet address.
     Mac(u64),
+}
+
+impl Argument {
+    /// Its kind.
+    pub fn kind(&self) -> ArgumentKind {
+        match self {
+            Argument::Number(_) => ArgumentKind::Number,
+            Argument::Text(_) => ArgumentKind::Text,
+            Argument::Ipv4(_) => ArgumentKind::Ipv4,
+            Argument::Ipv6(_) => ArgumentKind::Ipv6,
+            Argument::Mac(_) => ArgumentKind::Mac,
+        }
+    }
 }
 
 impl std::fmt::Display for Call {

@@ -1,9 +1,14 @@
 //! `weft subs`: packet subscriptions.
 
+mod client;
 mod compile;
+mod controller;
 mod explain;
+mod follow;
 mod graph;
+mod kafka;
 mod pass;
+mod reload;
 mod route;
 mod run;
 
@@ -41,8 +46,22 @@ enum Command {
     Match(pass::Arguments),
     /// Forward by rules on network interfaces, until it is interrupted
     Run(run::Arguments),
+    /// Be a broker to clients of Kafka: what they produce goes into the network, what comes from it they consume
+    Kafka(kafka::Arguments),
     /// Route subscriptions: the rules and tables of each switch of a network
     Route(route::Arguments),
+    /// Keep the subscriptions of a network's hosts, and tell its switches what follows from them
+    Controller(controller::Arguments),
+    /// Subscribe a host at a controller
+    Subscribe(client::Subscribe),
+    /// End a host's subscriptions at a controller
+    Unsubscribe(client::Unsubscribe),
+    /// List the subscriptions of a controller
+    List(client::List),
+    /// Show a controller's network, and which of its switches follow it
+    Topology(client::Topology),
+    /// Show each subscription as it begins or ends, until interrupted
+    Watch(client::Watch),
 }
 
 /// Runs the command.
@@ -54,16 +73,23 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Kafka(arguments) => kafka::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),
+        Command::Controller(arguments) => controller::execute(&arguments),
+        Command::Subscribe(arguments) => client::subscribe(&arguments),
+        Command::Unsubscribe(arguments) => client::unsubscribe(&arguments),
+        Command::List(arguments) => client::list(&arguments),
+        Command::Topology(arguments) => client::topology(&arguments),
+        Command::Watch(arguments) => client::watch(&arguments),
     }
 }
 
-/// A switch of the rules in a file, to be started.
-pub fn switch(rules: &Path, format: &Path, order: &str) -> Result<load::Loaded> {
-    let (compiler, _) = Loaded::rules(rules, format)?.compile(order)?;
-    let name = rules.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // What stands between the two cannot be in a text.
-    let text = [read(rules)?.as_bytes(), &[0xff], read(format)?.as_bytes(), &[0xff], order.as_bytes()].concat();
+/// A switch of the rules in files, to be started. The first file gives it its name.
+pub fn switch(rules: &[PathBuf], formats: &[PathBuf], order: &str) -> Result<load::Loaded> {
+    let (compiler, _) = Loaded::rules(rules, formats)?.compile(order)?;
+    let name = rules.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy().into_owned();
+    // What stands between them cannot be in a text.
+    let text = [&together(rules)?, "\0", &together(formats)?, "\0", order].concat();
     let digest = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(load::Loaded::Subscriptions { name, digest, compiler: Arc::new(compiler) })
 }
@@ -73,9 +99,9 @@ struct CheckArguments {
     /// Files of rules
     #[arg(required = true)]
     rules: Vec<PathBuf>,
-    /// The message formats: a .p4 file with annotations
-    #[arg(long, value_name = "FILE")]
-    format: PathBuf,
+    /// The message formats: .p4 files with annotations
+    #[arg(long = "format", value_name = "FILE", required = true)]
+    formats: Vec<PathBuf>,
     /// Treat warnings as errors
     #[arg(long)]
     deny_warnings: bool,
@@ -84,7 +110,7 @@ struct CheckArguments {
 fn execute_check(arguments: &CheckArguments) -> Result<()> {
     let mut failed = 0;
     for file in &arguments.rules {
-        let mut loaded = Loaded::formats(&arguments.format)?;
+        let mut loaded = Loaded::formats(&arguments.formats)?;
         loaded.read(file)?;
         let mut found = std::mem::take(&mut loaded.diagnostics);
         found.extend(check::check(&loaded.formats, &loaded.rules));
@@ -116,24 +142,27 @@ struct Loaded {
 
 impl Loaded {
     /// Reads the formats alone.
-    fn formats(path: &Path) -> Result<Loaded> {
+    fn formats(paths: &[PathBuf]) -> Result<Loaded> {
         let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-        let text = read(path)?;
-        let formats = MessageFormats::read(&path.to_string_lossy(), &text, &mut sources, &mut diagnostics);
-        let Some(formats) = formats else {
+        let files: Vec<(String, String)> =
+            paths.iter().map(|path| Ok((path.to_string_lossy().into_owned(), read(path)?))).collect::<Result<_>>()?;
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+        let Some(formats) = MessageFormats::read_all(&files, &mut sources, &mut diagnostics) else {
             load::show(&diagnostics, &sources);
-            bail!("{}: {}", path.display(), load::summary(&diagnostics));
+            bail!("{}: {}", names(paths), load::summary(&diagnostics));
         };
         Ok(Loaded { formats, rules: Vec::new(), sources, diagnostics })
     }
 
     /// Reads formats and rules. Errors and warnings go to standard error.
-    fn rules(rules: &Path, format: &Path) -> Result<Loaded> {
-        let mut loaded = Loaded::formats(format)?;
-        loaded.read(rules)?;
+    fn rules(rules: &[PathBuf], formats: &[PathBuf]) -> Result<Loaded> {
+        let mut loaded = Loaded::formats(formats)?;
+        for path in rules {
+            loaded.read(path)?;
+        }
         load::show(&loaded.diagnostics, &loaded.sources);
         if is_error(&loaded.diagnostics) {
-            bail!("{}: {}", rules.display(), load::summary(&loaded.diagnostics));
+            bail!("{}: {}", names(rules), load::summary(&loaded.diagnostics));
         }
         Ok(loaded)
     }
@@ -141,7 +170,7 @@ impl Loaded {
     fn read(&mut self, path: &Path) -> Result<()> {
         let text = read(path)?;
         let name = path.to_string_lossy();
-        self.rules = read_rules(&name, &text, &self.formats, &mut self.sources, &mut self.diagnostics);
+        self.rules.extend(read_rules(&name, &text, &self.formats, &mut self.sources, &mut self.diagnostics));
         Ok(())
     }
 
@@ -177,6 +206,16 @@ impl Loaded {
     }
 }
 
+fn names(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
 fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Several files as one text, which names of files are no part of.
+fn together(paths: &[PathBuf]) -> Result<String> {
+    let texts: Vec<String> = paths.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    Ok(texts.join("\0"))
 }

@@ -1,20 +1,26 @@
 //! A subscription switch as a function, for every platform that runs functions.
 
-use super::packets::Engine;
+use super::packets::{Engine, Outlet};
+use super::whole;
+use crate::application::{Action, ActionError, Exit, Passing, Registry, Verdict};
 use crate::compiler::{CallId, Compiler};
 use crate::diagram::SetId;
 use crate::tables::Delta;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use weftwire_core::function::Ports;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::inspect::{Counters, Inspect};
+use weftwire_core::port::SegmentationKind;
 use weftwire_core::{
-    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, LinkType, Outbox, Port, Time, segments,
+    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Port, Segmentation,
+    Time, segments,
 };
 
-/// A switch that forwards by rules about messages. A packet never leaves by the port it came in.
+/// A switch that forwards by rules about messages. A packet never leaves by the port it came in, but for what actions
+/// answer.
 ///
-/// It has no flows and no timers: windows are brought up to date by the messages that come. The application's actions
-/// are counted, as [`Counters::rows`].
+/// It has no flows and no timers: windows are brought up to date by the messages that come. How often each of the
+/// application's actions was taken is counted, as [`Counters::rows`].
 pub struct SubscriptionSwitch {
     engine: Engine,
     ports: Ports,
@@ -22,12 +28,31 @@ pub struct SubscriptionSwitch {
     frames_in: u64,
     frames_out: u64,
     drops: BTreeMap<&'static str, u64>,
-    /// The application's actions and how often each was taken.
-    calls: Vec<(String, u64)>,
+    /// What can be done; none: actions are counted only.
+    registry: Option<Registry>,
+    /// The application's actions, by number.
+    calls: Vec<Taken>,
+    /// Counts of actions that the rules before had, by their text.
+    past_calls: BTreeMap<String, u64>,
+    /// What actions count.
+    notes: BTreeMap<&'static str, u64>,
+    /// TCP super-frames need not be cut.
+    whole: bool,
+}
+
+/// An action of the application.
+#[derive(Default)]
+struct Taken {
+    /// Its text in rules; empty: the number is none.
+    text: String,
+    count: u64,
+    /// None: it is counted only.
+    action: Option<Box<dyn Action>>,
 }
 
 impl SubscriptionSwitch {
-    /// A switch with these rules and ports, before any packet.
+    /// A switch with these rules and ports, before any packet. It counts the application's actions, and does nothing
+    /// else for them.
     pub fn new(compiler: &Compiler, ports: Ports) -> SubscriptionSwitch {
         let mut switch = SubscriptionSwitch {
             engine: Engine::new(compiler),
@@ -36,10 +61,31 @@ impl SubscriptionSwitch {
             frames_in: 0,
             frames_out: 0,
             drops: BTreeMap::new(),
+            registry: None,
             calls: Vec::new(),
+            past_calls: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            whole: false,
         };
         switch.name_calls(compiler, compiler.tables().leaves().values().copied());
         switch
+    }
+
+    /// A switch that carries the application's actions out. Rules that come later may have others of them.
+    ///
+    /// # Errors
+    /// The formats declare an action that is not in the registry, or a rule gives one an argument that makes no sense.
+    pub fn with_actions(
+        compiler: &Compiler,
+        ports: Ports,
+        registry: Registry,
+    ) -> Result<SubscriptionSwitch, ActionError> {
+        check(&registry, compiler)?;
+        let mut switch = SubscriptionSwitch::new(compiler, ports);
+        switch.registry = Some(registry);
+        switch.calls.clear();
+        switch.name_calls(compiler, compiler.tables().leaves().values().copied());
+        Ok(switch)
     }
 
     /// Goes over to the rules that a compiler has now, between two packets: see [`Engine::update`].
@@ -54,48 +100,138 @@ impl SubscriptionSwitch {
         self.name_calls(compiler, delta.leaves());
     }
 
-    /// A call keeps its number as long as the compiler lives.
+    /// Goes over to the rules and formats of another compiler, between two packets. Counts go on; windows and what
+    /// actions remember start anew.
+    ///
+    /// # Errors
+    /// As [`SubscriptionSwitch::with_actions`]; the switch goes on as it was.
+    pub fn replace(&mut self, compiler: &Compiler) -> Result<(), ActionError> {
+        if let Some(registry) = &self.registry {
+            check(registry, compiler)?;
+        }
+        let tally = self.engine.tally();
+        self.engine = Engine::new(compiler);
+        self.engine.count_from(tally);
+        for call in self.calls.drain(..).filter(|call| !call.text.is_empty()) {
+            *self.past_calls.entry(call.text).or_default() += call.count;
+        }
+        self.name_calls(compiler, compiler.tables().leaves().values().copied());
+        Ok(())
+    }
+
+    /// Gets ready for the actions of these leaves. A call keeps its number as long as the compiler lives.
     fn name_calls(&mut self, compiler: &Compiler, leaves: impl Iterator<Item = SetId>) {
         for id in leaves.flat_map(|set| compiler.actions(set).calls) {
             let place = id.0 as usize;
             if self.calls.len() <= place {
-                self.calls.resize(place + 1, (String::new(), 0));
+                self.calls.resize_with(place + 1, Taken::default);
             }
-            if self.calls[place].0.is_empty() {
-                self.calls[place].0 = compiler.call(id).to_string();
+            let taken = &mut self.calls[place];
+            if taken.text.is_empty() {
+                let call = compiler.call(id);
+                taken.text = call.to_string();
+                taken.count = self.past_calls.remove(&taken.text).unwrap_or(0);
+                // What cannot be done was refused before, or came with rules added since: then it is counted only.
+                taken.action = self.registry.as_ref().and_then(|registry| registry.action(call).ok());
             }
         }
+        self.whole = whole::alike(compiler, self.engine.pipeline().columns());
     }
 
     fn one(&mut self, port: Port, link: LinkType, frame: Frame<'_>, out: &mut Outbox) {
         let now = self.now;
         let now_ns = u64::try_from(now.nanoseconds()).unwrap_or(0);
-        let SubscriptionSwitch { engine, ports, frames_out, drops, calls, .. } = self;
-        let mut no_port = 0;
-        let copy = |to: Port, copy: Frame<'_>| {
-            if to == port {
-                return;
-            }
-            if ports.link(to) == Some(link) {
-                *frames_out += 1;
-                out.send(now, to, copy.bytes, copy.offload);
-            } else {
-                no_port += 1;
-            }
-        };
-        let call = |id: CallId| {
-            if let Some((_, count)) = calls.get_mut(id.0 as usize) {
-                *count += 1;
-            }
-        };
-        let result = engine.frame(now_ns, link, frame, copy, call);
-        if no_port > 0 {
-            *drops.entry(DropReason::NoPort.name()).or_default() += no_port;
-        }
+        let SubscriptionSwitch { engine, ports, frames_out, drops, notes, calls, .. } = self;
+        let sending = Sending { now, ports, out, frames_out, drops, notes };
+        let mut leaving = Leaving { port, link, sending, calls };
+        let result = engine.frame_with_actions(now_ns, link, frame, &mut leaving);
         if let Err(reason) = result {
-            *drops.entry(reason.name()).or_default() += 1;
+            leaving.sending.drop(reason.name());
         }
     }
+}
+
+/// Where packets go, and what is counted of them.
+struct Sending<'a> {
+    now: Time,
+    ports: &'a Ports,
+    out: &'a mut Outbox,
+    frames_out: &'a mut u64,
+    drops: &'a mut BTreeMap<&'static str, u64>,
+    notes: &'a mut BTreeMap<&'static str, u64>,
+}
+
+impl Sending<'_> {
+    fn drop(&mut self, reason: &'static str) {
+        *self.drops.entry(reason).or_default() += 1;
+    }
+}
+
+impl Exit for Sending<'_> {
+    fn send(&mut self, port: Port, link: LinkType, bytes: &[u8], offload: Offload) {
+        if self.ports.link(port) == Some(link) {
+            *self.frames_out += 1;
+            self.out.send(self.now, port, bytes, offload);
+        } else {
+            self.drop(DropReason::NoPort.name());
+        }
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.notes.entry(what).or_default() += 1;
+    }
+}
+
+/// The way out of the switch for one packet.
+struct Leaving<'a> {
+    port: Port,
+    link: LinkType,
+    sending: Sending<'a>,
+    calls: &'a mut [Taken],
+}
+
+impl Outlet for Leaving<'_> {
+    fn copy(&mut self, port: Port, frame: Frame<'_>) {
+        if port != self.port {
+            self.sending.send(port, self.link, frame.bytes, frame.offload);
+        }
+    }
+
+    fn act(
+        &mut self,
+        calls: &[CallId],
+        messages: &[Range<usize>],
+        frame: &mut Vec<u8>,
+        offload: Offload,
+    ) -> Option<Offload> {
+        let Leaving { port, link, sending, calls: known } = self;
+        let now = sending.now;
+        let mut passing = Passing { now, port: *port, link: *link, frame, offload, messages, exit: sending };
+        for id in calls {
+            let Some(taken) = known.get_mut(id.0 as usize) else { continue };
+            taken.count += messages.len().max(1) as u64;
+            let Some(action) = &mut taken.action else { continue };
+            match action.carry_out(&mut passing) {
+                Verdict::Continue => {}
+                Verdict::Done => return None,
+                Verdict::Drop(reason) => {
+                    sending.drop(reason);
+                    return None;
+                }
+            }
+        }
+        Some(passing.offload)
+    }
+}
+
+/// All actions of the application that rules name.
+fn calls(compiler: &Compiler) -> impl Iterator<Item = CallId> {
+    compiler.tables().leaves().values().flat_map(|set| compiler.actions(*set).calls)
+}
+
+fn check(registry: &Registry, compiler: &Compiler) -> Result<(), ActionError> {
+    registry.check(compiler.formats())?;
+    calls(compiler).try_for_each(|id| registry.action(compiler.call(id)).map(drop))
 }
 
 impl Function for SubscriptionSwitch {
@@ -103,7 +239,8 @@ impl Function for SubscriptionSwitch {
         self.now = self.now.max(now);
         self.frames_in += 1;
         let Some(link) = self.ports.link(port) else { return };
-        if frame.offload.segmentation.is_none() {
+        let is_tcp = |cut: Segmentation| !matches!(cut.kind, SegmentationKind::Udp);
+        if frame.offload.segmentation.is_none_or(|cut| self.whole && is_tcp(cut)) {
             return self.one(port, link, frame, out);
         }
         // Messages are found in packets, not in what stands for many.
@@ -139,26 +276,13 @@ impl Function for SubscriptionSwitch {
 }
 
 impl Inspect for SubscriptionSwitch {
-    fn flows(&self) -> Vec<FlowSummary> {
-        Vec::new()
-    }
-
-    fn flow(&self, _: FlowId) -> Option<FlowDetail> {
-        None
-    }
-
-    fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
     fn counters(&self) -> Counters {
         let tally = self.engine.tally();
         let mut rows = vec![("messages".to_owned(), tally.messages), ("unmatched".to_owned(), tally.unmatched)];
-        rows.extend(self.calls.iter().filter(|(name, _)| !name.is_empty()).cloned());
+        let named = self.calls.iter().filter(|call| !call.text.is_empty());
+        rows.extend(named.map(|call| (call.text.clone(), call.count)));
+        rows.extend(self.past_calls.iter().map(|(text, count)| (text.clone(), *count)));
+        rows.extend(self.notes.iter().map(|(what, count)| ((*what).to_owned(), *count)));
         Counters {
             frames_in: self.frames_in,
             frames_out: self.frames_out,

@@ -12,8 +12,9 @@ mod function;
 mod packets;
 mod pipeline;
 mod search;
+mod whole;
 
 pub use extract::Extractor;
 pub use function::SubscriptionSwitch;
-pub use packets::{Engine, Tally};
+pub use packets::{Engine, Outlet, Tally};
 pub use pipeline::{ActionSet, Column, Memory, Pipeline};

@@ -7,7 +7,7 @@ use crate::formats::MessageFormats;
 use crate::packet::Pruning;
 use crate::tables::Delta;
 use std::ops::Range;
-use weftwire_core::{DropReason, Frame, LinkType, Packet, Port};
+use weftwire_core::{DropReason, Frame, LinkType, Offload, Packet, Port};
 
 /// Counts since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,8 +34,41 @@ pub struct Engine {
     lying: Vec<Range<usize>>,
     rows: Vec<u64>,
     sets: Vec<ActionSet>,
+    copies: Copies,
+    group: Group,
+}
+
+/// Messages of a packet that have the same actions, in a packet of their own.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    /// Which of all messages are in it.
+    members: Vec<bool>,
+    places: Vec<Range<usize>>,
+    sets: Vec<ActionSet>,
+    frame: Vec<u8>,
+}
+
+/// Makes the ports' copies of a packet.
+#[derive(Clone, Debug, Default)]
+struct Copies {
     wanted: Wanted,
     pruning: Pruning,
+}
+
+/// Where a switch's messages go.
+pub trait Outlet {
+    /// A port is to send this packet.
+    fn copy(&mut self, port: Port, frame: Frame<'_>);
+
+    /// These actions are to be carried out, in order, on a packet whose messages lie at `messages`; nowhere if it is no
+    /// batch. Returns what is left to do on what they made of it, or `None` if no port is to get it.
+    fn act(
+        &mut self,
+        calls: &[CallId],
+        messages: &[Range<usize>],
+        frame: &mut Vec<u8>,
+        offload: Offload,
+    ) -> Option<Offload>;
 }
 
 /// Which messages each port gets.
@@ -60,8 +93,8 @@ impl Engine {
             lying: Vec::new(),
             rows: Vec::new(),
             sets: Vec::new(),
-            wanted: Wanted::default(),
-            pruning: Pruning::default(),
+            copies: Copies::default(),
+            group: Group::default(),
         }
     }
 
@@ -80,6 +113,11 @@ impl Engine {
         if self.pipeline.columns().len() != columns {
             self.extractor = Extractor::new(compiler.formats(), &self.pipeline);
         }
+    }
+
+    /// Goes on counting from here.
+    pub(super) fn count_from(&mut self, tally: Tally) {
+        self.tally = tally;
     }
 
     /// The tables.
@@ -108,6 +146,67 @@ impl Engine {
         mut copy: impl FnMut(Port, Frame<'_>),
         mut call: impl FnMut(CallId),
     ) -> Result<(), DropReason> {
+        self.look_up(now_ns, link, frame)?;
+        for set in &self.sets {
+            self.pipeline.calls(*set).iter().for_each(|id| call(*id));
+        }
+        let Engine { formats, pipeline, copies, sets, lying, .. } = self;
+        copies.make(formats, pipeline, link, frame, (sets, lying), &mut copy)
+    }
+
+    /// The same for a switch that carries the application's actions out. Messages with the same actions, if others of
+    /// the packet have other ones or none, get a packet of their own, in the order of their first messages; the last
+    /// one is of those without actions. Ports get their copies of what the actions left of each.
+    ///
+    /// # Errors
+    /// As [`Engine::frame`]; also if actions cut messages short that ports are to get one by one.
+    pub fn frame_with_actions(
+        &mut self,
+        now_ns: u64,
+        link: LinkType,
+        frame: Frame<'_>,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), DropReason> {
+        self.look_up(now_ns, link, frame)?;
+        let Engine { formats, pipeline, copies, sets, lying, group, .. } = self;
+        let Group { members, places, sets: group_sets, frame: changed } = group;
+        let mut at = 0;
+        while let Some(first) = sets[at..].iter().position(|set| !pipeline.calls(*set).is_empty()) {
+            at += first;
+            let calls = pipeline.calls(sets[at]);
+            members.clear();
+            members.extend(sets.iter().map(|set| pipeline.calls(*set) == calls));
+            changed.clear();
+            let mut offload = frame.offload;
+            if members.iter().all(|member| *member) {
+                changed.extend_from_slice(frame.bytes);
+            } else {
+                let own = copies.pruning.prune(formats, link, frame, lying, |index| members[index])?;
+                changed.extend_from_slice(own.bytes);
+                offload = own.offload;
+            }
+            places.clear();
+            group_sets.clear();
+            let mut start = lying.first().map_or(0, |place| place.start);
+            for (index, set) in sets.iter_mut().enumerate().filter(|(index, _)| members[*index]) {
+                if let Some(place) = lying.get(index) {
+                    places.push(start..start + place.len());
+                    start += place.len();
+                }
+                group_sets.push(std::mem::take(set));
+            }
+            if let Some(offload) = outlet.act(calls, places, changed, offload) {
+                let frame = Frame { bytes: changed, offload };
+                copies.make(formats, pipeline, link, frame, (group_sets, places), &mut |port, copy| {
+                    outlet.copy(port, copy);
+                })?;
+            }
+        }
+        copies.make(formats, pipeline, link, frame, (sets, lying), &mut |port, copy| outlet.copy(port, copy))
+    }
+
+    /// Finds what each message of a frame gets: `sets`, and where they lie.
+    fn look_up(&mut self, now_ns: u64, link: LinkType, frame: Frame<'_>) -> Result<(), DropReason> {
         self.packet.renew(link, frame, self.formats.packet_formats())?;
         let bytes = &frame.bytes[..self.packet.frame_length()];
         self.rows.clear();
@@ -116,24 +215,39 @@ impl Engine {
         self.pipeline.walk(&self.rows, now_ns, &mut self.memory, &mut self.sets);
         self.tally.messages += self.sets.len() as u64;
         self.tally.unmatched += self.sets.iter().filter(|set| self.pipeline.is_empty(**set)).count() as u64;
-        for set in &self.sets {
-            self.pipeline.calls(*set).iter().for_each(|id| call(*id));
-        }
-        let first = self.sets[0];
-        if self.sets.iter().all(|set| *set == first) {
-            self.pipeline.ports(first).iter().for_each(|port| copy(*port, frame));
+        Ok(())
+    }
+}
+
+impl Copies {
+    /// Gives each port its copy of a frame whose messages get these sets and lie there.
+    fn make(
+        &mut self,
+        formats: &MessageFormats,
+        pipeline: &Pipeline,
+        link: LinkType,
+        frame: Frame<'_>,
+        (sets, places): (&[ActionSet], &[Range<usize>]),
+        copy: &mut impl FnMut(Port, Frame<'_>),
+    ) -> Result<(), DropReason> {
+        let first = sets[0];
+        if sets.iter().all(|set| *set == first) {
+            pipeline.ports(first).iter().for_each(|port| copy(*port, frame));
             return Ok(());
         }
-        self.wanted.fill(&self.pipeline, &self.sets);
+        if places.last().is_some_and(|place| place.end > frame.bytes.len()) {
+            return Err(DropReason::BadLength);
+        }
+        self.wanted.fill(pipeline, sets);
         for port in &self.wanted.touched {
             let bits = &self.wanted.bits[usize::from(port.0)];
             let kept: u32 = bits.iter().map(|word| word.count_ones()).sum();
-            if kept as usize == self.sets.len() {
+            if kept as usize == sets.len() {
                 copy(*port, frame);
                 continue;
             }
             let keep = |index: usize| bits[index / 64] >> (index % 64) & 1 == 1;
-            copy(*port, self.pruning.prune(&self.formats, link, frame, &self.lying, keep)?);
+            copy(*port, self.pruning.prune(formats, link, frame, places, keep)?);
         }
         Ok(())
     }

@@ -138,6 +138,11 @@ impl Pipeline {
     /// Follows one change of the compiler, the latest, in time that goes with what it changes. Windows go on.
     pub fn apply(&mut self, compiler: &Compiler, delta: &Delta, memory: &mut Memory) {
         let tables = compiler.tables();
+        for id in &delta.gone_states {
+            if let Some(plan) = self.windows.get_mut(id.0 as usize) {
+                *plan = None;
+            }
+        }
         for id in &delta.new_states {
             self.plan(compiler, *id);
             if let Some(window) = memory.0.get_mut(id.0 as usize) {
@@ -164,7 +169,7 @@ impl Pipeline {
         }
         for ((variable, state), changes) in touched {
             if let Some(rows) = tables.rows(variable, state)
-                && !self.patch(state, rows, &changes)
+                && !self.patch(state, &changes)
             {
                 self.lay_out(compiler.width(variable), state, rows);
             }
@@ -347,14 +352,14 @@ impl Pipeline {
     }
 
     /// Carries changes out in a state's lookup as it is; whether that can be done.
-    fn patch(&mut self, state: State, rows: &Rows, changes: &[&Change]) -> bool {
+    fn patch(&mut self, state: State, changes: &[&Change]) -> bool {
         let target = self.target(state);
         let Pipeline { nodes, targets, .. } = self;
         let Some(Node { lookup: Lookup::Hash(hash), .. }) = nodes.get_mut((target & !WINDOW) as usize) else {
             return false;
         };
-        let room = hash.len() + changes.len();
-        if hash.is_ill_sized_for(room) || !rows.is_single() {
+        let wide = |change: &&Change| matches!(change, Change::AddEntry(_, _, entry) if !entry.values.is_point());
+        if hash.is_ill_sized_for(hash.len() + changes.len()) || changes.iter().any(wide) {
             return false;
         }
         let target = |state: State| targets.get(state as usize).copied().unwrap_or(END);

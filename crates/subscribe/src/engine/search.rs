@@ -170,50 +170,37 @@ pub fn runs(rows: &Rows, width: u16) -> Vec<Run> {
     runs
 }
 
-/// Keys of a bucket: they are compared one and all, so that no branch depends on which one it is.
-const WAYS: usize = 4;
-
-/// A hash table of single values: buckets, at most half of whose places are taken. What finds its bucket full stands in
-/// the next that is not.
+/// A hash table of single values, at most half of whose slots are taken; what finds its slot taken stands in the next
+/// that is free.
 #[derive(Clone, Debug)]
 pub struct Hash {
-    buckets: Box<[Bucket]>,
+    slots: Box<[Slot]>,
     length: usize,
     /// The target of values that are not there.
     pub default: Target,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
-    keys: [u64; WAYS],
-    /// [`NOWHERE`]: the place is free. Free ones come last.
-    nexts: [Target; WAYS],
+struct Slot {
+    key: u64,
+    /// [`NOWHERE`]: the slot is free.
+    next: Target,
 }
 
-const FREE: Bucket = Bucket { keys: [0; WAYS], nexts: [NOWHERE; WAYS] };
+const FREE: Slot = Slot { key: 0, next: NOWHERE };
 
 impl Hash {
     /// A table with room for so many keys.
     pub fn with_room(keys: usize, default: Target) -> Hash {
-        let buckets = (2 * keys).div_ceil(WAYS).next_power_of_two();
-        Hash { buckets: vec![FREE; buckets].into(), length: 0, default }
+        let slots = (2 * keys).next_power_of_two();
+        Hash { slots: vec![FREE; slots].into(), length: 0, default }
     }
 
     /// The target of a key.
     #[inline]
     pub fn next(&self, key: u64) -> Target {
-        let mut at = self.home(key);
-        loop {
-            let bucket = &self.buckets[at];
-            let found = bucket.find(key);
-            if found != NOWHERE {
-                return found;
-            }
-            if !bucket.is_full() {
-                return self.default;
-            }
-            at = self.behind(at);
-        }
+        let slot = self.slots[self.find(key)];
+        if slot.next == NOWHERE { self.default } else { slot.next }
     }
 
     /// How many keys there are.
@@ -223,80 +210,51 @@ impl Hash {
 
     /// Whether so many keys are too many for it, or far too few.
     pub fn is_ill_sized_for(&self, keys: usize) -> bool {
-        let places = self.buckets.len() * WAYS;
-        2 * keys > places || 16 * keys < places
+        2 * keys > self.slots.len() || 16 * keys < self.slots.len()
     }
 
-    /// Sets a key's target. The table must have a free place.
+    /// Sets a key's target. At most half of the slots may be taken then.
     pub fn insert(&mut self, key: u64, next: Target) {
-        let mut at = self.home(key);
-        loop {
-            let bucket = &mut self.buckets[at];
-            for way in 0..WAYS {
-                let free = bucket.nexts[way] == NOWHERE;
-                if free || bucket.keys[way] == key {
-                    (bucket.keys[way], bucket.nexts[way]) = (key, next);
-                    self.length += usize::from(free);
-                    return;
-                }
-            }
-            at = self.behind(at);
-        }
+        let at = self.find(key);
+        self.length += usize::from(self.slots[at].next == NOWHERE);
+        self.slots[at] = Slot { key, next };
     }
 
     /// Removes a key.
     pub fn remove(&mut self, key: u64) {
-        let mut at = self.home(key);
-        while self.buckets[at].find(key) == NOWHERE {
-            if !self.buckets[at].is_full() {
-                return;
+        let mut at = self.find(key);
+        let mut moved = std::mem::replace(&mut self.slots[at], FREE);
+        // All from here to the next free slot may stand there for want of this one.
+        while moved.next != NOWHERE {
+            self.length -= 1;
+            if moved.key != key {
+                self.insert(moved.key, moved.next);
             }
-            at = self.behind(at);
+            at = (at + 1) & (self.slots.len() - 1);
+            moved = std::mem::replace(&mut self.slots[at], FREE);
         }
-        // All from here to the first bucket that is not full may stand there for want of this place.
-        let mut others = Vec::new();
-        loop {
-            let bucket = std::mem::replace(&mut self.buckets[at], FREE);
-            let taken = bucket.keys.into_iter().zip(bucket.nexts).filter(|(_, next)| *next != NOWHERE);
-            others.extend(taken);
-            if !bucket.is_full() {
-                break;
-            }
-            at = self.behind(at);
-        }
-        self.length -= others.len();
-        others.into_iter().filter(|(other, _)| *other != key).for_each(|(other, next)| self.insert(other, next));
     }
 
-    /// The memory of its buckets.
+    /// The memory of its slots.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.buckets)
+        size_of_val(&*self.slots)
     }
 
-    /// By the golden ratio, upper bits first (Knuth, volume 3, section 6.4).
+    /// The slot of a key, or the free one where it would stand. There is one: half of them are free.
     #[inline]
-    fn home(&self, key: u64) -> usize {
-        // Lower halves of keys are mixed in: texts differ there.
+    fn find(&self, key: u64) -> usize {
+        // By the golden ratio, upper bits first (Knuth, volume 3, section 6.4). Lower halves of keys are mixed in: texts
+        // differ there.
         let mixed = (key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 32) as usize & (self.buckets.len() - 1)
-    }
-
-    fn behind(&self, at: usize) -> usize {
-        (at + 1) & (self.buckets.len() - 1)
-    }
-}
-
-impl Bucket {
-    #[inline]
-    fn find(&self, key: u64) -> Target {
-        let places = self.keys.iter().zip(&self.nexts);
-        // The least, as a free place may have the key's bits.
-        places.map(|(known, next)| if *known == key { *next } else { NOWHERE }).fold(NOWHERE, Target::min)
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.nexts[WAYS - 1] != NOWHERE
+        let mut at = (mixed >> 32) as usize;
+        loop {
+            at &= self.slots.len() - 1;
+            let slot = &self.slots[at];
+            if slot.key == key || slot.next == NOWHERE {
+                return at;
+            }
+            at += 1;
+        }
     }
 }
 

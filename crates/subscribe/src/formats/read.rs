@@ -28,22 +28,43 @@ impl MessageFormats {
         sources: &mut SourceMap,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Option<MessageFormats> {
-        let file = sources.add(name.to_owned(), text.to_owned());
-        let mut found = Vec::new();
-        let source = p4::parse_source(text).unwrap_or_else(|errors| {
-            found.extend(errors.into_iter().map(|error| {
-                let span = place_of(text, file, error.line, error.column);
-                Diagnostic::error(span, error.message).help(error.help)
-            }));
-            p4::Source::default()
-        });
-        let mut reader = Reader { file, text, found, headers: Vec::new(), formats: empty() };
-        reader.names(&source);
-        for index in 0..source.headers.len().min(MOST_NAMES) {
-            reader.header(&source, index);
+        MessageFormats::read_all(&[(name, text)], sources, diagnostics)
+    }
+
+    /// Reads several files as [`MessageFormats::read`] reads one. What one declares, those behind it may name.
+    pub fn read_all(
+        files: &[(&str, &str)],
+        sources: &mut SourceMap,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Option<MessageFormats> {
+        let mut reader = Reader { file: 0, text: "", found: Vec::new(), headers: Vec::new(), formats: empty() };
+        let mut parsed = Vec::with_capacity(files.len());
+        for (name, text) in files {
+            let file = sources.add((*name).to_owned(), (*text).to_owned());
+            let source = p4::parse_source(text).unwrap_or_else(|errors| {
+                reader.found.extend(errors.into_iter().map(|error| {
+                    let span = place_of(text, file, error.line, error.column);
+                    Diagnostic::error(span, error.message).help(error.help)
+                }));
+                p4::Source::default()
+            });
+            (reader.file, reader.text) = (file, text);
+            let first = reader.headers.len();
+            reader.names(&source);
+            parsed.push((file, *text, source, first));
         }
-        reader.pragmas(&source);
-        reader.builtins(source.headers.len().min(MOST_NAMES));
+        let declared = reader.headers.len();
+        for (file, text, source, first) in &parsed {
+            (reader.file, reader.text) = (*file, text);
+            for (index, header) in source.headers.iter().enumerate().take(declared - first) {
+                reader.header(header, first + index);
+            }
+        }
+        for (file, text, source, _) in &parsed {
+            (reader.file, reader.text) = (*file, text);
+            reader.pragmas(source);
+        }
+        reader.builtins(declared);
         reader.finish();
         let failed = reader.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
         diagnostics.append(&mut reader.found);
@@ -57,6 +78,7 @@ fn empty() -> MessageFormats {
         fields: Vec::new(),
         counters: Vec::new(),
         actions: Vec::new(),
+        names: Vec::new(),
         header_names: BTreeMap::new(),
         field_names: BTreeMap::new(),
         bare_names: BTreeMap::new(),
@@ -109,8 +131,12 @@ impl Reader<'_> {
 
     /// Gives all headers their names, and those of the structs' members.
     fn names(&mut self, source: &p4::Source) {
-        for header in source.headers.iter().take(MOST_NAMES) {
+        for header in source.headers.iter().take(MOST_NAMES - self.headers.len()) {
             let id = HeaderId(self.formats.headers.len() as u16);
+            if self.formats.header_named(&header.name).is_some() {
+                let message = format!("header `{}` is declared in another file already", header.name);
+                self.error(self.span_of(header), message, "declare it once, or give it a name of its own");
+            }
             self.formats.header_names.insert(header.name.clone(), id);
             self.formats.headers.push(MessageHeader {
                 name: header.name.clone(),
@@ -136,10 +162,12 @@ impl Reader<'_> {
         }
     }
 
-    fn header(&mut self, source: &p4::Source, index: usize) {
-        let header = &source.headers[index];
+    fn header(&mut self, declared: &HeaderType, index: usize) {
         let id = HeaderId(index as u16);
-        let span = self.span_of(header);
+        let span = self.span_of(declared);
+        let mut header = declared.clone();
+        let name = self.take_name(id, &mut header);
+        let header = &header;
         let mut after = None;
         let mut message = None;
         let mut when = None;
@@ -227,6 +255,61 @@ impl Reader<'_> {
         for field in &header.fields {
             self.field(id, field);
         }
+        if let Some(name) = name {
+            self.add_name(id, header, &name);
+        }
+    }
+
+    /// Takes a header's last field off it, if it is a name of the domain name system.
+    fn take_name(&mut self, id: HeaderId, header: &mut HeaderType) -> Option<p4::HeaderField> {
+        let is_name = |annotation: &p4::Annotation| {
+            let entries = entries(annotation, self.file, &mut Vec::new());
+            annotation.name == "subscribe"
+                && entries.iter().any(|entry| entry.key == "names" && entry.name() == Some("dns"))
+        };
+        if !header.fields.last()?.annotations.iter().any(is_name) {
+            return None;
+        }
+        let name = header.fields.pop()?;
+        self.headers[usize::from(id.0)].fields.pop();
+        self.formats.headers[usize::from(id.0)].length = header.length();
+        Some(name)
+    }
+
+    /// Adds the fields of a name behind its header, each in a header of its own.
+    fn add_name(&mut self, id: HeaderId, header: &HeaderType, name: &p4::HeaderField) {
+        let span = self.span_of(header);
+        let draft = &self.headers[usize::from(id.0)];
+        let front = draft.packet_name.clone().filter(|_| draft.import.is_some() && !header.fields.is_empty());
+        let Some(mut front) = front.filter(|_| name.width.is_multiple_of(NAME_WORD)) else {
+            let help =
+                "a name is the last of several fields of a header with after=HEADER, and has a multiple of 32 bits";
+            return self.error(span, format!("`{}` can't be a name here", name.name), help);
+        };
+        let mut words = Vec::new();
+        for index in 0..name.width / NAME_WORD {
+            let word = format!("{}_{}_{index}", header.name, name.name);
+            if self.formats.header_named(&word).is_some() || self.formats.headers.len() >= MOST_NAMES {
+                return self.error(span, format!("a header `{word}` cannot be added"), "give the name another name");
+            }
+            let length = u32::from(NAME_WORD);
+            let field = |name: &str, width| FormatField { name: name.to_owned(), offset: 0, width, option: None };
+            let place = FormatPlace::After { header: front, when: None };
+            let fields = vec![field(START, 8), field("word", NAME_WORD)];
+            let own = HeaderId(self.formats.headers.len() as u16);
+            self.formats.header_names.insert(word.clone(), own);
+            let header = MessageHeader { name: word.clone(), length, place: Place::Nowhere, batch: None };
+            self.formats.headers.push(header);
+            self.headers.push(Draft {
+                fields: vec![("word".to_owned(), 0, NAME_WORD)],
+                packet_name: Some(word.clone()),
+                import: Some(Format { name: word.clone(), length, fields, place }),
+            });
+            self.add_field(own, "word", 0, NAME_WORD, Form::Number { decimals: 0 }, None);
+            words.extend(self.formats.field_named(own, "word"));
+            front = word;
+        }
+        self.formats.names.push(NameField { header: id, name: name.name.clone(), words });
     }
 
     /// A header of the file that stands earlier, or a built-in one, which is then added.
@@ -379,7 +462,7 @@ impl Reader<'_> {
                         entry.span,
                         format!("`{key}` can't be this for the field `{}`", field.name),
                         "fields have match=exact, range or lpm; text=\"PADDING\", one ASCII character, for whole bytes; \
-                         decimals=0 to 18",
+                         decimals=0 to 18; the last field of a header, names=dns",
                     ),
                 }
             }

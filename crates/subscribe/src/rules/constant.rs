@@ -1,7 +1,7 @@
 //! Constants of rules as values of fields.
 
-use crate::formats::Form;
-use crate::values::Interval;
+use crate::formats::{Form, NAME_WORD};
+use crate::values::{Interval, ValueSet};
 use weftwire_lang::lexer::{Kind, NumberValue};
 
 /// What is wrong with a constant, and what would be right.
@@ -112,6 +112,55 @@ impl Target<'_> {
 
 fn is_hexadecimal(source: &str) -> bool {
     source.starts_with("0x") || source.starts_with("0X")
+}
+
+impl Misfit {
+    /// Of a name that is cut into so many words.
+    pub fn of_name(message: impl Into<String>, words: usize) -> Misfit {
+        let help = format!(
+            "it is a quoted name like \"www.example.com\", of up to {} characters",
+            (words * BYTES).saturating_sub(2)
+        );
+        Misfit { message: message.into(), help }
+    }
+}
+
+/// Bytes of each field that a name is cut into.
+const BYTES: usize = NAME_WORD as usize / 8;
+
+/// What the fields of a name may be for it to be this one: its labels with their lengths, the root's last. Names are
+/// equal whatever the case of their letters (RFC 4343).
+pub(super) fn domain_name(text: &str, words: usize) -> Result<Vec<ValueSet>, Misfit> {
+    let mut wire = Vec::new();
+    for label in text.strip_suffix('.').unwrap_or(text).split('.') {
+        let is_fit = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+        if label.is_empty() || label.len() > 63 || !label.bytes().all(is_fit) {
+            return Err(Misfit::of_name(format!("`{label}` is no label of a name"), words));
+        }
+        wire.push(label.len() as u8);
+        wire.extend_from_slice(label.as_bytes());
+    }
+    wire.push(0);
+    if wire.len() > words * BYTES {
+        return Err(Misfit::of_name(format!("\"{text}\" is longer than the format's names"), words));
+    }
+    Ok(wire.chunks(BYTES).map(word_values).collect())
+}
+
+/// The values of a field that starts with these bytes, letters in either case.
+fn word_values(bytes: &[u8]) -> ValueSet {
+    let mut values = vec![0u128];
+    for byte in bytes {
+        let (lower, upper) = (byte.to_ascii_lowercase(), byte.to_ascii_uppercase());
+        let mut next: Vec<u128> = values.iter().map(|value| value << 8 | u128::from(lower)).collect();
+        if upper != lower {
+            next.extend(values.iter().map(|value| value << 8 | u128::from(upper)));
+        }
+        values = next;
+    }
+    let length = 8 * bytes.len() as u16;
+    let prefix = |value: u128| Interval::of_prefix(value << (NAME_WORD - length), length, NAME_WORD);
+    ValueSet::union_of(values.into_iter().map(prefix))
 }
 
 /// A constant for people.

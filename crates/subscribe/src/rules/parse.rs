@@ -1,8 +1,8 @@
 //! From text to checked rules, in one pass. After a mistake it goes on behind the next `;`.
 
-use super::constant::{Misfit, Target};
+use super::constant::{Misfit, Target, domain_name};
 use super::*;
-use crate::formats::{ArgumentKind, Form, MatchKind, MessageFormats, nanoseconds};
+use crate::formats::{ArgumentKind, Form, MatchKind, MessageFormats, NAME_WORD, NameField, nanoseconds};
 use crate::values::Interval;
 use std::borrow::Cow;
 use weftwire_lang::diagnostic::nearest;
@@ -61,7 +61,15 @@ struct Left<'a> {
     kind: Option<MatchKind>,
     /// A mask that the field is compared under, with the place of it.
     mask: Option<u128>,
+    /// A name of the domain name system in place of a field: its fields.
+    words: Option<&'a [FieldId]>,
     span: Span,
+}
+
+/// What a name in a filter means.
+enum Named<'a> {
+    Field(FieldId),
+    Name(&'a NameField),
 }
 
 impl Left<'_> {
@@ -198,6 +206,9 @@ impl<'a> Parser<'a> {
 
     fn test(&mut self) -> Parsed<Filter> {
         let mut left = self.left()?;
+        if let Some(words) = left.words {
+            return self.name_test(&left, words);
+        }
         if self.accept("&") {
             let (mask, _) = self.constant(&left)?;
             left.mask = Some(mask);
@@ -213,6 +224,52 @@ impl<'a> Parser<'a> {
             self.lexer.report(warning);
         }
         Ok(Filter::Test(Test { subject: left.subject, values, span }))
+    }
+
+    /// A test of a name of the domain name system, of which the left side is read.
+    fn name_test(&mut self, left: &Left<'a>, words: &[FieldId]) -> Parsed<Filter> {
+        let help = "names compare by `==`, `!=`, `in {..}` and `not in {..}`, like `name == \"www.example.com\"`";
+        let mut negated = self.accept("not");
+        let mut any = Vec::new();
+        if self.accept("in") {
+            self.expect("{", help)?;
+            loop {
+                any.push(self.name_constant(left, words)?);
+                if !self.accept(",") {
+                    break;
+                }
+            }
+            self.expect("}", "a set is `{a, b, c}`")?;
+        } else {
+            let unequal = self.accept("!=");
+            if negated || !(unequal || self.accept("==") || self.accept("=")) {
+                let found = self.found();
+                return self.fail(self.token.span, format!("{found} is no comparison of names"), help);
+            }
+            negated = unequal;
+            any.push(self.name_constant(left, words)?);
+        }
+        let filter = if any.len() == 1 { any.remove(0) } else { Filter::Any(any) };
+        Ok(if negated { Filter::Not(Box::new(filter)) } else { filter })
+    }
+
+    /// That a name is this one: a test of each of its fields.
+    fn name_constant(&mut self, left: &Left<'a>, words: &[FieldId]) -> Parsed<Filter> {
+        let token = self.advance();
+        let wire = match &token.kind {
+            Kind::Text(text) | Kind::Word(text) => domain_name(text, words.len()),
+            _ => Err(Misfit::of_name("this is no name", words.len())),
+        };
+        let wire = match wire {
+            Ok(wire) => wire,
+            Err(misfit) => return self.misfit(token.span, misfit),
+        };
+        let span = left.span.to(token.span);
+        let tests = words
+            .iter()
+            .zip(wire)
+            .map(|(word, values)| Filter::Test(Test { subject: Subject::Field(*word), values, span }));
+        Ok(Filter::All(tests.collect()))
     }
 
     /// The right side of a test: the values, and whether they are those that do not pass.
@@ -408,10 +465,20 @@ impl<'a> Parser<'a> {
             let subject = Subject::State(Aggregate::Counter(counter));
             return Ok(number(subject, word, 64, token.span));
         }
-        let field = self.field(word, token.span)?;
         let formats: &'a MessageFormats = self.formats;
+        let field = match self.named(word, token.span)? {
+            Named::Field(field) => field,
+            Named::Name(name) => {
+                let Some(first) = name.words.first() else {
+                    return self.fail(token.span, "this name has no fields", "declare it with 32 bits and more");
+                };
+                let left = number(Subject::Field(*first), name.name.clone(), NAME_WORD, token.span.to(self.last));
+                return Ok(Left { words: Some(&name.words), ..left });
+            }
+        };
         let known = formats.field(field);
         Ok(Left {
+            words: None,
             subject: Subject::Field(field),
             width: known.width,
             form: known.form,
@@ -422,11 +489,24 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `header.field` or `field`, of which the first word is read.
+    /// `header.field` or `field` of a number, of which the first word is read.
     fn field(&mut self, word: String, span: Span) -> Parsed<FieldId> {
+        match self.named(word, span)? {
+            Named::Field(field) => Ok(field),
+            Named::Name(name) => {
+                self.fail(span.to(self.last), format!("`{}` is a name, not a number", name.name), "name a number")
+            }
+        }
+    }
+
+    /// `header.field` or `field`, of which the first word is read.
+    fn named(&mut self, word: String, span: Span) -> Parsed<Named<'a>> {
+        let formats: &'a MessageFormats = self.formats;
         if !self.accept(".") {
-            return match *self.formats.fields_named(&word) {
-                [field] => Ok(field),
+            let mut names = formats.names().iter().filter(|name| name.name == word);
+            return match *formats.fields_named(&word) {
+                [field] => Ok(Named::Field(field)),
+                [] if names.clone().count() == 1 => Ok(Named::Name(names.next().expect("it was counted"))),
                 [] => {
                     let names = self.formats.fields().iter().map(|field| field.name.as_str());
                     let counters = self.formats.counters().iter().map(|counter| counter.name.as_str());
@@ -453,8 +533,11 @@ impl<'a> Parser<'a> {
                 .map_or("the format file declares the headers".to_owned(), |name| format!("did you mean `{name}`?"));
             return self.fail(span, format!("there is no header `{word}`"), help);
         };
-        if let Some(field) = self.formats.field_named(header, &name) {
-            return Ok(field);
+        if let Some(field) = formats.field_named(header, &name) {
+            return Ok(Named::Field(field));
+        }
+        if let Some(found) = formats.names().iter().find(|it| it.header == header && it.name == name) {
+            return Ok(Named::Name(found));
         }
         let names =
             self.formats.fields().iter().filter(|field| field.header == header).map(|field| field.name.as_str());
@@ -593,5 +676,14 @@ impl<'a> Parser<'a> {
 }
 
 fn number(subject: Subject, name: String, width: u16, span: Span) -> Left<'static> {
-    Left { subject, name: Cow::Owned(name), width, form: Form::Number { decimals: 0 }, kind: None, mask: None, span }
+    Left {
+        subject,
+        name: Cow::Owned(name),
+        width,
+        form: Form::Number { decimals: 0 },
+        kind: None,
+        mask: None,
+        words: None,
+        span,
+    }
 }

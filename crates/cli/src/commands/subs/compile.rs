@@ -14,9 +14,9 @@ use weftwire_subscribe::target::{self, Targets};
 pub struct Arguments {
     /// The rules
     rules: PathBuf,
-    /// The message formats: a .p4 file with annotations
-    #[arg(long, value_name = "FILE")]
-    format: PathBuf,
+    /// The message formats: .p4 files with annotations
+    #[arg(long = "format", value_name = "FILE", required = true)]
+    formats: Vec<PathBuf>,
     /// Write tables.json, and the files of targets, into this folder
     #[arg(short, long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -57,7 +57,7 @@ impl From<Target> for target::Target {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let loaded = Loaded::rules(&arguments.rules, &arguments.format)?;
+    let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
     let (compiler, choice) = loaded.compile(&arguments.order)?;
     let document = Document::new(&compiler);
     println!("{} rules, {} stages", compiler.rule_count(), document.stages.len());

@@ -7,7 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::evaluate::Evaluator;
-use weftwire_subscribe::rules::{Filter, Subject};
+use weftwire_subscribe::rules::{Filter, Subject, Test};
 use weftwire_subscribe::{Message, packet, read_rules, show};
 
 /// Tell which rules match a message, and why: one given by its fields, or those of a captured packet.
@@ -15,9 +15,9 @@ use weftwire_subscribe::{Message, packet, read_rules, show};
 pub struct Arguments {
     /// The rules
     rules: PathBuf,
-    /// The message formats: a .p4 file with annotations
-    #[arg(long, value_name = "FILE")]
-    format: PathBuf,
+    /// The message formats: .p4 files with annotations
+    #[arg(long = "format", value_name = "FILE", required = true)]
+    formats: Vec<PathBuf>,
     /// The message: FIELD=VALUE, as in rules; its headers are those of the fields
     #[arg(value_name = "FIELD=VALUE", required_unless_present = "capture", conflicts_with = "capture")]
     fields: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let loaded = Loaded::rules(&arguments.rules, &arguments.format)?;
+    let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
     let messages = match &arguments.capture {
         Some(_) => captured(arguments, &loaded)?,
         None => vec![written(&arguments.fields, &loaded)?],
@@ -93,6 +93,17 @@ fn written(fields: &[String], loaded: &Loaded) -> Result<Message> {
                 }
                 _ => bail!("`{text}` is not a field with one value"),
             },
+            // A name: a test of each of its fields. The last of their values is the one in small letters.
+            Some(Filter::All(parts)) => {
+                for part in parts {
+                    if let Filter::Test(Test { subject: Subject::Field(field), values, .. }) = part
+                        && let Some(value) = values.intervals().last()
+                    {
+                        message.add_header(loaded.formats.field(*field).header);
+                        message.set(*field, value.first);
+                    }
+                }
+            }
             _ => bail!("`{text}` is not FIELD=VALUE"),
         }
     }

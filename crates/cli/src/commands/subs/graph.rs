@@ -12,9 +12,9 @@ use weftwire_subscribe::graph;
 pub struct Arguments {
     /// The rules
     rules: PathBuf,
-    /// The message formats: a .p4 file with annotations
-    #[arg(long, value_name = "FILE")]
-    format: PathBuf,
+    /// The message formats: .p4 files with annotations
+    #[arg(long = "format", value_name = "FILE", required = true)]
+    formats: Vec<PathBuf>,
     /// A finished picture, or the language of Graphviz
     #[arg(long, value_enum, default_value = "svg")]
     picture: Picture,
@@ -34,7 +34,7 @@ enum Picture {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let loaded = Loaded::rules(&arguments.rules, &arguments.format)?;
+    let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
     let (compiler, _) = loaded.compile(&arguments.order)?;
     let title = arguments.rules.file_name().unwrap_or_default().to_string_lossy();
     let text = match arguments.picture {

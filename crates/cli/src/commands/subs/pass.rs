@@ -18,12 +18,12 @@ use weftwire_subscribe::switch::Switch;
 pub struct Arguments {
     /// The capture
     capture: PathBuf,
-    /// The rules
-    #[arg(long, value_name = "FILE")]
-    rules: PathBuf,
-    /// The message formats: a .p4 file with annotations
-    #[arg(long, value_name = "FILE")]
-    format: PathBuf,
+    /// The rules; of several files they are taken together
+    #[arg(long, value_name = "FILE", required = true)]
+    rules: Vec<PathBuf>,
+    /// The message formats: .p4 files with annotations
+    #[arg(long = "format", value_name = "FILE", required = true)]
+    formats: Vec<PathBuf>,
     /// Write port-NUMBER.pcapng into this folder
     #[arg(short, long, value_name = "FOLDER")]
     out: PathBuf,
@@ -36,7 +36,7 @@ type Writer = CaptureWriter<std::io::BufWriter<std::fs::File>>;
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let loaded = Loaded::rules(&arguments.rules, &arguments.format)?;
+    let loaded = Loaded::rules(&arguments.rules, &arguments.formats)?;
     let (compiler, _) = loaded.compile(&arguments.order)?;
     let (interfaces, records) = capture::read(&arguments.capture)?;
     let stop = StopSignal::install()?;
