@@ -246,6 +246,71 @@ fn messages_with_the_same_actions_leave_their_batch_together() {
     assert_eq!((row(&switch, "mark(1)"), row(&switch, "messages")), (2 * trades as u64, 81));
 }
 
+/// Every action there is.
+const ALL: &str = "
+    @subscribe_action[name=answerDNS, arguments=\"ipv4\"]
+    @subscribe_action[name=answerARP, arguments=\"mac\"]
+    @subscribe_action[name=answerND, arguments=\"mac\"]
+    @subscribe_action[name=answerEcho]
+    @subscribe_action[name=timeExceeded, arguments=\"ipv4\"]
+    @subscribe_action[name=timeExceededV6, arguments=\"ipv6\"]
+    @subscribe_action[name=setLocator, arguments=\"ipv6\"]
+    @subscribe_action[name=setSourceLocator, arguments=\"ipv6\"]
+    @subscribe_action[name=route, arguments=\"mac mac\"]
+    @subscribe_action[name=nextHop, arguments=\"mac\"]
+    header unused { bit<8> x; }";
+const ALL_RULES: &str = "true : answerDNS(10.0.0.105), answerARP(02:00:00:00:00:fe), answerND(02:00:00:00:00:fe),
+    answerEcho(), timeExceeded(10.0.1.254), timeExceededV6(fd00:1::fe), setLocator(fd00:a::), setSourceLocator(fd00:b::),
+    route(02:00:00:00:00:fe, 02:00:00:00:00:01), nextHop(02:00:00:00:00:02), fwd(2);";
+
+/// Frames that some action is about.
+fn known_frames() -> Vec<Vec<u8>> {
+    let ask = ArpFields {
+        operation: 1,
+        sender_mac: CLIENT,
+        sender_address: [10, 0, 1, 1].into(),
+        target_mac: [0; 6],
+        target_address: [10, 0, 1, 254].into(),
+    };
+    let solicitation = [&[135, 0, 0, 0, 0, 0, 0, 0][..], &[0xfd; 16], &[1, 1, 2, 0, 0, 0, 0, 1]].concat();
+    let ethernet = || FrameBuilder::ethernet(ROUTER, CLIENT);
+    let frames = [
+        ethernet().arp(&ask),
+        ethernet().ipv6(&ipv6("fd00:1::1", "ff02::1:ff00:fe", 255)).protocol(58).payload(&solicitation),
+        ethernet().ipv4(&ipv4("10.0.1.1", "10.0.2.1", 9)).protocol(1).payload(&[8, 0, 0, 0, 1, 2, 3, 4, 5]),
+        ethernet().ipv6(&ipv6("fd00:1::1", "fd00:2::1", 9)).protocol(58).payload(&[128, 0, 0, 0, 1, 2, 3, 4, 5]),
+        ethernet().ipv4(&ipv4("10.0.1.1", "10.0.2.1", 1)).udp(1, 2).payload(b"expired"),
+        ethernet().ipv6(&ipv6("fd00:1::1", "fd00:2::1", 1)).udp(1, 2).payload(b"expired"),
+        ethernet().ipv6(&ipv6("fd00:1::1", "fd00:2::1", 9)).tcp(&TcpFields::default(), &[]).payload(b"goes on"),
+    ];
+    let frames = frames.into_iter().map(|frame| frame.finish().expect("short"));
+    frames.chain([query("www.example.com", false), query("a.b", true)]).collect()
+}
+
+proptest! {
+    /// Whatever comes in: what goes out has right lengths and checksums, and nothing panics.
+    #[test]
+    fn damaged_frames_come_out_right_or_not_at_all(
+        changes in prop::collection::vec((0usize..120, any::<u8>()), 0..4), cut in 0usize..60, vouched: bool,
+    ) {
+        let mut switch = switch(&[ALL], ALL_RULES);
+        for mut frame in known_frames() {
+            frame.truncate(frame.len() - cut.min(frame.len()) * usize::from(cut % 4 == 0));
+            for (at, byte) in &changes {
+                if let Some(place) = frame.get_mut(*at) {
+                    *place = *byte;
+                }
+            }
+            let checksum = if vouched { Checksum::Verified } else { Checksum::Unverified };
+            let sent = pass(&mut switch, 1, Frame { bytes: &frame, offload: Offload { checksum, ..Offload::default() } });
+            for (_, bytes, offload) in sent {
+                let right = Packet::parse(LinkType::Ethernet, Frame { bytes: &bytes, offload }, &Formats::default());
+                prop_assert!(right.is_ok(), "{:02x?} of {:02x?}", bytes, frame);
+            }
+        }
+    }
+}
+
 /// A query's frame.
 fn query(name: &str, edns: bool) -> Vec<u8> {
     let mut data = vec![9, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, edns.into()];
