@@ -1,6 +1,6 @@
 //! The tables in flat arrays, and the walk through them.
 
-use super::search::{Bounds, Hash, Steps, Target, runs};
+use super::search::{Bounds, Guide, Hash, Steps, Target, runs};
 use crate::clauses::Clause;
 use crate::compiler::{CallId, Compiler, StateId, Variable};
 use crate::diagram::SetId;
@@ -48,6 +48,7 @@ pub struct Memory(Vec<Window>);
 enum Lookup {
     Steps(Steps),
     Hash(Hash),
+    Guide(Guide),
     Bounds32(Bounds<u32>),
     Bounds64(Bounds<u64>),
     Bounds128(Bounds<u128>),
@@ -252,6 +253,7 @@ impl Pipeline {
         let arrays = self.nodes.iter().map(|node| match &node.lookup {
             Lookup::Steps(steps) => steps.bytes(),
             Lookup::Hash(hash) => hash.bytes(),
+            Lookup::Guide(guide) => guide.bytes(),
             Lookup::Bounds32(bounds) => bounds.bytes(),
             Lookup::Bounds64(bounds) => bounds.bytes(),
             Lookup::Bounds128(bounds) => bounds.bytes(),
@@ -425,6 +427,11 @@ impl Lookup {
         {
             return Lookup::Steps(steps);
         }
+        if width <= 64
+            && let Some(guide) = Guide::new(&runs, &target)
+        {
+            return Lookup::Guide(guide);
+        }
         match width {
             ..=32 => Lookup::Bounds32(Bounds::new(&runs, u32::MAX, |last| last as u32, target)),
             33..=64 => Lookup::Bounds64(Bounds::new(&runs, u64::MAX, |last| last as u64, target)),
@@ -438,6 +445,7 @@ impl Lookup {
         match self {
             Lookup::Steps(steps) => steps.next(value),
             Lookup::Hash(hash) => hash.next(value),
+            Lookup::Guide(guide) => guide.next(value),
             Lookup::Bounds32(bounds) => bounds.next(value as u32),
             Lookup::Bounds64(bounds) => bounds.next(value),
             Lookup::Bounds128(bounds) => bounds.next(value.into()),

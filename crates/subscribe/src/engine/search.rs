@@ -13,7 +13,7 @@ pub const NOWHERE: Target = Target::MAX;
 const FEW_STEPS: u64 = 256;
 const STEPS_A_BOUND: u64 = 16;
 /// Spans up to here are divided exactly.
-const MOST_SPAN: u64 = 1 << 31;
+const MOST_SPAN: u64 = (1 << 31) - 2;
 
 /// An array with a target for each step of equal width, for bounds that are evenly spaced, or multiples of
 /// something: prices in whole cents, or all values of a few bits.
@@ -67,6 +67,70 @@ fn greatest_divisor(mut a: u64, mut b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     a
+}
+
+/// So many bounds behind a guide's place are compared.
+const GUIDED: usize = 8;
+
+/// Bounds behind a guide: an array that says, for equal parts of the values, where among the bounds to look. For bounds that
+/// lie about evenly, and not too far apart.
+#[derive(Clone, Debug)]
+pub struct Guide {
+    /// The first bound, from which the others are counted.
+    first: u64,
+    /// Values of a part, as a power of two.
+    shift: u32,
+    starts: Box<[u16]>,
+    bounds: Box<[i32]>,
+    nexts: Box<[Target]>,
+}
+
+impl Guide {
+    /// A guide to runs; `None` if they lie too unevenly, or are few.
+    pub fn new(runs: &[Run], target: impl Fn(State) -> Target) -> Option<Guide> {
+        let bounds = &runs[..runs.len() - 1];
+        let (first, last) = (bounds.first()?.last, bounds.last()?.last);
+        if bounds.len() <= BLOCK || bounds.len() > usize::from(u16::MAX) || last - first > MOST_SPAN.into() {
+            return None;
+        }
+        let span = (last - first) as u64;
+        // As many parts as bounds, up to twice as many.
+        let shift = (span / bounds.len() as u64).checked_ilog2().unwrap_or(0);
+        let distances: Vec<u64> = bounds.iter().map(|run| (run.last - first) as u64).collect();
+        let below = |value: u64| distances.partition_point(|bound| *bound < value);
+        let mut starts = Vec::with_capacity((span >> shift) as usize + 1);
+        for part in 0..=span >> shift {
+            let start = below(part << shift);
+            if below((part + 1) << shift) - start > GUIDED {
+                return None;
+            }
+            starts.push(start as u16);
+        }
+        let fill = std::iter::repeat_n(i32::MAX, GUIDED);
+        Some(Guide {
+            first: first.try_into().ok()?,
+            shift,
+            starts: starts.into(),
+            bounds: distances.iter().map(|bound| *bound as i32).chain(fill).collect(),
+            nexts: runs.iter().map(|run| target(run.next)).collect(),
+        })
+    }
+
+    /// The target of a value.
+    #[inline]
+    pub fn next(&self, value: u64) -> Target {
+        let distance = value.saturating_sub(self.first).min(i32::MAX as u64);
+        let part = (distance >> self.shift) as usize;
+        let start = usize::from(self.starts[part.min(self.starts.len() - 1)]);
+        let block = &self.bounds[start..start + GUIDED];
+        let counted = block.iter().map(|bound| u32::from(*bound < distance as i32)).sum::<u32>() as usize;
+        self.nexts[start + counted]
+    }
+
+    /// The memory of its arrays.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.starts) + size_of_val(&*self.bounds) + size_of_val(&*self.nexts)
+    }
 }
 
 /// Sorted bounds, and the targets between them.
@@ -280,7 +344,7 @@ mod tests {
 
         #[test]
         fn steps_and_bounds_find_the_run(
-            bounds in prop::collection::btree_set(0..200u64, 0..60),
+            bounds in prop::collection::btree_set(0..200u64, 0..99),
             scale in prop::sample::select(vec![1, 3, 100, 10_000, 10_737_418]),
             offset in prop::sample::select(vec![0, 1, 77, u64::from(u32::MAX), u64::MAX >> 1]),
             values in prop::collection::vec(any::<u64>(), 10),
@@ -288,12 +352,15 @@ mod tests {
             let runs = runs_of(&bounds, scale, offset);
             let steps = Steps::new(&runs, |state| state).expect("few steps");
             let searched = Bounds::new(&runs, u64::MAX, |last| last as u64, |state| state);
+            let guide = Guide::new(&runs, |state| state);
+            prop_assert!(guide.is_some() || bounds.len() < 40);
             let near = runs.iter().map(|run| run.last as u64);
             let near = near.flat_map(|last| [last.wrapping_sub(1), last, last.wrapping_add(1), last.wrapping_add(scale)]);
             for value in near.chain(values).chain([0, 1, u64::MAX]) {
                 let expected = runs.partition_point(|run| run.last < u128::from(value)) as Target;
                 prop_assert_eq!(steps.next(value), expected, "{}", value);
                 prop_assert_eq!(searched.next(value), expected, "{}", value);
+                prop_assert!(guide.as_ref().is_none_or(|guide| guide.next(value) == expected), "{}", value);
             }
         }
 
