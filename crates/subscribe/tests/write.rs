@@ -65,7 +65,7 @@ fn test(subject: usize, numbers: &[(u128, u128)]) -> Filter {
     let values = if exact {
         let points = set(width, &numbers.iter().map(|(a, _)| (*a, 0)).collect::<Vec<_>>());
         // Sets that a field has no test for are told by several.
-        let turned = numbers.len() % 2 == 0 && points.intervals().len() > 1;
+        let turned = numbers.len().is_multiple_of(2) && points.intervals().len() > 1;
         if turned { points.complement(Interval::of_width(width)) } else { points }
     } else {
         set(width, numbers)
@@ -92,7 +92,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     let forward = ports.prop_map(|ports| Action::Forward(ports.into_iter().map(Port).collect()));
     let call = (any::<u64>(), "[ -!#-~]{0,5}", any::<[u8; 4]>(), any::<[u16; 8]>(), 0..1u64 << 48).prop_map(
         |(number, text, ipv4, ipv6, mac)| {
-            let ipv6 = if number % 3 == 0 { std::net::Ipv4Addr::from(ipv4).to_ipv6_mapped() } else { ipv6.into() };
+            let ipv6 = if number.is_multiple_of(3) { std::net::Ipv4Addr::from(ipv4).to_ipv6_mapped() } else { ipv6.into() };
             let arguments = vec![
                 Argument::Number(number),
                 Argument::Text(text),
