@@ -78,7 +78,7 @@ impl SubscriptionSwitch {
         ports: Ports,
         registry: Registry,
     ) -> Result<SubscriptionSwitch, ActionError> {
-        check(&registry, compiler)?;
+        registry.check_rules(compiler)?;
         let mut switch = SubscriptionSwitch::new(compiler, ports);
         switch.registry = Some(registry);
         switch.calls.clear();
@@ -99,7 +99,7 @@ impl SubscriptionSwitch {
     /// As [`SubscriptionSwitch::with_actions`]; the switch goes on as it was.
     pub fn replace(&mut self, compiler: &Compiler) -> Result<(), ActionError> {
         if let Some(registry) = &self.registry {
-            check(registry, compiler)?;
+            registry.check_rules(compiler)?;
         }
         let tally = self.engine.tally();
         self.engine = Engine::new(compiler);
@@ -113,7 +113,7 @@ impl SubscriptionSwitch {
 
     /// Gets ready for a compiler's actions. A call keeps its number as long as the compiler lives.
     fn name_calls(&mut self, compiler: &Compiler) {
-        for id in calls(compiler) {
+        for id in compiler.calls() {
             let place = id.0 as usize;
             if self.calls.len() <= place {
                 self.calls.resize_with(place + 1, Taken::default);
@@ -214,16 +214,6 @@ impl Outlet for Leaving<'_> {
         }
         Some(passing.offload)
     }
-}
-
-/// All actions of the application that rules name.
-fn calls(compiler: &Compiler) -> impl Iterator<Item = CallId> {
-    compiler.tables().leaves().values().flat_map(|set| compiler.actions(*set).calls)
-}
-
-fn check(registry: &Registry, compiler: &Compiler) -> Result<(), ActionError> {
-    registry.check(compiler.formats())?;
-    calls(compiler).try_for_each(|id| registry.action(compiler.call(id)).map(drop))
 }
 
 impl Function for SubscriptionSwitch {
