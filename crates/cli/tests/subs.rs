@@ -85,3 +85,23 @@ fn a_run_is_refused_with_the_reason() {
         assert!(!out.status.success() && error.contains(says), "{words:?}: {error}");
     }
 }
+
+/// What an action is to do must be known before anything runs.
+#[test]
+fn an_action_that_nobody_has_is_refused() {
+    let folder = folder("subs-actions");
+    let (rules, format) = (folder.join("some.rules"), folder.join("some.p4"));
+    let refused = |declared: &str, rule: &str| {
+        fs::write(&format, format!("@subscribe_action[{declared}] header unused {{ bit<8> x; }}")).expect("writable");
+        fs::write(&rules, rule).expect("writable");
+        let (rules, format) = (rules.to_str().unwrap(), format.to_str().unwrap());
+        let out = weft(&["subs", "run", "--rules", rules, "--format", format, "--port", "1=no-such-port"]);
+        assert!(!out.status.success());
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    let text = refused("name=answerDSN, arguments=\"ipv4\"", "true : answerDSN(10.0.0.1);");
+    assert!(text.contains("nothing here carries out the action `answerDSN`"), "{text}");
+    assert!(text.contains("answerDNS(ipv4)"), "{text}");
+    let text = refused("name=setLocator, arguments=\"ipv6\"", "true : setLocator(fd00::1);");
+    assert!(text.contains("a locator is the upper 64 bits"), "{text}");
+}

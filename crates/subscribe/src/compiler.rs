@@ -279,6 +279,11 @@ impl Compiler {
         &self.calls[id.0 as usize]
     }
 
+    /// The actions of applications that messages may get now; one may come several times.
+    pub fn calls(&self) -> impl Iterator<Item = CallId> {
+        self.tables.leaves().values().flat_map(|set| self.actions(*set).calls)
+    }
+
     /// What the effects of a leaf mean.
     pub fn actions(&self, set: SetId) -> Actions {
         Actions::of_effects(self.diagram.effects(set))

@@ -20,6 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weftwire_lang::{Diagnostic, Severity, SourceMap};
+use weftwire_subscribe::application::Registry;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::order::{self, Choice};
@@ -87,6 +88,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
 /// A switch of the rules in files, to be started. The first file gives it its name.
 pub fn switch(rules: &[PathBuf], formats: &[PathBuf], order: &str) -> Result<load::Loaded> {
     let (compiler, _) = Loaded::rules(rules, formats)?.compile(order)?;
+    Registry::built_in().check_rules(&compiler).with_context(|| names(rules))?;
     let name = rules.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy().into_owned();
     // What stands between them cannot be in a text.
     let text = [&together(rules)?, "\0", &together(formats)?, "\0", order].concat();

@@ -13,6 +13,7 @@ mod icmp;
 mod locator;
 mod neighbour;
 
+use crate::compiler::Compiler;
 use crate::formats::{ActionSignature, ArgumentKind, MessageFormats};
 use crate::rules::{Argument, Call};
 use std::collections::BTreeMap;
@@ -151,6 +152,15 @@ impl Registry {
             }
         }
         Ok(())
+    }
+
+    /// Whether all actions that formats declare and rules name are there, with arguments that make sense.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check_rules(&self, compiler: &Compiler) -> Result<(), ActionError> {
+        self.check(compiler.formats())?;
+        compiler.calls().try_for_each(|id| self.action(compiler.call(id)).map(drop))
     }
 
     /// Makes the action that a rule names.

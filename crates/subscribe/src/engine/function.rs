@@ -80,7 +80,7 @@ impl SubscriptionSwitch {
         ports: Ports,
         registry: Registry,
     ) -> Result<SubscriptionSwitch, ActionError> {
-        check(&registry, compiler)?;
+        registry.check_rules(compiler)?;
         let mut switch = SubscriptionSwitch::new(compiler, ports);
         switch.registry = Some(registry);
         switch.calls.clear();
@@ -107,7 +107,7 @@ impl SubscriptionSwitch {
     /// As [`SubscriptionSwitch::with_actions`]; the switch goes on as it was.
     pub fn replace(&mut self, compiler: &Compiler) -> Result<(), ActionError> {
         if let Some(registry) = &self.registry {
-            check(registry, compiler)?;
+            registry.check_rules(compiler)?;
         }
         let tally = self.engine.tally();
         self.engine = Engine::new(compiler);
@@ -222,16 +222,6 @@ impl Outlet for Leaving<'_> {
         }
         Some(passing.offload)
     }
-}
-
-/// All actions of the application that rules name.
-fn calls(compiler: &Compiler) -> impl Iterator<Item = CallId> {
-    compiler.tables().leaves().values().flat_map(|set| compiler.actions(*set).calls)
-}
-
-fn check(registry: &Registry, compiler: &Compiler) -> Result<(), ActionError> {
-    registry.check(compiler.formats())?;
-    calls(compiler).try_for_each(|id| registry.action(compiler.call(id)).map(drop))
 }
 
 impl Function for SubscriptionSwitch {
