@@ -10,7 +10,7 @@
 //! | | `next` | the number of the next subscription |
 //! | `subscriptions` | number | host's name, filter as written |
 
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -130,9 +130,10 @@ impl Store {
             Err(error) => return Err(StoreError::System { path: name(), reason: error.to_string() }),
         };
         let mut builder = Database::builder();
-        builder.set_cache_size(CACHE);
+        // A damaged file is to be told, not trusted.
+        builder.set_cache_size(CACHE).set_check_integrity_on_open(true);
         let database = if is_new { builder.create(path) } else { builder.open(path) };
-        let database = database.map_err(|error| opening(path, error))?;
+        let database = database.map_err(|error| failed(path, error.into()))?;
         let store = Store { database, path: path.to_owned() };
         // A program that was killed right after it had made the file left one without a table.
         if store.is_empty()? {
@@ -227,26 +228,23 @@ impl Store {
     }
 
     fn failed(&self, error: redb::Error) -> StoreError {
-        let path = self.path.display().to_string();
-        match error {
-            redb::Error::Corrupted(reason) => StoreError::Damaged { path, reason },
-            error @ (redb::Error::TableDoesNotExist(_) | redb::Error::TableTypeMismatch { .. }) => {
-                StoreError::Foreign { path, reason: error.to_string() }
-            }
-            error => StoreError::System { path, reason: error.to_string() },
-        }
+        failed(&self.path, error)
     }
 }
 
-fn opening(path: &Path, error: DatabaseError) -> StoreError {
+fn failed(path: &Path, error: redb::Error) -> StoreError {
+    use std::io::ErrorKind;
     let path = path.display().to_string();
     match error {
-        DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { path },
-        DatabaseError::UpgradeRequired(version) => {
-            StoreError::Foreign { path, reason: format!("its file format is {version}, of another time") }
+        redb::Error::DatabaseAlreadyOpen => StoreError::InUse { path },
+        redb::Error::Corrupted(reason) => StoreError::Damaged { path, reason },
+        redb::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            StoreError::Damaged { path, reason: "it ends too early".to_owned() }
         }
-        DatabaseError::Storage(StorageError::Corrupted(reason)) => StoreError::Damaged { path, reason },
-        DatabaseError::Storage(StorageError::Io(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
+        error @ (redb::Error::TableDoesNotExist(_)
+        | redb::Error::TableTypeMismatch { .. }
+        | redb::Error::UpgradeRequired(_)) => StoreError::Foreign { path, reason: error.to_string() },
+        redb::Error::Io(error) if error.kind() == ErrorKind::InvalidData => {
             StoreError::Foreign { path, reason: error.to_string() }
         }
         error => StoreError::System { path, reason: error.to_string() },

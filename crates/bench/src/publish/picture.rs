@@ -21,7 +21,7 @@ pub fn picture(rows: &[Row]) -> String {
     let mut body = String::new();
     let mut y = 20.0;
     for (title, value, unit) in COLUMNS {
-        let _ = write!(body, "<text x=\"10\" y=\"{y}\" font-weight=\"bold\">{title}</text>\n");
+        let _ = writeln!(body, "<text x=\"10\" y=\"{y}\" font-weight=\"bold\">{title}</text>");
         y += 10.0;
         let most = rows.iter().map(value).fold(1.0, f64::max).log10().max(1.0);
         for row in rows {

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use weftwire_control::protocol::{self, NumberedSubscription, Outcome, Subscription};
 use weftwire_control::{Address, Client, ClientError};
 use weftwire_linux::control::default_path;
@@ -159,6 +160,18 @@ pub(super) fn address(given: Option<&Address>) -> Result<Address> {
     given.map_or_else(default_address, |address| Ok(address.clone()))
 }
 
+/// Tells when the process is asked to stop. The thread that waits for it does not keep the process from ending.
+pub(super) fn stopped() -> Result<oneshot::Receiver<()>> {
+    let stop = StopSignal::install()?;
+    let (tell, told) = oneshot::channel();
+    std::thread::spawn(move || {
+        stop.wait();
+        // Nobody listens any more if the process ends by itself.
+        let _ = tell.send(());
+    });
+    Ok(told)
+}
+
 /// Does something with a controller.
 fn ask<T, F: Future<Output = Result<T>>>(connection: &Connection, work: impl FnOnce(Client) -> F) -> Result<T> {
     let address = address(connection.controller.as_ref())?;
@@ -290,10 +303,9 @@ pub fn topology(arguments: &Topology) -> Result<()> {
 
 /// `weft subs watch`.
 pub fn watch(arguments: &Watch) -> Result<()> {
-    let stop = StopSignal::install()?;
+    let mut stopped = stopped()?;
     ask(&arguments.connection, |client| async move {
         let mut replies = client.watch().await?;
-        let mut stopped = tokio::task::spawn_blocking(move || stop.wait());
         loop {
             let reply = tokio::select! {
                 reply = replies.message() => reply.map_err(ClientError::from)?,

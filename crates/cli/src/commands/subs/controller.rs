@@ -13,7 +13,6 @@ use weftwire_control::state::{Network, formats_digest};
 use weftwire_control::store::Store;
 use weftwire_linux::privileges::{User, drop_privileges, is_root};
 use weftwire_linux::random_words;
-use weftwire_linux::signals::StopSignal;
 use weftwire_subscribe::route::{Failures, Layers, Plan, fat_tree};
 
 /// Keep the subscriptions of a network's hosts in a file, and tell its switches what follows from them, until it is
@@ -76,7 +75,6 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let (policy, formats) = (arguments.policy.name(), Arc::new(formats));
     let network = Network { topology, settings, policy, formats, formats_digest, notes };
 
-    let stop = StopSignal::install()?;
     let user = match is_root() && !arguments.keep_privileges {
         true => Some(User::choose(arguments.user.as_deref())?),
         false => None,
@@ -110,12 +108,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         listener.address()
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let (tell, told) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        stop.wait();
-        // The service may have failed before.
-        let _ = tell.send(());
-    });
-    runtime.block_on(serve(started, listener, async { drop(told.await) }))?;
+    let stopped = client::stopped()?;
+    runtime.block_on(serve(started, listener, async { drop(stopped.await) }))?;
     Ok(())
 }

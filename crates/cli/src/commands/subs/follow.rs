@@ -28,10 +28,14 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
     };
     let mut table = FollowedTable::new(Arc::new(loaded.formats), order, arguments.platform.port_numbers());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut connected = true;
     match runtime.block_on(follower.fetch(&mut table)) {
         Ok(()) => compare_ports(&table, arguments),
         Err(error @ (ClientError::Refused { .. } | ClientError::Protocol(_))) => return Err(error.into()),
-        Err(error) => eprintln!("{error}; goes on trying, and forwards nothing until then"),
+        Err(error) => {
+            connected = false;
+            eprintln!("{error}; goes on trying, and forwards nothing until then");
+        }
     }
     // Its thread is made before this one takes a processor and a priority, which are not for it.
     let (go, ready) = mpsc::channel();
@@ -47,7 +51,6 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
             eprintln!("{error}");
             std::process::exit(1);
         }
-        let mut connected = true;
         runtime.block_on(follower.follow(&mut table, |notice, table| match notice {
             Notice::UpToDate => {
                 connected = true;

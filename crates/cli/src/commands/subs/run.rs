@@ -4,7 +4,7 @@ use super::follow;
 use super::reload::Reloading;
 use crate::commands::run;
 use anyhow::Result;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 use weftwire_control::Address;
 use weftwire_core::function::Ports;
@@ -14,12 +14,13 @@ use weftwire_linux::signals::HangUp;
 /// Forward the packets of network interfaces, TUN and TAP devices by rules: each port gets the messages that its rules
 /// match. The rules are those of files, or those that a controller has for a switch of its network.
 #[derive(Args)]
+#[command(group(ArgGroup::new("source").required(true).args(["rules", "switch"])))]
 pub struct Arguments {
     /// The rules; of several files they are taken together. SIGHUP has them read again
-    #[arg(long, value_name = "FILE", required_unless_present = "switch")]
+    #[arg(long, value_name = "FILE")]
     rules: Vec<PathBuf>,
     /// Be this switch of a controller's network: take its rules, and follow their changes
-    #[arg(long, value_name = "NAME", conflicts_with = "rules")]
+    #[arg(long, value_name = "NAME")]
     switch: Option<String>,
     /// The controller: unix:PATH or HOST:PORT [default: where `weft subs controller` of the same user listens]
     #[arg(long, value_name = "ADDRESS", requires = "switch")]
