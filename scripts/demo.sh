@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # From source to packets in under five minutes: compiles the SYN proxy, draws it, replays a capture through it, and (as
 # root) runs it between two real kernels while a client downloads a file. Then simulates a network, and one that it (as
-# root) also brings up for real, to compare both. Leaves all of it in demo-out/.
+# root) also brings up for real, to compare both. Last, sorts market data by packet
+# subscriptions. Leaves all of it in demo-out/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -61,9 +62,14 @@ main() {
         echo "SKIPPED: the same network for real needs root (sudo make demo)"
     fi
 
+    step "Sorting market data by packet subscriptions: each port gets the messages that its rules ask for"
+    local market=examples/subscriptions/market-data formats=examples/subscriptions/itch.p4
+    run subs graph "$market.rules" --format "$formats" -o "$out/subscriptions.svg"
+    run subs match "$market.pcapng" --rules "$market.rules" --format "$formats" --out "$out/market-data"
+
     echo
     echo "Look at:"
-    for file in "$out"/*.html "$out"/*/report.html "$out"/*.svg "$out"/*.pcapng "$out"/*.json; do
+    for file in "$out"/*.html "$out"/*/report.html "$out"/*.svg "$out"/*.pcapng "$out"/*/*.pcapng "$out"/*.json; do
         echo "  $PWD/$file"
     done
 }

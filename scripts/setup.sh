@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing: system packages (Debian and its relatives, as root), the Rust toolchain of
-# rust-toolchain.toml, cargo-deny and mdBook. Where all is there it does nothing and needs no network.
+# rust-toolchain.toml, Kafka's client for Java, cargo-deny and mdBook. Where all is there it does nothing and needs no network.
 #
 #   scripts/setup.sh         everything that `make test` uses
 #   scripts/setup.sh demo    only what `make demo` uses
@@ -11,9 +11,10 @@ purpose=${1:-test}
 
 # command:package
 demo_tools="cc:build-essential ip:iproute2 nft:nftables nginx:nginx-light ethtool:ethtool curl:curl tcpdump:tcpdump"
-test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator"
+test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator kcat:kcat javac:default-jdk-headless"
 
 # Libraries, by a file that they bring:package
+bench_tools="pkg-config:pkg-config nats-server:nats-server mvn:maven"
 bench_files="/usr/include/dpdk/rte_timer.h:libdpdk-dev"
 
 install_packages() {
@@ -48,10 +49,37 @@ install_cargo_tool() {
     fi
 }
 
+# Kafka's own client for Java, for tests of the bridge: name in Maven Central, SHA-256.
+kafka_jars="
+org/apache/kafka/kafka-clients/4.1.1/kafka-clients-4.1.1.jar 00247122a572c3d3ae4eb60a50192a5811bc0181f51923d13018600f892e821d
+org/slf4j/slf4j-api/1.7.36/slf4j-api-1.7.36.jar d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0
+org/slf4j/slf4j-nop/1.7.36/slf4j-nop-1.7.36.jar c214958b07816cb4412b30c7bdbd4308ffdc6ba2a83767b8f3a9229cbd9274d6
+"
+
+download_jars() {
+    local folder=${CARGO_TARGET_DIR:-target}/kafka path digest file
+    mkdir -p "$folder"
+    while read -r path digest; do
+        # Without the version, so that the test need not know it.
+        file=$folder/$(basename "$(dirname "$(dirname "$path")")").jar
+        if [ -z "$path" ] || echo "$digest  $file" | sha256sum --check --status 2>/dev/null; then
+            continue
+        fi
+        rm -f "$file"
+        if ! curl -sSfL --max-time 120 -o "$file.part" "https://repo1.maven.org/maven2/$path" ||
+            ! echo "$digest  $file.part" | sha256sum --check --status; then
+            rm -f "$file.part"
+            echo "SKIPPED: downloading $path; tests that need it will be skipped" >&2
+            continue
+        fi
+        mv "$file.part" "$file"
+    done <<<"$kafka_jars"
+}
+
 case $purpose in
 demo) install_packages "$demo_tools" ;;
 test) install_packages "$test_tools" ;;
-bench) install_packages "$test_tools pkg-config:pkg-config $bench_files" ;;
+bench) install_packages "$test_tools $bench_tools $bench_files" ;;
 *)
     echo "usage: scripts/setup.sh [demo|test|bench]" >&2
     exit 2
@@ -67,6 +95,7 @@ if ! cargo --version >/dev/null 2>&1; then
 fi
 
 if [ "$purpose" != demo ]; then
+    download_jars
     install_cargo_tool cargo-deny 0.20.2
     install_cargo_tool mdbook 0.5.4
 fi

@@ -4,18 +4,19 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 
 /// A generated file: its path and how it is made.
-type Generated = (&'static str, fn() -> String);
+type Generated = (&'static str, fn(&Path) -> Result<String>);
 
-const FILES: [Generated; 3] = [
+const FILES: [Generated; 4] = [
     ("docs/image.schema.json", image_schema),
     ("docs/network.schema.json", network_schema),
     ("docs/table.schema.json", table_schema),
+    ("crates/control/src/controller.v1.rs", controller_protocol),
 ];
 
 /// Writes every generated file.
 pub fn write(root: &Path) -> Result<()> {
     for (path, make) in FILES {
-        std::fs::write(root.join(path), make()).with_context(|| format!("can't write {path}"))?;
+        std::fs::write(root.join(path), make(root)?).with_context(|| format!("can't write {path}"))?;
         println!("wrote {path}");
     }
     Ok(())
@@ -23,8 +24,12 @@ pub fn write(root: &Path) -> Result<()> {
 
 /// Sees that every generated file is what it would be if written now.
 pub fn check(root: &Path) -> Result<()> {
-    let stale = |(path, make): &Generated| std::fs::read_to_string(root.join(path)).ok() != Some(make());
-    let stale: Vec<&str> = FILES.iter().filter(|file| stale(file)).map(|(path, _)| *path).collect();
+    let mut stale = Vec::new();
+    for (path, make) in FILES {
+        if std::fs::read_to_string(root.join(path)).ok() != Some(make(root)?) {
+            stale.push(path);
+        }
+    }
     if !stale.is_empty() {
         bail!("out of date: {}; run `cargo run -p xtask -- generate`", stale.join(", "));
     }
@@ -32,14 +37,28 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn image_schema() -> String {
-    format!("{:#}\n", weftwire_image::schema())
+fn image_schema(_: &Path) -> Result<String> {
+    Ok(format!("{:#}\n", weftwire_image::schema()))
 }
 
-fn network_schema() -> String {
-    format!("{:#}\n", weftwire_network::schema())
+fn network_schema(_: &Path) -> Result<String> {
+    Ok(format!("{:#}\n", weftwire_network::schema()))
 }
 
-fn table_schema() -> String {
-    format!("{:#}\n", weftwire_pace::Evolution::schema())
+fn table_schema(_: &Path) -> Result<String> {
+    Ok(format!("{:#}\n", weftwire_pace::Evolution::schema()))
+}
+
+/// The Rust side of the controller's gRPC service, made without the program `protoc`.
+fn controller_protocol(root: &Path) -> Result<String> {
+    let folder = root.join("crates/control/proto");
+    let files = protox::compile(["controller.proto"], [&folder]).context("crates/control/proto is wrong")?;
+    let out = root.join("target/generated");
+    std::fs::create_dir_all(&out).context("can't make target/generated")?;
+    tonic_prost_build::configure()
+        .out_dir(&out)
+        .emit_rerun_if_changed(false)
+        .compile_fds(files)
+        .context("can't generate the controller's protocol")?;
+    std::fs::read_to_string(out.join("weftwire.controller.v1.rs")).context("no code was generated")
 }

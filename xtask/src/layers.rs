@@ -15,7 +15,7 @@ const ROWS: [&[&str]; 8] = [
     &["engine", "subscribe"],
     &["stack", "chain", "network"],
     &["sim", "linux", "rtl"],
-    &["control", "study"],
+    &["control", "publish", "study"],
     &["cli"],
 ];
 

@@ -10,9 +10,11 @@
 mod allocations;
 mod calendar;
 mod calendar_plot;
+mod controller;
 mod dpdk;
 mod engine;
 mod network;
+mod publish;
 mod simulator;
 mod subscriptions;
 mod synproxy;
@@ -50,6 +52,18 @@ enum Comparison {
         #[arg(long)]
         plot: Option<PathBuf>,
     },
+    /// The controller of subscriptions over the 20 switches of a fat tree: time, memory, and how long switches wait
+    Controller {
+        /// How many subscriptions
+        #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        subscriptions: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// What is saved: `mr` or `tr`
+        #[arg(long, default_value = "tr")]
+        policy: String,
+    },
     /// The reference engine on frames in memory, beside what any packet processor pays
     Engine {
         /// Rounds; each measures every case once
@@ -74,15 +88,37 @@ enum Comparison {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// Publish/subscribe through a switch, with the library and with Kafka's client, beside NATS and Kafka. Needs root
+    Publish {
+        /// Rounds; each measures every system once
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+        repeats: u32,
+        /// Messages sent as fast as can be
+        #[arg(long, default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+        messages: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// Where tables and a picture go
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
     /// The simulator: packet-hops a second of one core, and memory
     Simulator {
         /// Only this case: `udp`, `tcp`, `flows` or `graph`
         case: Option<String>,
     },
-    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation, and the engine's speed
+    /// Packet subscriptions: compiling and updating the rule sets of the paper's evaluation, the engine's speed, and what
+    /// applications gain
     Subscriptions {
-        /// Only this part: `table1`, `update`, `siena` or `engine`
+        /// Only this part: `table1`, `update`, `siena`, `engine`, `telemetry` or `latency`; the last needs root
         part: Option<String>,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// Also write tables and pictures of `telemetry` and `latency` into this folder
+        #[arg(short, long)]
+        out: Option<PathBuf>,
     },
     /// Plain routing, the kernel's SYNPROXY and `weft run` between a client and nginx. Needs root
     Synproxy {
@@ -107,11 +143,13 @@ fn main() -> Result<()> {
             calendar::once(&words[0], words[1].parse()?, words[2].parse()?)
         }
         Comparison::Calendar { repeats, most, json, plot, once: None } => calendar::measure(repeats, most, json, plot),
+        Comparison::Controller { subscriptions, weft, policy } => controller::measure(subscriptions, weft, &policy),
         Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),
+        Comparison::Publish { repeats, messages, weft, out } => publish::compare(repeats, messages, weft, &out),
         Comparison::Simulator { case } => simulator::measure(case.as_deref()),
-        Comparison::Subscriptions { part } => subscriptions::measure(part.as_deref()),
+        Comparison::Subscriptions { part, weft, out } => subscriptions::measure(part.as_deref(), weft, out.as_deref()),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),
     }
 }

@@ -1,21 +1,25 @@
 //! Packet subscriptions: what compiling costs in time, entries and memory, for the rule sets of the paper's evaluation,
-//! and what one rule more or less costs.
+//! and what one rule more or less costs; and what two applications gain.
 
 mod engine;
+mod latency;
+mod telemetry;
 
 use anyhow::{Result, bail};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::compiler::Options;
+use weftwire_subscribe::engine::{Memory, Pipeline};
 use weftwire_subscribe::formats::MatchKind;
 use weftwire_subscribe::workload::{self, Numbers, Siena};
-use weftwire_subscribe::{Compiler, MessageFormats, Rule, read_rules};
+use weftwire_subscribe::{Compiler, MessageFormats, Rule, RuleId, read_rules};
 
 const SEED: u64 = 1;
 
-/// Measures everything.
-pub fn measure(only: Option<&str>) -> Result<()> {
+/// Measures everything, or one part. Tables and pictures of applications go into `out`; `weft` is the program to measure.
+pub fn measure(only: Option<&str>, weft: Option<PathBuf>, out: Option<&Path>) -> Result<()> {
     let wanted = |name: &str| only.is_none_or(|only| only == name);
     if wanted("table1") {
         sets()?;
@@ -28,6 +32,12 @@ pub fn measure(only: Option<&str>) -> Result<()> {
     }
     if wanted("engine") {
         engine::measure()?;
+    }
+    if wanted("telemetry") {
+        telemetry::measure(out)?;
+    }
+    if wanted("latency") {
+        latency::measure(weft, out)?;
     }
     Ok(())
 }
@@ -84,12 +94,21 @@ fn reset_peak_memory() {
 fn sets() -> Result<()> {
     let mut sets: Vec<(String, &str, String)> = Vec::new();
     for count in [100, 1_000, 10_000, 100_000] {
-        sets.push((format!("ITCH {count}"), workload::ITCH_FORMATS, workload::itch(count, SEED)));
+        sets.push((format!("ITCH, {}", grouped(count)), workload::ITCH_FORMATS, workload::itch(count, SEED)));
     }
-    sets.push(("INT 100 x 1000, one host".into(), workload::TELEMETRY_FORMATS, workload::telemetry(100, 1000, 1)));
-    sets.push(("INT 100 x 1000, 200 hosts".into(), workload::TELEMETRY_FORMATS, workload::telemetry(100, 1000, 200)));
-    sets.push(("hICN 1000000".into(), workload::IDENTIFIER_FORMATS, workload::identifiers(1_000_000, SEED)));
-    let mut table = Lines::new(&["rules", "read ms", "compile ms", "exact", "range", "states", "groups", "peak MiB"]);
+    sets.push((
+        "INT, 100 switches x 1,000 latencies, one collector".into(),
+        workload::TELEMETRY_FORMATS,
+        workload::telemetry(100, 1000, 1),
+    ));
+    sets.push(("the same, 200 collectors".into(), workload::TELEMETRY_FORMATS, workload::telemetry(100, 1000, 200)));
+    sets.push((
+        "hICN, 1,000,000 identifiers".into(),
+        workload::IDENTIFIER_FORMATS,
+        workload::identifiers(1_000_000, SEED),
+    ));
+    let mut table =
+        Lines::new(&["rules", "read ms", "compile ms", "exact", "range", "states", "multicast groups", "peak MiB"]);
     for (name, format_text, text) in sets {
         let formats = formats(format_text)?;
         reset_peak_memory();
@@ -123,10 +142,10 @@ fn sets() -> Result<()> {
             name,
             format!("{read:.1}"),
             format!("{compile:.1}"),
-            entries(MatchKind::Exact).to_string(),
-            entries(MatchKind::Range).to_string(),
-            compiler.tables().state_bound().to_string(),
-            groups.to_string(),
+            grouped(entries(MatchKind::Exact)),
+            grouped(entries(MatchKind::Range)),
+            grouped(compiler.tables().state_bound() as usize),
+            grouped(groups),
             format!("{peak:.0}"),
         ]);
     }
@@ -134,12 +153,23 @@ fn sets() -> Result<()> {
     Ok(())
 }
 
-/// One rule more and one less, in sets of 100,000.
+/// One rule more and one less: the compiler, and the engine that follows it.
 fn updates() -> Result<()> {
-    let mut table = Lines::new(&["rules", "updates", "median us", "99 % us", "worst us", "steps, mean"]);
+    let heads = [
+        "rules",
+        "updates",
+        "steps, mean",
+        "compiler, median us",
+        "99 % us",
+        "worst us",
+        "engine, median us",
+        "99 % us",
+    ];
+    let mut table = Lines::new(&heads);
     let sets = [
-        ("ITCH 100000", workload::ITCH_FORMATS, workload::itch(100_000, SEED)),
-        ("hICN 100000", workload::IDENTIFIER_FORMATS, workload::identifiers(100_000, SEED)),
+        ("ITCH, 100,000", workload::ITCH_FORMATS, workload::itch(100_000, SEED)),
+        ("hICN, 100,000", workload::IDENTIFIER_FORMATS, workload::identifiers(100_000, SEED)),
+        ("hICN, 1,000,000", workload::IDENTIFIER_FORMATS, workload::identifiers(1_000_000, SEED)),
     ];
     for (name, format_text, text) in sets {
         let formats = formats(format_text)?;
@@ -149,31 +179,37 @@ fn updates() -> Result<()> {
         };
         let mut numbers = Numbers::new(SEED + 1);
         let fresh = match name {
-            "ITCH 100000" => (0..1000).map(|_| workload::itch_rule(&mut numbers)).collect::<Vec<_>>().join("\n"),
+            "ITCH, 100,000" => (0..1000).map(|_| workload::itch_rule(&mut numbers)).collect::<Vec<_>>().join("\n"),
             _ => workload::identifiers(1000, SEED + 1),
         };
         let fresh = rules(&fresh, &formats)?;
-        let (mut times, mut steps) = (Vec::new(), 0);
+        let (mut pipeline, mut memory) = (Pipeline::new(&compiler), Memory::default());
+        let (mut compiling, mut following, mut steps) = (Vec::new(), Vec::new(), 0);
         for (index, rule) in fresh.iter().enumerate() {
-            let start = Instant::now();
-            let Ok((_, delta)) = compiler.add(rule) else { bail!("the workload has too many clauses") };
-            times.push(start.elapsed().as_secs_f64() * 1e6);
-            steps += delta.changes.len();
-            let victim = weftwire_subscribe::RuleId((index as u64 * 97 % 100_000) as u32);
-            let start = Instant::now();
-            let delta = compiler.remove(victim);
-            times.push(start.elapsed().as_secs_f64() * 1e6);
-            steps += delta.map_or(0, |delta| delta.changes.len());
+            let victim = RuleId((index as u64 * 97 % 100_000) as u32);
+            for add in [true, false] {
+                let start = Instant::now();
+                let delta = if add { compiler.add(rule).ok().map(|(_, delta)| delta) } else { compiler.remove(victim) };
+                compiling.push(start.elapsed().as_secs_f64() * 1e6);
+                let Some(delta) = delta else { bail!("the workload has too many clauses") };
+                steps += delta.changes.len();
+                let start = Instant::now();
+                pipeline.apply(&compiler, &delta, &mut memory);
+                following.push(start.elapsed().as_secs_f64() * 1e6);
+            }
         }
-        times.sort_by(f64::total_cmp);
-        let at = |part: f64| format!("{:.0}", times[((times.len() - 1) as f64 * part) as usize]);
+        compiling.sort_by(f64::total_cmp);
+        following.sort_by(f64::total_cmp);
+        let at = |times: &[f64], part: f64| times[((times.len() - 1) as f64 * part) as usize];
         table.row(&[
             name.to_owned(),
-            times.len().to_string(),
-            at(0.5),
-            at(0.99),
-            at(1.0),
-            format!("{:.1}", steps as f64 / times.len() as f64),
+            compiling.len().to_string(),
+            format!("{:.1}", steps as f64 / compiling.len() as f64),
+            format!("{:.0}", at(&compiling, 0.5)),
+            format!("{:.0}", at(&compiling, 0.99)),
+            format!("{:.0}", at(&compiling, 1.0)),
+            format!("{:.1}", at(&following, 0.5)),
+            format!("{:.1}", at(&following, 0.99)),
         ]);
     }
     table.print();
@@ -203,15 +239,28 @@ fn siena() -> Result<()> {
             parameters.conjunctions.to_string(),
             parameters.filters.to_string(),
             format!("{:.1}", start.elapsed().as_secs_f64() * 1e3),
-            compiler.tables().entry_count().to_string(),
-            compiler.tables().state_bound().to_string(),
+            grouped(compiler.tables().entry_count()),
+            grouped(compiler.tables().state_bound() as usize),
         ]);
     }
     table.print();
     Ok(())
 }
 
-/// Rows of words, printed in columns.
+/// A number with its thousands apart.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Rows of words, printed as the table of a page.
 struct Lines(Vec<Vec<String>>);
 
 impl Lines {
@@ -224,16 +273,11 @@ impl Lines {
     }
 
     fn print(&self) {
-        let width = |column: usize| self.0.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        for row in &self.0 {
-            let words: Vec<String> =
-                row.iter()
-                    .enumerate()
-                    .map(|(column, word)| {
-                        if column == 0 { format!("{word:<0$}", width(0)) } else { format!("{word:>0$}", width(column)) }
-                    })
-                    .collect();
-            println!("{}", words.join("  "));
+        for (index, row) in self.0.iter().enumerate() {
+            println!("| {} |", row.join(" | "));
+            if index == 0 {
+                println!("|{}", "---|".repeat(row.len()));
+            }
         }
         println!();
     }

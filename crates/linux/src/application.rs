@@ -197,7 +197,7 @@ fn readable(file: &File) -> io::Result<bool> {
 mod tests {
     use super::*;
     use std::io::{Seek, SeekFrom};
-    use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+    use weftwire_core::inspect::Inspect;
     use weftwire_core::{Deadline, Frame, Port};
 
     /// A flow whose buffer takes `room` bytes.
@@ -229,23 +229,7 @@ mod tests {
         }
     }
 
-    impl Inspect for Narrow {
-        fn flows(&self) -> Vec<FlowSummary> {
-            Vec::new()
-        }
-        fn flow(&self, _: FlowId) -> Option<FlowDetail> {
-            None
-        }
-        fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
-            Err(InspectError::NoFlow(flow))
-        }
-        fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-            Err(InspectError::NoFlow(flow))
-        }
-        fn counters(&self) -> Counters {
-            Counters::default()
-        }
-    }
+    impl Inspect for Narrow {}
 
     fn endpoints() -> Endpoints {
         let address = std::net::Ipv4Addr::LOCALHOST.into();

@@ -12,6 +12,7 @@
 pub mod application;
 pub mod control;
 pub mod control_client;
+pub mod datagrams;
 mod error;
 mod ethtool;
 pub mod interface;

@@ -2,7 +2,7 @@
 //! by which runs are told to read their files again.
 
 use crate::error::LinuxError;
-use crate::system::check;
+use crate::system::{check, poll, poll_input};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -46,6 +46,14 @@ impl StopSignal {
     /// Whether a signal has come.
     pub fn requested(&self) -> bool {
         REQUESTED.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a signal.
+    pub fn wait(&self) {
+        while !self.requested() {
+            // An error is as good as an interruption: the question is asked again.
+            let _ = poll(&mut [poll_input(self.descriptor())], None);
+        }
     }
 
     /// Readable once a signal has come.

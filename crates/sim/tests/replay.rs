@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use weftwire_core::function::CallError;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Deadline, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time};
 use weftwire_sim::replay::{Captured, GRACE, Input, Plan, Sink, Stop, Summary, replay};
@@ -78,22 +78,6 @@ impl Function for Script {
 }
 
 impl Inspect for Script {
-    fn flows(&self) -> Vec<FlowSummary> {
-        Vec::new()
-    }
-
-    fn flow(&self, _: FlowId) -> Option<FlowDetail> {
-        None
-    }
-
-    fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
     fn counters(&self) -> Counters {
         Counters { drops: BTreeMap::from([("zero_time_loop".into(), self.loops)]), ..Counters::default() }
     }

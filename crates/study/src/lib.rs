@@ -10,6 +10,7 @@
 //!
 //! After Pontarelli, Bianchi and Welzl, "A Programmable Hardware Calendar for High Resolution Pacing", sections IV and V.
 
+pub mod applications;
 mod as_published;
 mod bucketed;
 mod cuckoo;

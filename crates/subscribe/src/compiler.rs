@@ -49,6 +49,13 @@ pub struct StateVariable {
     rules: u32,
 }
 
+impl StateVariable {
+    /// Whether a rule uses it; if not, its number is free.
+    pub fn is_used(&self) -> bool {
+        self.rules > 0
+    }
+}
+
 /// What a message gets: the effects of all rules that it matches, each once.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Actions {
@@ -115,6 +122,8 @@ pub struct Compiler {
     /// What tells pieces of state apart: of a counter its name alone.
     known_states: BTreeMap<(Aggregate, Vec<Clause>), StateId>,
     free_states: BTreeSet<StateId>,
+    /// Those that came since the last delta.
+    new_states: Vec<StateId>,
     tables: Tables,
     /// The diagram's size after the last collection.
     kept: usize,
@@ -156,6 +165,7 @@ impl Compiler {
             states: Vec::new(),
             known_states: BTreeMap::new(),
             free_states: BTreeSet::new(),
+            new_states: Vec::new(),
             tables: Tables::default(),
             kept: 0,
         };
@@ -191,9 +201,11 @@ impl Compiler {
     pub fn remove(&mut self, id: RuleId) -> Option<Delta> {
         let compiled = self.rules.remove(&id)?;
         self.change(&compiled, false);
-        let delta = self.renew_tables();
+        let mut delta = self.renew_tables();
         for state in compiled.states {
-            self.release_state(state);
+            if self.release_state(state) {
+                delta.gone_states.push(state);
+            }
         }
         Some(delta)
     }
@@ -301,7 +313,8 @@ impl Compiler {
 
     fn renew_tables(&mut self) -> Delta {
         let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
-        let delta = self.tables.renew(&self.diagram, self.root, &levels);
+        let mut delta = self.tables.renew(&self.diagram, self.root, &levels);
+        delta.new_states = std::mem::take(&mut self.new_states);
         // Seldom enough to cost little on average, often enough to take a few times the memory at most.
         let grown = self.diagram.size() > 4 * self.kept + 2_000_000;
         if grown || self.diagram.remembered() > 4 * self.kept + 2_000_000 {
@@ -386,6 +399,7 @@ impl Compiler {
                     None => self.states.push(state),
                 }
                 self.known_states.insert(key, id);
+                self.new_states.push(id);
                 id
             }
         };
@@ -393,14 +407,17 @@ impl Compiler {
         id
     }
 
-    fn release_state(&mut self, id: StateId) {
+    /// One rule fewer uses a piece of state; whether it was the last.
+    fn release_state(&mut self, id: StateId) -> bool {
         let state = &mut self.states[id.0 as usize];
         state.rules -= 1;
-        if state.rules == 0 {
-            let key = (state.aggregate, std::mem::take(&mut state.updated_by));
-            self.known_states.remove(&key);
-            self.free_states.insert(id);
+        if state.rules > 0 {
+            return false;
         }
+        let key = (state.aggregate, std::mem::take(&mut state.updated_by));
+        self.known_states.remove(&key);
+        self.free_states.insert(id);
+        true
     }
 }
 

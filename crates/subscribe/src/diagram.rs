@@ -4,9 +4,11 @@
 //! Nodes are made only here and each is made once: neighbouring intervals that lead to the same place are merged, and a
 //! node with one edge is not made at all. So two functions are equal just if their [`NodeId`]s are.
 
+use crate::pieces::{self, Piece, Pieces};
 use crate::values::Interval;
 use hashbrown::{HashMap, HashTable};
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// A node or a leaf of a [`Diagram`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -61,25 +63,29 @@ pub struct Node {
     /// The place of its variable in the order; children have greater ones.
     pub level: u32,
     /// At least two, in order; the last ends at the variable's greatest value.
-    pub edges: Box<[Edge]>,
+    pub(crate) edges: Pieces<Edge>,
 }
 
 impl Node {
     /// Its edges as intervals.
     pub fn intervals(&self) -> impl Iterator<Item = (Interval, NodeId)> + '_ {
-        intervals(&self.edges)
+        intervals(0, self.edges.iter())
     }
 
     /// Where a value leads.
     pub fn next(&self, value: u128) -> NodeId {
-        let at = self.edges.partition_point(|edge| edge.last < value);
-        self.edges[at.min(self.edges.len() - 1)].to
+        let edges = self.edges.around(value);
+        let at = edges.partition_point(|edge| edge.last < value);
+        edges.get(at).or(self.edges.iter().last()).map_or(NOTHING, |edge| edge.to)
     }
 }
 
-/// Edges as intervals.
-pub fn intervals(edges: &[Edge]) -> impl Iterator<Item = (Interval, NodeId)> + '_ {
-    edges.iter().scan(0, |first, edge| {
+/// Edges from a value on as intervals.
+pub(crate) fn intervals<'a>(
+    first: u128,
+    edges: impl Iterator<Item = &'a Edge>,
+) -> impl Iterator<Item = (Interval, NodeId)> {
+    edges.scan(first, |first, edge| {
         let interval = Interval { first: *first, last: edge.last };
         *first = edge.last.wrapping_add(1);
         Some((interval, edge.to))
@@ -157,21 +163,56 @@ impl Diagram {
 
     /// The node of these edges, whose neighbours may lead to the same place; the place itself if all do.
     pub fn make(&mut self, level: u32, mut edges: Vec<Edge>) -> NodeId {
-        // Of equal neighbours the last is kept, which ends where all of them do.
-        edges.reverse();
-        edges.dedup_by_key(|edge| edge.to);
-        edges.reverse();
+        merge(&mut edges);
         let [_, _, ..] = edges[..] else { return edges.first().map_or(NOTHING, |edge| edge.to) };
-        let hash = hash_of(&(level, &edges[..]));
-        let same = |known: &u32| {
-            self.nodes[*known as usize].as_ref().is_some_and(|it| it.level == level && *it.edges == edges)
-        };
+        let size = edges.len();
+        let edges = if size < pieces::LONG { Pieces::short(edges) } else { Pieces::long(cut(0, &edges)) };
+        self.intern(Node { level, edges }, size)
+    }
+
+    /// A node with other edges for some of its values. `edges` gets the edges around them, starting with the given value,
+    /// and changes them. A long node keeps its other pieces.
+    pub fn patch(
+        &mut self,
+        id: NodeId,
+        level: u32,
+        values: Interval,
+        change: impl FnOnce(&mut Diagram, &mut Vec<Edge>),
+    ) -> NodeId {
+        let pieces = self.node(id).filter(|node| node.level == level).map_or(&[][..], |node| node.edges.shared());
+        if pieces.is_empty() {
+            let mut edges = self.edges_at(id, level);
+            change(self, &mut edges);
+            return self.make(level, edges);
+        }
+        // One piece more on both sides: edges at the border may merge with theirs.
+        let start = pieces.partition_point(|piece| piece.last < values.first).saturating_sub(1);
+        let end = (pieces.partition_point(|piece| piece.last < values.last) + 2).min(pieces.len());
+        let mut edges: Vec<Edge> = pieces[start..end].iter().flat_map(|piece| piece.items.iter().copied()).collect();
+        let first = pieces[start].first;
+        let (mut all, behind) = (pieces[..start].to_vec(), pieces[end..].to_vec());
+        change(self, &mut edges);
+        merge(&mut edges);
+        let size = edges.len();
+        all.extend(cut(first, &edges));
+        all.extend(behind);
+        if all.iter().map(|piece| piece.items.len()).sum::<usize>() < pieces::LONG {
+            return self.make(level, all.iter().flat_map(|piece| piece.items.iter().copied()).collect());
+        }
+        let size = size + all.len() / 4;
+        self.intern(Node { level, edges: Pieces::long(all) }, size)
+    }
+
+    /// The number of a node, which may be known. `size` is the memory it takes, in edges.
+    fn intern(&mut self, node: Node, size: usize) -> NodeId {
+        let hash = hash_of(&(node.level, &node.edges));
+        let same = |known: &u32| self.nodes[*known as usize].as_ref() == Some(&node);
         if let Some(known) = self.known.find(hash, same) {
             return NodeId(*known);
         }
         let index = self.free.pop().unwrap_or(self.nodes.len() as u32);
-        self.size += edges.len();
-        let node = Some(Node { level, edges: edges.into() });
+        self.size += size;
+        let node = Some(node);
         match self.nodes.get_mut(index as usize) {
             Some(place) => *place = node,
             None => self.nodes.push(node),
@@ -224,7 +265,7 @@ impl Diagram {
     /// The edges of what `id` does with the variable at `level`, which is not behind its own.
     pub fn edges_at(&self, id: NodeId, level: u32) -> Vec<Edge> {
         match self.node(id) {
-            Some(node) if node.level == level => node.edges.to_vec(),
+            Some(node) if node.level == level => node.edges.iter().copied().collect(),
             _ => vec![Edge { last: u128::MAX, to: id }],
         }
     }
@@ -273,8 +314,27 @@ impl Diagram {
     }
 }
 
+/// Makes one of neighbours that lead to the same place: the last is kept, which ends where all of them do.
+fn merge(edges: &mut Vec<Edge>) {
+    edges.reverse();
+    edges.dedup_by_key(|edge| edge.to);
+    edges.reverse();
+}
+
+/// Edges of a long node from a value on, in pieces.
+fn cut(mut first: u128, edges: &[Edge]) -> Vec<Arc<Piece<Edge>>> {
+    let pieces = edges.split_inclusive(|edge| pieces::is_end(edge.last));
+    let piece = |items: &[Edge]| {
+        let last = items.last().map_or(first, |edge| edge.last);
+        let piece = Piece::new(first, last, items.into());
+        first = last.wrapping_add(1);
+        piece
+    };
+    pieces.map(piece).collect()
+}
+
 fn hash_node(node: &Option<Node>) -> u64 {
-    node.as_ref().map_or(0, |node| hash_of(&(node.level, &*node.edges)))
+    node.as_ref().map_or(0, |node| hash_of(&(node.level, &node.edges)))
 }
 
 fn hash_of(value: &impl Hash) -> u64 {

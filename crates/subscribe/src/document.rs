@@ -134,8 +134,7 @@ impl Document {
                 state: *state,
                 default: rows.default,
                 entries: rows
-                    .entries
-                    .iter()
+                    .entries()
                     .map(|entry| {
                         (format!("{:#x}", entry.values.first), format!("{:#x}", entry.values.last), entry.next)
                     })

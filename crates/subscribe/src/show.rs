@@ -19,7 +19,8 @@ pub fn value(field: &Field, value: u128) -> String {
         Form::Text { padding } => {
             let bytes = &value.to_be_bytes()[16 - usize::from(field.width / 8)..];
             let end = bytes.iter().rposition(|byte| *byte != padding).map_or(0, |last| last + 1);
-            if bytes[..end].iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
+            // Quotes cannot stand in a text.
+            if bytes[..end].iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'"') {
                 format!("\"{}\"", String::from_utf8_lossy(&bytes[..end]))
             } else {
                 format!("{value:#x}")

@@ -3,6 +3,7 @@
 use crate::compiler::{Actions, Compiler, StateId, Variable};
 use crate::message::Message;
 use crate::rules::{Aggregate, Function};
+use crate::tables::Delta;
 use crate::window::Window;
 
 /// The state of a switch that runs a compiler's tables.
@@ -12,6 +13,15 @@ pub struct Switch {
 }
 
 impl Switch {
+    /// Follows a change of the compiler's rules: pieces of state that are new start anew.
+    pub fn apply(&mut self, delta: &Delta) {
+        for id in &delta.new_states {
+            if let Some(window) = self.windows.get_mut(id.0 as usize) {
+                *window = Window::default();
+            }
+        }
+    }
+
     /// What a message gets.
     pub fn message(&mut self, compiler: &Compiler, message: &Message, now_ns: u64) -> Actions {
         let tables = compiler.tables();

@@ -5,51 +5,22 @@
 
 pub mod cost;
 mod lpm;
+mod rows;
 
-use crate::compiler::{Levels, Variable};
-use crate::diagram::{Diagram, NodeId, SetId};
+pub use rows::{Entry, Rows};
+
+use crate::compiler::{Levels, StateId, Variable};
+use crate::diagram::{Diagram, Edge, Mix, NodeId, SetId};
 use crate::formats::MatchKind;
+use crate::pieces::Piece;
 use crate::values::Interval;
 use hashbrown::{HashMap, HashSet};
-use serde::Serialize;
+use rows::difference;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A state: a place of the diagram. Numbers are dense at first; the least free ones are taken again.
 pub type State = u32;
-
-/// An entry of a state's rows: these values lead to another state.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-pub struct Entry {
-    /// The values: one of them in a table of kind exact, the values of a prefix in one of kind lpm. Only those of
-    /// prefixes overlap, and there the narrowest wins.
-    #[serde(flatten)]
-    pub values: Interval,
-    /// The next state.
-    pub next: State,
-}
-
-/// What one state does in a stage.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Rows {
-    /// The next state for all values without an entry.
-    pub default: State,
-    /// The entries, by their first values; of those that start alike the widest comes first.
-    pub entries: Vec<Entry>,
-    /// Whether entries overlap, as prefixes do.
-    #[serde(skip)]
-    nested: bool,
-}
-
-impl Rows {
-    /// The next state for a value.
-    pub fn next(&self, value: u128) -> State {
-        let end = self.entries.partition_point(|entry| entry.values.first <= value);
-        // Prefixes nest, and of those that hold the value the narrowest starts last; other entries are disjoint.
-        let candidates = if self.nested { 0..end } else { end.saturating_sub(1)..end };
-        let found = self.entries[candidates].iter().rev().find(|entry| entry.values.contains(value));
-        found.map_or(self.default, |entry| entry.next)
-    }
-}
 
 /// All rows of one variable.
 #[derive(Clone, Debug, Default)]
@@ -74,29 +45,26 @@ impl Stage {
         self.entries
     }
 
-    fn put(&mut self, state: State, rows: Rows) -> Option<Rows> {
-        self.count(&rows, true);
-        let old = self.rows.insert(state, rows);
-        if let Some(old) = &old {
-            self.count(old, false);
-        }
-        old
-    }
-
-    fn take(&mut self, state: State) -> Option<Rows> {
-        let old = self.rows.remove(&state)?;
-        self.count(&old, false);
-        Some(old)
-    }
-
-    fn count(&mut self, rows: &Rows, add: bool) {
-        let wide = rows.entries.iter().filter(|entry| !entry.values.is_point()).count();
-        if add {
-            self.wide += wide;
-            self.entries += rows.entries.len();
-        } else {
-            self.wide -= wide;
-            self.entries -= rows.entries.len();
+    /// Replaces a state's rows. `changes` gets the steps.
+    fn put(&mut self, variable: Variable, state: State, rows: Option<Rows>, changes: &mut Vec<Change>) {
+        let start = changes.len();
+        let old = match rows {
+            Some(rows) => self.rows.insert(state, rows),
+            None => self.rows.remove(&state),
+        };
+        difference(variable, state, old.as_ref(), self.rows.get(&state), changes);
+        for change in &changes[start..] {
+            match change {
+                Change::AddEntry(_, _, entry) => {
+                    self.entries += 1;
+                    self.wide += usize::from(!entry.values.is_point());
+                }
+                Change::RemoveEntry(_, _, entry) => {
+                    self.entries -= 1;
+                    self.wide -= usize::from(!entry.values.is_point());
+                }
+                _ => {}
+            }
         }
     }
 }
@@ -128,12 +96,24 @@ pub enum Change {
 pub struct Delta {
     /// The steps in order.
     pub changes: Vec<Change>,
+    /// Pieces of state that are new. Their numbers may have been those of others: their windows start empty.
+    pub new_states: Vec<StateId>,
+    /// Pieces of state that no rule uses any more.
+    pub gone_states: Vec<StateId>,
 }
 
 impl Delta {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.is_empty() && self.new_states.is_empty() && self.gone_states.is_empty()
+    }
+
+    /// The actions that states at the end get.
+    pub fn leaves(&self) -> impl Iterator<Item = SetId> + '_ {
+        self.changes.iter().filter_map(|change| match change {
+            Change::SetLeaf(_, set) => Some(*set),
+            _ => None,
+        })
     }
 }
 
@@ -145,9 +125,11 @@ pub struct Tables {
     leaves: BTreeMap<State, SetId>,
     initial: State,
     root: Option<NodeId>,
-    numbers: HashMap<NodeId, State, crate::diagram::Mix>,
-    /// How many nodes lead to a node.
-    references: HashMap<NodeId, u32, crate::diagram::Mix>,
+    numbers: HashMap<NodeId, State, Mix>,
+    /// How many nodes, or shared pieces of nodes, lead to a node.
+    references: HashMap<NodeId, u32, Mix>,
+    /// How many nodes have a shared piece, by where it is. Keeping it here keeps its place.
+    pieces: HashMap<usize, (u32, Arc<Piece<Edge>>), Mix>,
     free: BTreeSet<State>,
     next: State,
 }
@@ -156,6 +138,11 @@ impl Tables {
     /// The stages in the order in which messages meet them.
     pub fn stages(&self) -> impl Iterator<Item = (Variable, &Stage)> + '_ {
         self.order.values().filter_map(|variable| Some((*variable, self.stages.get(variable)?)))
+    }
+
+    /// What a state does in a stage.
+    pub fn rows(&self, variable: Variable, state: State) -> Option<&Rows> {
+        self.stages.get(&variable)?.rows.get(&state)
     }
 
     /// The actions of the states at the end.
@@ -211,11 +198,14 @@ impl Tables {
         self.root = Some(root);
         // States of nodes that are gone pass to the nodes in their place; the rest get numbers of their own.
         let dying: BTreeSet<NodeId> = dead.iter().copied().collect();
-        let mut inherited = BTreeSet::new();
+        let mut inherited = BTreeMap::new();
         for node in &born {
-            let old = heirs.get(node).filter(|old| dying.contains(*old) && inherited.insert(**old));
-            let number = match old.and_then(|old| self.numbers.remove(old)) {
-                Some(number) => number,
+            let old = heirs.get(node).filter(|old| dying.contains(*old) && !inherited.contains_key(*old));
+            let number = match old.and_then(|old| Some((*old, self.numbers.remove(old)?))) {
+                Some((old, number)) => {
+                    inherited.insert(old, number);
+                    number
+                }
                 None => self.free.pop_first().unwrap_or_else(|| {
                     self.next += 1;
                     self.next - 1
@@ -227,7 +217,8 @@ impl Tables {
         // What is led to comes before what leads there.
         born.sort_by_key(|node| std::cmp::Reverse(diagram.node(*node).map_or(u32::MAX, |node| node.level)));
         for node in &born {
-            self.put(diagram, *node, levels, &mut changes);
+            let old = heirs.get(node).filter(|old| inherited.get(*old) == self.numbers.get(node));
+            self.put(diagram, (old.copied(), *node), &inherited, levels, &mut changes);
         }
         let initial = self.numbers[&root];
         if initial != self.initial {
@@ -241,7 +232,7 @@ impl Tables {
                 self.free.insert(number);
             }
         }
-        Delta { changes }
+        Delta { changes, ..Delta::default() }
     }
 
     /// Finds for nodes of the new diagram those of the old one in whose place they are.
@@ -255,13 +246,16 @@ impl Tables {
             }
             (Some(before), Some(after)) if before.level == after.level => {
                 heirs.insert(new, old);
-                let (mut i, mut j) = (0, 0);
-                while let (Some(a), Some(b)) = (before.edges.get(i), after.edges.get(j)) {
-                    if a.to != b.to {
-                        self.pair(diagram, a.to, b.to, heirs);
+                for (gone, new) in before.edges.differing(&after.edges) {
+                    let (mut gone, mut new) =
+                        (before.edges.iter_of(gone).peekable(), after.edges.iter_of(new).peekable());
+                    while let (Some(a), Some(b)) = (gone.peek().copied(), new.peek().copied()) {
+                        if a.to != b.to {
+                            self.pair(diagram, a.to, b.to, heirs);
+                        }
+                        gone.next_if(|_| a.last <= b.last);
+                        new.next_if(|_| b.last <= a.last);
                     }
-                    i += usize::from(a.last <= b.last);
-                    j += usize::from(b.last <= a.last);
                 }
             }
             _ => {}
@@ -277,7 +271,17 @@ impl Tables {
             *count += 1;
             if *count == 1 {
                 born.push(id);
-                open.extend(children(diagram, id));
+                let Some(node) = diagram.node(id) else { continue };
+                for piece in node.edges.shared() {
+                    let (count, _) = self.pieces.entry(address(piece)).or_insert_with(|| (0, Arc::clone(piece)));
+                    *count += 1;
+                    if *count == 1 {
+                        open.extend(targets(piece.items.iter()));
+                    }
+                }
+                if node.edges.shared().is_empty() {
+                    open.extend(targets(node.edges.iter()));
+                }
             }
         }
         born
@@ -293,14 +297,33 @@ impl Tables {
             if *count == 0 {
                 self.references.remove(&id);
                 dead.push(id);
-                open.extend(children(diagram, id));
+                let Some(node) = diagram.node(id) else { continue };
+                for piece in node.edges.shared() {
+                    let Some((count, _)) = self.pieces.get_mut(&address(piece)) else { continue };
+                    *count -= 1;
+                    if *count == 0 {
+                        self.pieces.remove(&address(piece));
+                        open.extend(targets(piece.items.iter()));
+                    }
+                }
+                if node.edges.shared().is_empty() {
+                    open.extend(targets(node.edges.iter()));
+                }
             }
         }
         dead
     }
 
-    /// Writes a node's rows, or a leaf's actions, under its number.
-    fn put(&mut self, diagram: &Diagram, id: NodeId, levels: &Levels<'_>, changes: &mut Vec<Change>) {
+    /// Writes a node's rows, or a leaf's actions, under its number: that of the old node, if there is one. `inherited` has
+    /// the numbers that old nodes had.
+    fn put(
+        &mut self,
+        diagram: &Diagram,
+        (old, id): (Option<NodeId>, NodeId),
+        inherited: &BTreeMap<NodeId, State>,
+        levels: &Levels<'_>,
+        changes: &mut Vec<Change>,
+    ) {
         let state = self.numbers[&id];
         let Some(node) = diagram.node(id) else {
             let set = id.leaf().unwrap_or(SetId::EMPTY);
@@ -315,13 +338,19 @@ impl Tables {
             Variable::Present(_) => Some(MatchKind::Exact),
             Variable::State(_) => None,
         };
-        let edges: Vec<(Interval, State)> = node.intervals().map(|(values, to)| (values, self.numbers[&to])).collect();
-        let rows = rows(&edges, asked, levels.width(variable));
         self.order.insert(node.level, variable);
         let stage = self.stages.entry(variable).or_default();
         stage.asked = asked;
-        let old = stage.put(state, rows);
-        difference(variable, state, old.as_ref(), stage.rows.get(&state), changes);
+        let number =
+            |node: NodeId| self.numbers.get(&node).or_else(|| inherited.get(&node)).copied().unwrap_or_default();
+        let rows = if asked == Some(MatchKind::Lpm) {
+            let edges: Vec<(Interval, State)> = node.intervals().map(|(values, to)| (values, number(to))).collect();
+            lpm::rows(&edges, levels.width(variable))
+        } else {
+            let old = old.and_then(|old| Some((diagram.node(old)?, stage.rows.get_mut(&state)?)));
+            Rows::new(node, old, asked, number)
+        };
+        stage.put(variable, state, Some(rows), changes);
     }
 
     fn drop_state(&mut self, state: State, changes: &mut Vec<Change>) {
@@ -329,84 +358,19 @@ impl Tables {
             changes.push(Change::RemoveLeaf(state));
         }
         for (variable, stage) in &mut self.stages {
-            if let Some(old) = stage.take(state) {
-                difference(*variable, state, Some(&old), None, changes);
-            }
+            stage.put(*variable, state, None, changes);
         }
     }
 }
 
-/// Where a node leads, each place once.
-fn children(diagram: &Diagram, id: NodeId) -> Vec<NodeId> {
-    let Some(node) = diagram.node(id) else { return Vec::new() };
-    let distinct: HashSet<NodeId, crate::diagram::Mix> = node.edges.iter().map(|edge| edge.to).collect();
-    let mut children: Vec<NodeId> = distinct.into_iter().collect();
-    children.sort_unstable();
-    children
+fn address(piece: &Arc<Piece<Edge>>) -> usize {
+    Arc::as_ptr(piece).addr()
 }
 
-/// A node's edges as a default and entries.
-fn rows(edges: &[(Interval, State)], asked: Option<MatchKind>, width: u16) -> Rows {
-    if asked == Some(MatchKind::Lpm) {
-        return lpm::rows(edges, width);
-    }
-    // The default saves as many entries as it can: one a range, or one a value where only values match.
-    let mut savings: HashMap<State, (u128, u128), crate::diagram::Mix> = HashMap::default();
-    for (values, next) in edges {
-        let (entries, size) = savings.entry(*next).or_default();
-        *entries = entries.saturating_add(if asked == Some(MatchKind::Exact) { values.size() } else { 1 });
-        *size = size.saturating_add(values.size());
-    }
-    let best = savings.iter().max_by_key(|(state, savings)| (**savings, std::cmp::Reverse(**state)));
-    let default = best.map_or(0, |(state, _)| *state);
-    let mut entries = Vec::with_capacity(edges.len());
-    for (values, next) in edges.iter().filter(|(_, next)| *next != default) {
-        if asked == Some(MatchKind::Exact) {
-            entries.extend(
-                (values.first..=values.last).map(|value| Entry { values: Interval::point(value), next: *next }),
-            );
-        } else {
-            entries.push(Entry { values: *values, next: *next });
-        }
-    }
-    Rows { default, entries, nested: false }
-}
-
-/// The steps from one state's rows to others.
-fn difference(variable: Variable, state: State, old: Option<&Rows>, new: Option<&Rows>, changes: &mut Vec<Change>) {
-    match (old, new) {
-        (Some(_), None) => changes.push(Change::RemoveDefault(variable, state)),
-        (_, Some(new)) if old.is_none_or(|old| old.default != new.default) => {
-            changes.push(Change::SetDefault(variable, state, new.default));
-        }
-        _ => {}
-    }
-    let mut before = old.into_iter().flat_map(|rows| rows.entries.iter().copied()).peekable();
-    let mut after = new.into_iter().flat_map(|rows| rows.entries.iter().copied()).peekable();
-    loop {
-        match (before.peek(), after.peek()) {
-            (None, None) => return,
-            (Some(a), Some(b)) if a.values == b.values => {
-                if a.next != b.next {
-                    changes.push(Change::ModifyEntry(variable, state, *b));
-                }
-                before.next();
-                after.next();
-            }
-            (Some(a), b) if b.is_none_or(|b| place(a) < place(b)) => {
-                changes.push(Change::RemoveEntry(variable, state, *a));
-                before.next();
-            }
-            (_, Some(b)) => {
-                changes.push(Change::AddEntry(variable, state, *b));
-                after.next();
-            }
-            (Some(_), None) => return,
-        }
-    }
-}
-
-/// Where an entry stands among others.
-fn place(entry: &Entry) -> (u128, std::cmp::Reverse<u128>) {
-    (entry.values.first, std::cmp::Reverse(entry.values.last))
+/// Where edges lead, each place once.
+fn targets<'a>(edges: impl Iterator<Item = &'a Edge>) -> Vec<NodeId> {
+    let distinct: HashSet<NodeId, Mix> = edges.map(|edge| edge.to).collect();
+    let mut targets: Vec<NodeId> = distinct.into_iter().collect();
+    targets.sort_unstable();
+    targets
 }

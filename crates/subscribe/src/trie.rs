@@ -180,27 +180,32 @@ impl Group {
         if values.intervals().len() > MOST_PATCHES {
             return self.build(diagram);
         }
-        let mut edges = diagram.edges_at(self.diagram, self.level);
+        let mut node = self.diagram;
         for region in values.intervals() {
-            // The edges that the region touches, of which the first and the last may reach out of it.
-            let start = edges.partition_point(|edge| edge.last < region.first);
-            let end = edges.partition_point(|edge| edge.last < region.last);
-            let behind = edges[end];
-            let mut new = Vec::new();
-            if let Some(last) = region.first.checked_sub(1) {
-                new.push(Edge { last, to: edges[start].to });
-            }
-            new.extend(self.edges(*region, diagram));
-            if behind.last.min(self.domain.last) > region.last {
-                new.push(Edge { last: behind.last.min(self.domain.last), to: behind.to });
-            }
-            // The piece in front may be empty: the edge before already ends there.
-            if start > 0 && region.first > 0 && edges[start - 1].last == region.first - 1 {
-                new.remove(0);
-            }
-            edges.splice(start..=end, new);
+            node = diagram.patch(node, self.level, *region, |diagram, edges| self.patch_edges(*region, edges, diagram));
         }
-        diagram.make(self.level, edges)
+        node
+    }
+
+    /// Changes the edges around a region to what the branches do there.
+    fn patch_edges(&self, region: Interval, edges: &mut Vec<Edge>, diagram: &mut Diagram) {
+        // The edges that the region touches, of which the first and the last may reach out of it.
+        let start = edges.partition_point(|edge| edge.last < region.first);
+        let end = edges.partition_point(|edge| edge.last < region.last);
+        let behind = edges[end];
+        let mut new = Vec::new();
+        if let Some(last) = region.first.checked_sub(1) {
+            new.push(Edge { last, to: edges[start].to });
+        }
+        new.extend(self.edges(region, diagram));
+        if behind.last.min(self.domain.last) > region.last {
+            new.push(Edge { last: behind.last.min(self.domain.last), to: behind.to });
+        }
+        // The piece in front may be empty: the edge before already ends there.
+        if start > 0 && region.first > 0 && edges[start - 1].last == region.first - 1 {
+            new.remove(0);
+        }
+        edges.splice(start..=end, new);
     }
 
     /// What the branches do within a region.

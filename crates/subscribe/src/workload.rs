@@ -1,5 +1,10 @@
 //! Rule sets to measure with, the same on every machine: those of the paper's evaluation, and the Siena synthetic
-//! benchmark generator's after its parameters.
+//! benchmark generator's after its parameters. The modules here make the traffic of applications.
+
+pub mod content;
+pub mod highway;
+pub mod market;
+pub mod reports;
 
 use std::fmt::Write as _;
 use weftwire_core::checksum::{Sum, checksum};
@@ -43,7 +48,7 @@ impl Numbers {
     }
 
     /// A place in a list of weights, as often as its weight says.
-    fn weighted(&mut self, weights: &[u64]) -> usize {
+    pub fn weighted(&mut self, weights: &[u64]) -> usize {
         let mut left = self.below(weights.iter().sum::<u64>().max(1));
         for (place, weight) in weights.iter().enumerate() {
             if left < *weight {
@@ -75,7 +80,7 @@ pub fn itch_rule(numbers: &mut Numbers) -> String {
 /// Bytes of Ethernet, IPv4, UDP and MoldUDP64 headers in front of the messages of [`itch_packet`].
 const ITCH_HEADERS: usize = 14 + 20 + 8 + 20;
 
-/// A packet of the market that [`itch`]'s rules are about: MoldUDP64 in UDP to port 26400 of 233.54.12.1, with
+/// A packet for [`itch`]'s rules, all of whose symbols are as likely ([`market`] has a real feed): MoldUDP64 in UDP to port 26400 of 233.54.12.1, with
 /// `messages` messages (at most 30 fit an Ethernet frame of 1,514 bytes) from `sequence` on. Of ten messages, eight add an order,
 /// one is a trade, one deletes an order.
 pub fn itch_packet(messages: u16, sequence: u64, numbers: &mut Numbers) -> Vec<u8> {

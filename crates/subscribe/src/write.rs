@@ -1,6 +1,4 @@
-//! Rules as text that [`crate::read_rules`] reads again.
-//!
-//! Values that the language has no word for, as texts of bytes that are no letters, are written as numbers; reading tells.
+//! Rules as text that [`crate::read_rules`] reads again: the same rules, but for places and needless parentheses.
 
 use crate::formats::{Field, Form, MatchKind, MessageFormats};
 use crate::rules::{Action, Aggregate, Filter, Function, Rule, Subject, Test};
@@ -8,8 +6,9 @@ use crate::show;
 use crate::values::{Interval, ValueSet};
 use std::fmt::Write as _;
 
-/// Most values that are written one by one for a field that is matched exactly.
-const MOST_VALUES: u128 = 4096;
+/// Most values that are written one by one for a field that is matched exactly. Rules that were read have no more than
+/// were written down.
+const MOST_VALUES: u128 = 1 << 20;
 
 /// A rule in one line, without its end.
 pub fn rule(formats: &MessageFormats, rule: &Rule) -> String {
@@ -30,25 +29,39 @@ pub fn rule(formats: &MessageFormats, rule: &Rule) -> String {
 
 /// A filter.
 pub fn filter(formats: &MessageFormats, it: &Filter) -> String {
-    let joined = |parts: &[Filter], by: &str, none: &str| match parts {
-        [] => none.to_owned(),
-        [one] => filter(formats, one),
-        _ => parts.iter().map(|part| inner(formats, part)).collect::<Vec<_>>().join(by),
-    };
     match it {
         Filter::Always => "true".to_owned(),
         Filter::Never => "false".to_owned(),
         Filter::Test(it) => test(formats, it),
-        Filter::Not(it) => format!("not {}", inner(formats, it)),
-        Filter::All(parts) => joined(parts, " and ", "true"),
-        Filter::Any(parts) => joined(parts, " or ", "false"),
+        Filter::Not(part) => match **part {
+            Filter::All(_) | Filter::Any(_) => format!("not ({})", filter(formats, part)),
+            _ => format!("not {}", filter(formats, part)),
+        },
+        Filter::All(parts) => {
+            joined(formats, parts, " and ", "true", |part| matches!(part, Filter::All(_) | Filter::Any(_)))
+        }
+        // Conjunctions need no parentheses here, which keeps deep filters within what can be read.
+        Filter::Any(parts) => joined(formats, parts, " or ", "false", |part| matches!(part, Filter::Any(_))),
     }
 }
 
-fn inner(formats: &MessageFormats, it: &Filter) -> String {
-    match it {
-        Filter::All(_) | Filter::Any(_) | Filter::Not(_) => format!("({})", filter(formats, it)),
-        _ => filter(formats, it),
+fn joined(
+    formats: &MessageFormats,
+    parts: &[Filter],
+    by: &str,
+    none: &str,
+    parenthesised: impl Fn(&Filter) -> bool,
+) -> String {
+    match parts {
+        [] => none.to_owned(),
+        [one] => filter(formats, one),
+        _ => {
+            let written = |part| {
+                let text = filter(formats, part);
+                if parenthesised(part) { format!("({text})") } else { text }
+            };
+            parts.iter().map(written).collect::<Vec<_>>().join(by)
+        }
     }
 }
 
@@ -85,24 +98,27 @@ fn test(formats: &MessageFormats, test: &Test) -> String {
 fn comparison(name: &str, field: &Field, values: &ValueSet) -> String {
     let all = Interval::of_width(field.width);
     let rest = values.complement(all);
+    let exact = field.kind == Some(MatchKind::Exact);
     if values.is_empty() {
-        return format!("not {}", any(name, field));
+        return if exact { format!("not {}", any(name, field)) } else { format!("{name} < {}", value(field, 0)) };
     }
     if rest.is_empty() {
         return any(name, field);
     }
-    let exact = field.kind == Some(MatchKind::Exact) || matches!(field.form, Form::Text { .. });
-    let negate = if exact { size(&rest) < size(values) } else { rest.intervals().len() < values.intervals().len() };
+    // What is matched exactly, and texts, are rather told by the fewer values, all else by the fewer ranges.
+    let by_values = exact || matches!(field.form, Form::Text { .. });
+    let negate = if by_values { size(&rest) < size(values) } else { rest.intervals().len() < values.intervals().len() };
     let (set, not) = if negate { (&rest, "not ") } else { (values, "") };
-    if field.kind == Some(MatchKind::Exact) && (negate || set.as_point().is_none()) && size(set) <= MOST_VALUES {
-        let each = set.intervals().iter().flat_map(|interval| interval.first..=interval.last);
-        let each: Vec<String> = each.map(|it| value(field, it)).collect();
-        return format!("{name} {not}in {{{}}}", each.join(", "));
-    }
-    let parts: Vec<String> = set.intervals().iter().map(|interval| one(name, field, *interval, all)).collect();
-    match &parts[..] {
-        [part] if not.is_empty() => part.clone(),
-        _ => format!("{not}({})", parts.join(" or ")),
+    match set.intervals() {
+        [interval] if !negate && (!exact || interval.is_point()) => one(name, field, *interval, all),
+        intervals => {
+            let parts: Vec<String> = if exact && size(set) <= MOST_VALUES {
+                intervals.iter().flat_map(|it| it.first..=it.last).map(|it| value(field, it)).collect()
+            } else {
+                intervals.iter().map(|it| member(field, *it)).collect()
+            };
+            format!("{name} {not}in {{{}}}", parts.join(", "))
+        }
     }
 }
 
@@ -120,6 +136,11 @@ fn size(set: &ValueSet) -> u128 {
     set.intervals().iter().fold(0, |sum, interval| sum.saturating_add(interval.size()))
 }
 
+fn member(field: &Field, Interval { first, last }: Interval) -> String {
+    let value = |number| value(field, number);
+    if first == last { value(first) } else { format!("[{}, {}]", value(first), value(last)) }
+}
+
 fn one(name: &str, field: &Field, interval: Interval, all: Interval) -> String {
     let Interval { first, last } = interval;
     if first == last {
@@ -131,7 +152,7 @@ fn one(name: &str, field: &Field, interval: Interval, all: Interval) -> String {
     match () {
         () if first == 0 => format!("{name} < {}", value(field, last + 1)),
         () if last == all.last => format!("{name} > {}", value(field, first - 1)),
-        () => format!("{name} in [{}, {}]", value(field, first), value(field, last)),
+        () => format!("{name} in {}", member(field, interval)),
     }
 }
 
@@ -142,7 +163,7 @@ fn prefix(field: &Field, interval: Interval) -> Option<String> {
     (1..bytes.len()).find_map(|length| {
         let text = &bytes[..length];
         let same = Interval::of_prefix(interval.first, length as u16 * 8, field.width) == interval;
-        let plain = text.iter().all(|byte| (byte.is_ascii_graphic() || *byte == b' ') && !b"\"\\".contains(byte));
+        let plain = text.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'"');
         (same && plain).then(|| String::from_utf8_lossy(text).into_owned())
     })
 }

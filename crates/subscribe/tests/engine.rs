@@ -99,6 +99,57 @@ proptest! {
     }
 }
 
+/// A header is there in whole, however little follows it.
+#[test]
+fn a_datagram_with_little_payload_has_its_udp_header() {
+    let compiler = compile("udp.destination_port == 26400 : fwd(1); udp.length < 20 : fwd(2); ipv4.ttl > 0 : fwd(3);");
+    for payload in 0..20 {
+        let mut frame = workload::itch_packet(0, 1, &mut Numbers::new(1));
+        frame.truncate(42 + payload);
+        frame[16..18].copy_from_slice(&(28 + payload as u16).to_be_bytes());
+        frame[38..40].copy_from_slice(&(8 + payload as u16).to_be_bytes());
+        with_checksums(&mut frame);
+        let copies = slow(&compiler, &mut Switch::default(), 0, &frame).expect("it is right");
+        let ports: Vec<u16> = copies.iter().map(|(port, _)| port.0).collect();
+        assert_eq!(ports, if payload < 12 { vec![1, 2, 3] } else { vec![1, 3] }, "{payload} bytes");
+        assert_eq!(fast(&mut Engine::new(&compiler), 0, &frame).expect("it is right"), copies);
+    }
+}
+
+#[test]
+fn a_running_engine_follows_single_rules() {
+    let rules = |compiler: &Compiler, text: &str| {
+        read_rules("rules", text, compiler.formats(), &mut SourceMap::default(), &mut Vec::new())
+    };
+    let mut compiler = compile("");
+    let (mut engine, mut switch) = (Engine::new(&compiler), Switch::default());
+    let mut numbers = Numbers::new(9);
+    let mut present = Vec::new();
+    for (step, line) in RULES.lines().chain(["REMOVE"; 9]).filter(|line| !line.trim().is_empty()).enumerate() {
+        // Each rule asks for fields that none before it did.
+        let delta = match &rules(&compiler, line)[..] {
+            [rule] => {
+                let (id, delta) = compiler.add(rule).expect("few clauses");
+                present.push(id);
+                delta
+            }
+            _ => compiler.remove(present.remove(step * 5 % present.len())).expect("it is there"),
+        };
+        engine.apply(&compiler, &delta);
+        switch.apply(&delta);
+        for index in 0..30 {
+            let now_ns = 70 * (30 * step as u64 + index);
+            let frame = workload::itch_packet(8, 1, &mut numbers);
+            assert_eq!(
+                fast(&mut engine, now_ns, &frame),
+                slow(&compiler, &mut switch, now_ns, &frame),
+                "{step} {line}"
+            );
+        }
+    }
+    assert!(present.is_empty());
+}
+
 /// The messages of a packet, by their reference numbers, and that its checksums and lengths are right.
 fn references(frame: &[u8]) -> Vec<u64> {
     let compiler = compile("true : fwd(1);");

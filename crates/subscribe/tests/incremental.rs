@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use weftwire_lang::SourceMap;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::diagram::{NodeId, SetId};
-use weftwire_subscribe::tables::{Change, Delta, Rows, State, Tables};
+use weftwire_subscribe::formats::MatchKind;
+use weftwire_subscribe::tables::{Change, Delta, State, Tables};
+use weftwire_subscribe::workload::Numbers;
 use weftwire_subscribe::{Compiler, MessageFormats, Rule, RuleId, Variable, read_rules};
 
 const FORMATS: &str = r#"
@@ -100,9 +102,9 @@ impl Held {
     fn of(tables: &Tables) -> Held {
         let mut held = Held { initial: tables.initial(), leaves: tables.leaves().clone(), ..Held::default() };
         for (variable, stage) in tables.stages() {
-            for (state, Rows { default, entries, .. }) in &stage.rows {
-                held.defaults.insert((variable, *state), *default);
-                for entry in entries {
+            for (state, rows) in &stage.rows {
+                held.defaults.insert((variable, *state), rows.default);
+                for entry in rows.entries() {
                     held.entries.insert((variable, *state, entry.values.first, entry.values.last), entry.next);
                 }
             }
@@ -176,6 +178,63 @@ fn rules_that_come_and_go_leave_what_a_fresh_compilation_makes() {
             Ok(())
         })
         .unwrap();
+}
+
+/// Nodes of thousands of edges, which are kept in pieces, around the size where that begins.
+#[test]
+fn long_nodes_change_like_short_ones() {
+    let text = "header wide {
+        @subscribe[match=exact] bit<16> name; @subscribe[match=range] bit<16> size; @subscribe[match=lpm] bit<16> address;
+        @subscribe[] bit<8> other;
+    }";
+    let formats = MessageFormats::read("f", text, &mut SourceMap::default(), &mut Vec::new()).unwrap();
+    for seed in 0..12 {
+        let mut numbers = Numbers::new(seed);
+        let field = ["name", "size", "address"][numbers.below(3) as usize];
+        // Few or many places to lead to, and at times a test behind that one.
+        let ports = [2, 3, 500][numbers.below(3) as usize];
+        let mut line = || {
+            let (value, port) = (numbers.below(1 << 16), 1 + numbers.below(ports));
+            let more = if numbers.below(4) == 0 { format!(" and other > {}", numbers.below(4)) } else { String::new() };
+            match (field, numbers.below(60)) {
+                ("size", 0) => format!("size > {value}{more} : fwd({port});"),
+                ("size", 1) => format!("size != {value} : fwd({port});"),
+                ("size", 2..30) => format!("size in [{value}, {}] : fwd({port});", value + (65_535 - value) / 2000),
+                _ => format!("{field} == {value}{more} : fwd({port});"),
+            }
+        };
+        let start: Vec<String> = (0..1_000 + 20 * seed).map(|_| line()).collect();
+        let mut present: Vec<(RuleId, String)> = (0..).map(RuleId).zip(start.iter().cloned()).collect();
+        let compile = |text: &str| Compiler::new(formats.clone(), &Options::default(), &rules(text, &formats)).unwrap();
+        let mut compiler = compile(&start.join("\n"));
+        let mut held = Held::of(compiler.tables());
+        for step in 0..120usize {
+            // The set grows, shrinks and grows again, past the border each time.
+            let delta = if step % 80 < 50 {
+                let text = line();
+                let (id, delta) = compiler.add(&rules(&text, &formats)[0]).unwrap();
+                present.push((id, text));
+                delta
+            } else {
+                compiler.remove(present.swap_remove(step * 7919 % present.len()).0).unwrap()
+            };
+            held.apply(&delta);
+            if step % 5 == 0 {
+                assert_eq!(held, Held::of(compiler.tables()), "seed {seed}, step {step}");
+            }
+            if step % 30 == 0 {
+                let text: Vec<&str> = present.iter().map(|(_, text)| text.as_str()).collect();
+                let fresh = compile(&text.join("\n"));
+                assert_eq!(whole(&compiler), whole(&fresh), "seed {seed}, step {step}");
+                assert_eq!(kinds(&compiler), kinds(&fresh), "seed {seed}, step {step}");
+            }
+        }
+    }
+}
+
+/// Of each stage its kind and how many entries it has.
+fn kinds(compiler: &Compiler) -> Vec<(MatchKind, usize)> {
+    compiler.tables().stages().map(|(_, stage)| (stage.kind(), stage.entry_count())).collect()
 }
 
 #[test]

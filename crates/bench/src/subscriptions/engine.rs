@@ -1,6 +1,6 @@
 //! The engine's speed on one core, beside others on the same rules and messages in the same run.
 
-use super::{Lines, SEED, Start, formats, rules};
+use super::{Lines, SEED, Start, formats, grouped, rules};
 use crate::allocations::allocations;
 use a_tree::{ATree, AttributeDefinition, Event};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -48,13 +48,13 @@ pub fn measure() -> Result<()> {
     let messages = adds(&formats, &packets)?;
     let mut table = Lines::new(&[
         "rules",
-        "table KiB",
-        "engine M/s",
-        "packets M/s",
-        "copies M/s",
-        "linear scan M/s",
-        "a-tree M/s",
-        "rte_acl M/s",
+        "tables, KiB",
+        "engine, messages",
+        "linear scan",
+        "`a-tree`",
+        "`rte_acl`",
+        "whole packets: messages in",
+        "copies out",
     ]);
     let acl = Acl::build();
     let mut engine_rates = Vec::new();
@@ -78,11 +78,9 @@ pub fn measure() -> Result<()> {
         engine_rates.push((count, engine));
         let (whole, copies) = whole_packets(&compiler, &packets)?;
         table.row(&[
-            count.to_string(),
+            grouped(count),
             (pipeline.bytes() / 1024).to_string(),
             format!("{engine:.1}"),
-            format!("{whole:.2}"),
-            format!("{copies:.2}"),
             format!("{:.4}", rate(orders.len(), |index| u64::from(scan(&linear, orders[index])[0] != 0))),
             format!(
                 "{:.4}",
@@ -91,6 +89,8 @@ pub fn measure() -> Result<()> {
                 })
             ),
             acl.as_ref().and_then(|acl| acl.rate(&linear, &orders)).map_or("-".into(), |rate| format!("{rate:.1}")),
+            format!("{whole:.2}"),
+            format!("{copies:.2}"),
         ]);
     }
     table.print();

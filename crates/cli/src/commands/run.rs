@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weftwire_core::function::Ports;
-use weftwire_core::{Endpoints, Function, LinkType};
+use weftwire_core::{Endpoints, Function, LinkType, Port};
 use weftwire_linux::application::Application;
 use weftwire_linux::control::{ControlServer, default_path};
 use weftwire_linux::interface::{Interface, next_hop};
@@ -109,21 +109,34 @@ pub struct Platform {
     keep_privileges: bool,
 }
 
+impl Platform {
+    /// The numbers of the ports.
+    pub fn port_numbers(&self) -> impl Iterator<Item = Port> {
+        self.ports.iter().map(|spec| spec.port)
+    }
+
+    /// Whether privileges stay.
+    pub fn keeps_privileges(&self) -> bool {
+        self.keep_privileges
+    }
+}
+
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
     let function = load::function(&arguments.image, &arguments.parameters)?;
     let name = function.name().to_owned();
     let start = |ports: &Ports, seed, key| function.start(&arguments.engine, ports, seed, key);
-    run(&arguments.platform, &name, start, || application(arguments), arguments.exit_when_ended)
+    run(&arguments.platform, &name, start, || application(arguments), || {}, arguments.exit_when_ended)
 }
 
 /// Runs a function until it is interrupted, or the arguments say that it ends. `start` makes it for these ports, a seed
-/// and a hash key; `application` is what its connections carry.
+/// and a hash key; `application` is what its connections carry; `ready` is called once everything is open and privileges are gone.
 pub fn run(
     platform: &Platform,
     name: &str,
     start: impl FnOnce(&Ports, u64, Option<[u64; 2]>) -> Result<Box<dyn Function>>,
     application: impl FnOnce() -> Result<Application>,
+    ready: impl FnOnce(),
     exit_when_ended: bool,
 ) -> Result<()> {
     let ports = open_ports(&platform.ports)?;
@@ -153,6 +166,7 @@ pub fn run(
     if !platform.keep_privileges {
         drop_privileges(user)?;
     }
+    ready();
 
     let options = RunOptions {
         spin: platform.spin

@@ -1,5 +1,6 @@
 //! `weft study`: designs as models, measured.
 
+mod applications;
 mod subscriptions;
 
 use crate::outputs;
@@ -25,6 +26,8 @@ enum Command {
     Calendar(CalendarArguments),
     /// Subscriptions routed through networks: entries of switches, and traffic that coarser filters cause
     Subscriptions(subscriptions::Arguments),
+    /// Applications of subscriptions in the simulator: a market's latencies, hot and cold content, a highway's alerts
+    Applications(applications::Arguments),
 }
 
 #[derive(Args)]
@@ -66,6 +69,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         Command::Calendar(arguments) => calendar(arguments),
         Command::Subscriptions(arguments) => subscriptions::execute(arguments),
+        Command::Applications(arguments) => applications::execute(arguments),
     }
 }
 

@@ -1,8 +1,12 @@
 //! `weft subs`: packet subscriptions.
 
+mod client;
 mod compile;
+mod controller;
 mod explain;
+mod follow;
 mod graph;
+mod kafka;
 mod pass;
 mod reload;
 mod route;
@@ -43,8 +47,22 @@ enum Command {
     Match(pass::Arguments),
     /// Forward by rules on network interfaces, until it is interrupted
     Run(run::Arguments),
+    /// Be a broker to clients of Kafka: what they produce goes into the network, what comes from it they consume
+    Kafka(kafka::Arguments),
     /// Route subscriptions: the rules and tables of each switch of a network
     Route(route::Arguments),
+    /// Keep the subscriptions of a network's hosts, and tell its switches what follows from them
+    Controller(controller::Arguments),
+    /// Subscribe a host at a controller
+    Subscribe(client::Subscribe),
+    /// End a host's subscriptions at a controller
+    Unsubscribe(client::Unsubscribe),
+    /// List the subscriptions of a controller
+    List(client::List),
+    /// Show a controller's network, and which of its switches follow it
+    Topology(client::Topology),
+    /// Show each subscription as it begins or ends, until interrupted
+    Watch(client::Watch),
 }
 
 /// Runs the command.
@@ -56,7 +74,14 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Kafka(arguments) => kafka::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),
+        Command::Controller(arguments) => controller::execute(&arguments),
+        Command::Subscribe(arguments) => client::subscribe(&arguments),
+        Command::Unsubscribe(arguments) => client::unsubscribe(&arguments),
+        Command::List(arguments) => client::list(&arguments),
+        Command::Topology(arguments) => client::topology(&arguments),
+        Command::Watch(arguments) => client::watch(&arguments),
     }
 }
 
@@ -65,13 +90,8 @@ pub fn switch(rules: &[PathBuf], formats: &[PathBuf], order: &str) -> Result<loa
     let (compiler, _) = Loaded::rules(rules, formats)?.compile(order)?;
     Registry::built_in().check_rules(&compiler).with_context(|| names(rules))?;
     let name = rules.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy().into_owned();
-    let mut text = Vec::new();
-    for path in rules.iter().chain(formats) {
-        text.extend_from_slice(read(path)?.as_bytes());
-        // What stands between them cannot be in a text.
-        text.push(0xff);
-    }
-    text.extend_from_slice(order.as_bytes());
+    // What stands between them cannot be in a text.
+    let text = [&together(rules)?, "\0", &together(formats)?, "\0", order].concat();
     let digest = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(load::Loaded::Subscriptions { name, digest, compiler: Arc::new(compiler) })
 }
@@ -194,4 +214,10 @@ fn names(paths: &[PathBuf]) -> String {
 
 fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Several files as one text, which names of files are no part of.
+fn together(paths: &[PathBuf]) -> Result<String> {
+    let texts: Vec<String> = paths.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    Ok(texts.join("\0"))
 }

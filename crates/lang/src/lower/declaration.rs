@@ -372,12 +372,13 @@ impl Lowerer<'_> {
         self.image.flow.symmetric = declaration.symmetric;
         self.image.flow.source = self.key_fields(&declaration.source);
         self.image.flow.destination = self.key_fields(&declaration.destination);
-        if let [Some("five_tuple")] =
-            declaration.common.iter().map(|path| path.first().map(|n| n.text.as_str())).collect::<Vec<_>>()[..]
-        {
-            self.five_tuple();
-        } else {
-            self.image.flow.common = self.key_fields(&declaration.common);
+        let common: Vec<&str> =
+            declaration.common.iter().flat_map(|path| path.iter().map(|name| name.text.as_str())).collect();
+        match common[..] {
+            ["five_tuple"] => self.five_tuple(),
+            // One instance for all packets.
+            ["none"] if declaration.source.is_empty() => {}
+            _ => self.image.flow.common = self.key_fields(&declaration.common),
         }
         if self.image.flow.source.len() != self.image.flow.destination.len() {
             let error = Diagnostic::error(declaration.span, "both sides of the key must have as many fields");
@@ -413,7 +414,7 @@ impl Lowerer<'_> {
                     let span = path.first().map_or(Span::default(), |name| name.span);
                     self.report(
                         Diagnostic::error(span, "a key is made of header fields")
-                            .help("write `header.field`, or `flow key five_tuple`"),
+                            .help("write `header.field`, or `flow key five_tuple`, or `flow key none`"),
                     );
                 }
             }

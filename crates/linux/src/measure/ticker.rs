@@ -13,7 +13,7 @@ use crate::signals::StopSignal;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::inspect::Inspect;
 use weftwire_core::{CallError, Deadline, Endpoints, FlowId, Frame, Function, LinkType, Outbox, Port, Time};
 
 /// The first call comes so long after the clock has started, in nanoseconds.
@@ -95,27 +95,7 @@ impl Function for Ticker<'_> {
     }
 }
 
-impl Inspect for Ticker<'_> {
-    fn flows(&self) -> Vec<FlowSummary> {
-        Vec::new()
-    }
-
-    fn flow(&self, _: FlowId) -> Option<FlowDetail> {
-        None
-    }
-
-    fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
-    fn counters(&self) -> Counters {
-        Counters::default()
-    }
-}
+impl Inspect for Ticker<'_> {}
 
 /// A port on which one frame has come, which starts the function's clock, and no other comes.
 struct OneFrame {

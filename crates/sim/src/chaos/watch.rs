@@ -474,14 +474,6 @@ mod tests {
             Some(FlowDetail { summary, registers: Vec::new(), timers, packets: Vec::new(), counters: BTreeMap::new() })
         }
 
-        fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
-            Err(InspectError::NoFlow(flow))
-        }
-
-        fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-            Err(InspectError::NoFlow(flow))
-        }
-
         fn counters(&self) -> Counters {
             let flows_peak = if self.defect == Defect::LeaksFlows { 5 } else { 1 };
             Counters { flows_live: self.open.into(), flows_peak, ..Counters::default() }

@@ -4,10 +4,12 @@ use super::packets::{Engine, Outlet};
 use super::whole;
 use crate::application::{Action, ActionError, Exit, Passing, Registry, Verdict};
 use crate::compiler::{CallId, Compiler};
+use crate::diagram::SetId;
+use crate::tables::Delta;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use weftwire_core::function::Ports;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::port::SegmentationKind;
 use weftwire_core::{
     CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Port, Segmentation,
@@ -65,7 +67,7 @@ impl SubscriptionSwitch {
             notes: BTreeMap::new(),
             whole: false,
         };
-        switch.name_calls(compiler);
+        switch.name_calls(compiler, compiler.tables().leaves().values().copied());
         switch
     }
 
@@ -82,14 +84,20 @@ impl SubscriptionSwitch {
         let mut switch = SubscriptionSwitch::new(compiler, ports);
         switch.registry = Some(registry);
         switch.calls.clear();
-        switch.name_calls(compiler);
+        switch.name_calls(compiler, compiler.tables().leaves().values().copied());
         Ok(switch)
     }
 
-    /// Goes over to the rules that the compiler has now, between two packets. Counts go on.
+    /// Goes over to the rules that a compiler has now, between two packets: see [`Engine::update`].
     pub fn update(&mut self, compiler: &Compiler) {
         self.engine.update(compiler);
-        self.name_calls(compiler);
+        self.name_calls(compiler, compiler.tables().leaves().values().copied());
+    }
+
+    /// Follows the latest change of the compiler's rules, between two packets: see [`Engine::apply`].
+    pub fn apply(&mut self, compiler: &Compiler, delta: &Delta) {
+        self.engine.apply(compiler, delta);
+        self.name_calls(compiler, delta.leaves());
     }
 
     /// Goes over to the rules and formats of another compiler, between two packets. Counts go on; windows and what
@@ -107,13 +115,13 @@ impl SubscriptionSwitch {
         for call in self.calls.drain(..).filter(|call| !call.text.is_empty()) {
             *self.past_calls.entry(call.text).or_default() += call.count;
         }
-        self.name_calls(compiler);
+        self.name_calls(compiler, compiler.tables().leaves().values().copied());
         Ok(())
     }
 
-    /// Gets ready for a compiler's actions. A call keeps its number as long as the compiler lives.
-    fn name_calls(&mut self, compiler: &Compiler) {
-        for id in compiler.calls() {
+    /// Gets ready for the actions of these leaves. A call keeps its number as long as the compiler lives.
+    fn name_calls(&mut self, compiler: &Compiler, leaves: impl Iterator<Item = SetId>) {
+        for id in leaves.flat_map(|set| compiler.actions(set).calls) {
             let place = id.0 as usize;
             if self.calls.len() <= place {
                 self.calls.resize_with(place + 1, Taken::default);
@@ -258,22 +266,6 @@ impl Function for SubscriptionSwitch {
 }
 
 impl Inspect for SubscriptionSwitch {
-    fn flows(&self) -> Vec<FlowSummary> {
-        Vec::new()
-    }
-
-    fn flow(&self, _: FlowId) -> Option<FlowDetail> {
-        None
-    }
-
-    fn set_register(&mut self, flow: FlowId, _: &str, _: i64) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
     fn counters(&self) -> Counters {
         let tally = self.engine.tally();
         let mut rows = vec![("messages".to_owned(), tally.messages), ("unmatched".to_owned(), tally.unmatched)];

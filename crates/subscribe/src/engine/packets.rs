@@ -5,6 +5,7 @@ use super::pipeline::{ActionSet, Memory, Pipeline};
 use crate::compiler::{CallId, Compiler};
 use crate::formats::MessageFormats;
 use crate::packet::Pruning;
+use crate::tables::Delta;
 use std::ops::Range;
 use weftwire_core::{DropReason, Frame, LinkType, Offload, Packet, Port};
 
@@ -79,7 +80,7 @@ struct Wanted {
 }
 
 impl Engine {
-    /// An engine before any packet. It follows the compiler when told to: [`Engine::update`].
+    /// An engine before any packet. It follows the compiler when told to: [`Engine::apply`], [`Engine::update`].
     pub fn new(compiler: &Compiler) -> Engine {
         let pipeline = Pipeline::new(compiler);
         Engine {
@@ -97,11 +98,21 @@ impl Engine {
         }
     }
 
-    /// Goes over to the rules that the compiler has now. Counts go on, windows start anew.
+    /// Goes over to the rules that a compiler, this or another with the same formats, has now. Counts go on, and
+    /// windows of the same functions over the same messages.
     pub fn update(&mut self, compiler: &Compiler) {
-        self.pipeline = Pipeline::new(compiler);
+        self.pipeline.update(compiler, &mut self.memory);
         self.extractor = Extractor::new(compiler.formats(), &self.pipeline);
-        self.memory = Memory::default();
+    }
+
+    /// Follows the latest change of the compiler's rules, in time that goes with what it changes. Counts and windows
+    /// go on.
+    pub fn apply(&mut self, compiler: &Compiler, delta: &Delta) {
+        let columns = self.pipeline.columns().len();
+        self.pipeline.apply(compiler, delta, &mut self.memory);
+        if self.pipeline.columns().len() != columns {
+            self.extractor = Extractor::new(compiler.formats(), &self.pipeline);
+        }
     }
 
     /// Goes on counting from here.
@@ -203,7 +214,7 @@ impl Engine {
         self.extractor.packet(&self.packet, bytes, &mut self.lying, &mut self.rows);
         self.pipeline.walk(&self.rows, now_ns, &mut self.memory, &mut self.sets);
         self.tally.messages += self.sets.len() as u64;
-        self.tally.unmatched += self.sets.iter().filter(|set| **set == ActionSet::default()).count() as u64;
+        self.tally.unmatched += self.sets.iter().filter(|set| self.pipeline.is_empty(**set)).count() as u64;
         Ok(())
     }
 }

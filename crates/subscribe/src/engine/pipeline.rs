@@ -1,21 +1,27 @@
 //! The tables in flat arrays, and the walk through them.
 
-use super::search::{self, Run, Slot, below, hashed, padded, runs};
-use crate::compiler::{CallId, Compiler, Variable};
+use super::search::{Bounds, Guide, Hash, Steps, Target, runs};
+use crate::clauses::Clause;
+use crate::compiler::{CallId, Compiler, StateId, Variable};
+use crate::diagram::SetId;
 use crate::formats::{FieldId, HeaderId};
 use crate::message::Message;
 use crate::rules::{Aggregate, Function};
-use crate::tables::{Rows, State};
+use crate::tables::{Change, Delta, Rows, State};
 use crate::window::Window;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use weftwire_core::Port;
 
-/// Values of so many bits are looked up in an array of all values.
-const DIRECT_BITS: u16 = 8;
-
-/// So many single values of a state are hashed; fewer are as fast as runs.
+/// So many single values of a state are hashed; fewer are as fast among bounds.
 const LEAST_HASHED: usize = 4;
+
+/// Single values that are no farther apart than this, on average, stand in an array instead.
+const SPARSE: u128 = 16;
+
+/// In targets of lookups: the tables end there, and the rest is the state.
+const END: Target = 1 << 31;
+/// In targets of lookups: a window is looked at there.
+const WINDOW: Target = 1 << 30;
 
 /// What a word of a row is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -28,132 +34,155 @@ pub enum Column {
     High(FieldId),
 }
 
-/// A set of actions, see [`Pipeline::ports`] and [`Pipeline::calls`]. 0 is the empty one.
+/// A set of actions, see [`Pipeline::ports`] and [`Pipeline::calls`]: the number of a state at the tables' end. Equal
+/// numbers of one pipeline have equal actions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ActionSet(pub u32);
 
-/// What earlier messages left: the windows.
+/// What earlier messages left: the windows, by the numbers of the pieces of state.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(Vec<Window>);
 
 /// How a state looks its value up.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    /// An array of all values.
-    Direct,
-    /// A hash table; the first of `nexts` is the default.
-    Hash,
-    /// Runs with bounds of 32, 64 or 128 bits.
-    Runs32,
-    Runs64,
-    Runs128,
+#[derive(Clone, Debug)]
+enum Lookup {
+    Steps(Steps),
+    Hash(Hash),
+    Guide(Guide),
+    Bounds32(Bounds<u32>),
+    Bounds64(Bounds<u64>),
+    Bounds128(Bounds<u128>),
 }
 
 /// A state at which a value is looked up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Node {
-    kind: Kind,
     /// The word of the row, or the number of the window.
     word: u32,
-    /// Where its bounds or slots start, and how many there are.
-    start: u32,
-    length: u32,
-    /// Where its next states start.
-    nexts: u32,
+    lookup: Lookup,
 }
 
 /// A piece of state that messages update.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct WindowPlan {
     window_ns: u64,
     function: Function,
     /// The word of the row with the value.
     word: Option<u32>,
+    /// What tells it from others.
+    what: (Aggregate, Vec<Clause>),
 }
 
+/// What happens at an end.
 #[derive(Clone, Debug, Default)]
 struct Actions {
-    ports: Range<usize>,
-    calls: Range<usize>,
+    ports: Box<[Port]>,
+    calls: Box<[CallId]>,
+    /// The windows that are updated.
+    updates: Box<[u32]>,
 }
 
-/// A compiler's tables, flat. They do not follow the compiler: make a new one when rules change.
-///
-/// States are numbered anew: those of headers and fields first, then those of windows, then the ends.
+/// A compiler's tables, laid out for one processor to walk. They follow the compiler when told to:
+/// [`Pipeline::apply`] what a rule changed, [`Pipeline::update`] to whatever its rules are now.
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     columns: Vec<Column>,
     /// Masks of the columns' values.
     masks: Vec<u64>,
+    initial: Target,
+    /// By the compiler's states: where it is among the nodes, or the end that it is.
+    targets: Vec<Target>,
     nodes: Vec<Node>,
-    /// How many states look up headers and fields; those up to `nodes.len()` look up windows.
-    fields: u32,
-    initial: u32,
-    bounds32: Vec<u32>,
-    bounds64: Vec<u64>,
-    bounds128: Vec<u128>,
-    slots: Vec<Slot>,
-    nexts: Vec<u32>,
-    /// The actions of the ends.
-    ends: Vec<ActionSet>,
-    /// What is updated on the way to a state behind `fields`, in `update_list`.
-    updates: Vec<Range<u32>>,
-    update_list: Vec<u32>,
-    windows: Vec<WindowPlan>,
-    actions: Vec<Actions>,
-    ports: Vec<Port>,
-    calls: Vec<CallId>,
+    /// Nodes that nothing leads to any more.
+    free: Vec<Target>,
+    /// The actions of the ends, by the compiler's states.
+    ends: Vec<Actions>,
+    windows: Vec<Option<WindowPlan>>,
 }
 
 impl Pipeline {
     /// Lays out a compiler's tables.
     pub fn new(compiler: &Compiler) -> Pipeline {
         let tables = compiler.tables();
-        let mut pipeline = Pipeline { actions: vec![Actions::default()], ..Pipeline::default() };
-        // New numbers: by stages, which is the order in which messages meet them.
-        let mut numbers = vec![0u32; tables.state_bound() as usize + 1];
-        let mut states: Vec<(Variable, State, &Rows)> = Vec::new();
+        let mut pipeline = Pipeline::default();
+        for (id, state) in compiler.states().iter().enumerate() {
+            if state.is_used() {
+                pipeline.plan(compiler, StateId(id as u32));
+            }
+        }
+        pipeline.grow(tables.state_bound());
+        for (state, set) in tables.leaves() {
+            pipeline.set_end(compiler, *state, *set);
+        }
         for (variable, stage) in tables.stages() {
-            states.extend(stage.rows.iter().map(|(state, rows)| (variable, *state, rows)));
+            stage.rows.keys().for_each(|state| pipeline.add_node(compiler, variable, *state));
         }
-        for (number, (variable, state, _)) in states.iter().enumerate() {
-            numbers[*state as usize] = number as u32;
-            pipeline.fields += u32::from(!matches!(variable, Variable::State(_)));
+        for (variable, stage) in tables.stages() {
+            stage.rows.iter().for_each(|(state, rows)| pipeline.lay_out(compiler.width(variable), *state, rows));
         }
-        for (index, state) in tables.leaves().keys().enumerate() {
-            numbers[*state as usize] = (states.len() + index) as u32;
-        }
-        for state in compiler.states() {
-            let plan = pipeline.plan(compiler, state.aggregate);
-            pipeline.windows.push(plan);
-        }
-        for (variable, _, rows) in &states {
-            let node = pipeline.node(compiler, *variable, rows, &numbers);
-            pipeline.nodes.push(node);
-        }
-        let mut known = BTreeMap::from([((Vec::new(), Vec::new()), ActionSet(0))]);
-        let mut updates: Vec<Vec<u32>> = Vec::new();
-        let behind = states.iter().skip(pipeline.fields as usize).map(|(_, state, _)| tables.any_leaf(*state));
-        updates.extend(behind.map(|set| updates_of(compiler, set)));
-        for set in tables.leaves().values() {
-            let actions = compiler.actions(*set);
-            updates.push(actions.updates.iter().map(|id| id.0).collect());
-            let number = *known
-                .entry((actions.ports, actions.calls))
-                .or_insert_with_key(|(ports, calls)| pipeline.add_actions(ports, calls));
-            pipeline.ends.push(number);
-        }
-        for list in updates {
-            let start = pipeline.update_list.len() as u32;
-            pipeline.update_list.extend(list);
-            pipeline.updates.push(start..pipeline.update_list.len() as u32);
-        }
-        if pipeline.ends.is_empty() {
-            pipeline.ends.push(ActionSet(0));
-            pipeline.updates.push(0..0);
-        }
-        pipeline.initial = numbers[tables.initial() as usize];
+        pipeline.initial = pipeline.target(tables.initial());
         pipeline
+    }
+
+    /// Goes over to the rules that a compiler, this or another with the same formats, has now. Windows of the same
+    /// functions over the same messages go on, others start anew.
+    pub fn update(&mut self, compiler: &Compiler, memory: &mut Memory) {
+        let new = Pipeline::new(compiler);
+        let old = self.windows.iter().zip(&memory.0);
+        let known: BTreeMap<_, Window> =
+            old.filter_map(|(plan, window)| Some((&plan.as_ref()?.what, *window))).collect();
+        let kept = |plan: &Option<WindowPlan>| known.get(&plan.as_ref()?.what).copied();
+        memory.0 = new.windows.iter().map(|plan| kept(plan).unwrap_or_default()).collect();
+        *self = new;
+    }
+
+    /// Follows one change of the compiler, the latest, in time that goes with what it changes. Windows go on.
+    pub fn apply(&mut self, compiler: &Compiler, delta: &Delta, memory: &mut Memory) {
+        let tables = compiler.tables();
+        for id in &delta.gone_states {
+            if let Some(plan) = self.windows.get_mut(id.0 as usize) {
+                *plan = None;
+            }
+        }
+        for id in &delta.new_states {
+            self.plan(compiler, *id);
+            if let Some(window) = memory.0.get_mut(id.0 as usize) {
+                *window = Window::default();
+            }
+        }
+        // New states first, so that what leads to them finds them.
+        self.grow(tables.state_bound());
+        let mut touched: BTreeMap<(Variable, State), Vec<&Change>> = BTreeMap::new();
+        for change in &delta.changes {
+            match change {
+                Change::SetLeaf(state, set) => self.set_end(compiler, *state, *set),
+                Change::SetDefault(variable, state, _) => {
+                    self.add_node(compiler, *variable, *state);
+                    touched.entry((*variable, *state)).or_default().push(change);
+                }
+                Change::AddEntry(variable, state, _)
+                | Change::ModifyEntry(variable, state, _)
+                | Change::RemoveEntry(variable, state, _) => {
+                    touched.entry((*variable, *state)).or_default().push(change);
+                }
+                Change::SetInitial(_) | Change::RemoveDefault(..) | Change::RemoveLeaf(_) => {}
+            }
+        }
+        for ((variable, state), changes) in touched {
+            if let Some(rows) = tables.rows(variable, state)
+                && !self.patch(state, &changes)
+            {
+                self.lay_out(compiler.width(variable), state, rows);
+            }
+        }
+        self.initial = self.target(tables.initial());
+        for change in &delta.changes {
+            match change {
+                Change::RemoveDefault(_, state) => self.remove_node(*state),
+                Change::RemoveLeaf(state) => self.ends[*state as usize] = Actions::default(),
+                _ => {}
+            }
+        }
     }
 
     /// The words of a row, in order.
@@ -183,80 +212,170 @@ impl Pipeline {
 
     /// What each of these rows gets, appended to `sets`. All are of one instant, and update the windows in order.
     pub fn walk(&self, rows: &[u64], now_ns: u64, memory: &mut Memory, sets: &mut Vec<ActionSet>) {
-        let length = self.row_length();
+        let rows = rows.chunks_exact(self.row_length());
         if self.windows.is_empty() {
-            sets.extend(rows.chunks_exact(length).map(|row| self.end(self.walk_fields(row))));
+            sets.extend(rows.map(|row| ActionSet(self.walk_fields(row) & !END)));
             return;
         }
         memory.0.resize(self.windows.len(), Window::default());
-        for row in rows.chunks_exact(length) {
-            let mut state = self.walk_fields(row);
-            let updates = &self.updates[(state - self.fields) as usize];
-            for id in &self.update_list[updates.start as usize..updates.end as usize] {
-                let plan = &self.windows[*id as usize];
-                let value = plan.word.map_or(0, |word| row[word as usize]);
-                memory.0[*id as usize].update(now_ns, plan.window_ns, value);
+        for row in rows {
+            let mut at = self.walk_fields(row);
+            // All ends behind this place update the same windows.
+            let any_end = self.walk_windows(at, |_, _| 0);
+            for id in &self.ends[any_end as usize].updates {
+                if let Some(plan) = &self.windows[*id as usize] {
+                    let value = plan.word.map_or(0, |word| row[word as usize]);
+                    memory.0[*id as usize].update(now_ns, plan.window_ns, value);
+                }
             }
-            while let Some(node) = self.nodes.get(state as usize) {
-                let window = node.word as usize;
-                let value = memory.0[window].value(self.windows[window].function) as u64;
-                state = self.next(node, value, 0);
-            }
-            sets.push(self.end(state));
+            at = self.walk_windows(at, |id, plan| memory.0[id].value(plan.function) as u64);
+            sets.push(ActionSet(at));
         }
     }
 
     /// The ports of a set of actions, sorted.
     pub fn ports(&self, set: ActionSet) -> &[Port] {
-        &self.ports[self.actions[set.0 as usize].ports.clone()]
+        self.ends.get(set.0 as usize).map_or(&[], |actions| &actions.ports)
     }
 
     /// The application's actions of a set.
     pub fn calls(&self, set: ActionSet) -> &[CallId] {
-        &self.calls[self.actions[set.0 as usize].calls.clone()]
+        self.ends.get(set.0 as usize).map_or(&[], |actions| &actions.calls)
+    }
+
+    /// Whether a set has no action at all.
+    pub fn is_empty(&self, set: ActionSet) -> bool {
+        self.ports(set).is_empty() && self.calls(set).is_empty()
     }
 
     /// How many bytes the tables take.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.nodes[..])
-            + size_of_val(&self.bounds32[..])
-            + size_of_val(&self.bounds64[..])
-            + size_of_val(&self.bounds128[..])
-            + size_of_val(&self.slots[..])
-            + size_of_val(&self.nexts[..])
-            + size_of_val(&self.ends[..])
+        let arrays = self.nodes.iter().map(|node| match &node.lookup {
+            Lookup::Steps(steps) => steps.bytes(),
+            Lookup::Hash(hash) => hash.bytes(),
+            Lookup::Guide(guide) => guide.bytes(),
+            Lookup::Bounds32(bounds) => bounds.bytes(),
+            Lookup::Bounds64(bounds) => bounds.bytes(),
+            Lookup::Bounds128(bounds) => bounds.bytes(),
+        });
+        size_of_val(&self.nodes[..]) + arrays.sum::<usize>()
     }
 
+    /// Where the fields of a row lead: an end, or a window.
     #[inline]
-    fn walk_fields(&self, row: &[u64]) -> State {
-        let mut state = self.initial;
-        while state < self.fields {
-            let node = &self.nodes[state as usize];
+    fn walk_fields(&self, row: &[u64]) -> Target {
+        let mut at = self.initial;
+        while at < WINDOW {
+            let node = &self.nodes[at as usize];
             let word = node.word as usize;
-            let high = if matches!(node.kind, Kind::Runs128) { row[word + 1] } else { 0 };
-            state = self.next(node, row[word], high);
+            let low = row[word];
+            at = match &node.lookup {
+                Lookup::Bounds128(bounds) => bounds.next(u128::from(row[word + 1]) << 64 | u128::from(low)),
+                lookup => lookup.next(low),
+            };
         }
-        state
+        at
     }
 
-    #[inline]
-    fn next(&self, node: &Node, low: u64, high: u64) -> State {
-        let (start, length) = (node.start as usize, node.length as usize);
-        let place = match node.kind {
-            Kind::Direct => (low as usize).min(length - 1),
-            Kind::Hash => match hashed(&self.slots[start..start + length], low) {
-                Some(next) => return next,
-                None => 0,
-            },
-            Kind::Runs32 => below(&self.bounds32[start..start + length], low as u32),
-            Kind::Runs64 => below(&self.bounds64[start..start + length], low),
-            Kind::Runs128 => below(&self.bounds128[start..start + length], u128::from(high) << 64 | u128::from(low)),
+    /// The state at whose end the windows from here lead.
+    fn walk_windows(&self, mut at: Target, value: impl Fn(usize, &WindowPlan) -> u64) -> State {
+        while at < END {
+            let node = &self.nodes[(at - WINDOW) as usize];
+            let window = node.word as usize;
+            let plan = self.windows.get(window).and_then(Option::as_ref);
+            at = node.lookup.next(plan.map_or(0, |plan| value(window, plan)));
+        }
+        at - END
+    }
+
+    fn target(&self, state: State) -> Target {
+        self.targets.get(state as usize).copied().unwrap_or(END)
+    }
+
+    fn grow(&mut self, states: State) {
+        // Tables without rules have a state nevertheless.
+        let states = self.targets.len().max(states as usize).max(1);
+        self.targets.resize(states, END);
+        self.ends.resize(states, Actions::default());
+    }
+
+    fn set_end(&mut self, compiler: &Compiler, state: State, set: SetId) {
+        let actions = compiler.actions(set);
+        self.targets[state as usize] = END | state;
+        self.ends[state as usize] = Actions {
+            ports: actions.ports.into(),
+            calls: actions.calls.into(),
+            updates: actions.updates.iter().map(|id| id.0).collect(),
         };
-        self.nexts[node.nexts as usize + place]
     }
 
-    fn end(&self, state: State) -> ActionSet {
-        self.ends[state as usize - self.nodes.len()]
+    /// Gives a state a node, if it has none.
+    fn add_node(&mut self, compiler: &Compiler, variable: Variable, state: State) {
+        let known = self.targets[state as usize];
+        let (word, kind) = match variable {
+            Variable::Present(header) => (self.word(Column::Present(header), 1), 0),
+            Variable::Field(field) => (self.word(Column::Low(field), compiler.width(variable)), 0),
+            Variable::State(id) => (id.0, WINDOW),
+        };
+        if known < END {
+            self.nodes[(known & !WINDOW) as usize].word = word;
+            return;
+        }
+        let node = Node { word, lookup: Lookup::Hash(Hash::with_room(0, END)) };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.nodes[place as usize] = node;
+                place
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as Target - 1
+            }
+        };
+        self.targets[state as usize] = kind | place;
+    }
+
+    fn remove_node(&mut self, state: State) {
+        let target = std::mem::replace(&mut self.targets[state as usize], END);
+        if target < END {
+            let place = target & !WINDOW;
+            self.nodes[place as usize].lookup = Lookup::Hash(Hash::with_room(0, END));
+            self.free.push(place);
+        }
+    }
+
+    /// Makes the lookup of a state that has a node, for values of `width` bits.
+    fn lay_out(&mut self, width: u16, state: State, rows: &Rows) {
+        let lookup = Lookup::new(rows, width, |state| self.target(state));
+        let place = (self.target(state) & !WINDOW) as usize;
+        if let Some(node) = self.nodes.get_mut(place) {
+            node.lookup = lookup;
+        }
+    }
+
+    /// Carries changes out in a state's lookup as it is; whether that can be done.
+    fn patch(&mut self, state: State, changes: &[&Change]) -> bool {
+        let target = self.target(state);
+        let Pipeline { nodes, targets, .. } = self;
+        let Some(Node { lookup: Lookup::Hash(hash), .. }) = nodes.get_mut((target & !WINDOW) as usize) else {
+            return false;
+        };
+        let wide = |change: &&Change| matches!(change, Change::AddEntry(_, _, entry) if !entry.values.is_point());
+        if hash.is_ill_sized_for(hash.len() + changes.len()) || changes.iter().any(wide) {
+            return false;
+        }
+        let target = |state: State| targets.get(state as usize).copied().unwrap_or(END);
+        for change in changes {
+            match change {
+                Change::SetDefault(_, _, next) => hash.default = target(*next),
+                Change::AddEntry(_, _, entry) | Change::ModifyEntry(_, _, entry) => {
+                    hash.insert(entry.values.first as u64, target(entry.next));
+                }
+                Change::RemoveEntry(_, _, entry) => hash.remove(entry.values.first as u64),
+                _ => {}
+            }
+        }
+        true
     }
 
     /// The word of a column; a new one if there was none.
@@ -275,78 +394,69 @@ impl Pipeline {
         place as u32
     }
 
-    fn plan(&mut self, compiler: &Compiler, aggregate: Aggregate) -> WindowPlan {
-        match aggregate {
-            Aggregate::Counter(counter) => WindowPlan {
-                window_ns: compiler.formats().counters()[usize::from(counter.0)].window_ns,
-                function: Function::Count,
-                word: None,
-            },
+    fn plan(&mut self, compiler: &Compiler, id: StateId) {
+        let state = compiler.state(id);
+        let (window_ns, function, word) = match state.aggregate {
+            Aggregate::Counter(counter) => {
+                (compiler.formats().counters()[usize::from(counter.0)].window_ns, Function::Count, None)
+            }
             Aggregate::Window { function, field, window_ns } => {
                 let word = field.map(|field| self.word(Column::Low(field), compiler.width(Variable::Field(field))));
-                WindowPlan { window_ns, function, word }
+                (window_ns, function, word)
             }
-        }
-    }
-
-    fn node(&mut self, compiler: &Compiler, variable: Variable, rows: &Rows, numbers: &[u32]) -> Node {
-        let width = compiler.width(variable);
-        let word = match variable {
-            Variable::Present(header) => self.word(Column::Present(header), 1),
-            Variable::Field(field) => self.word(Column::Low(field), width),
-            Variable::State(state) => state.0,
         };
-        let number = |state: State| numbers[state as usize];
-        let nexts = self.nexts.len() as u32;
-        let node =
-            |kind, start: usize, length: usize| Node { kind, word, start: start as u32, length: length as u32, nexts };
-        if width <= DIRECT_BITS {
-            self.nexts.extend((0..1u128 << width).map(|value| number(rows.next(value))));
-            return node(Kind::Direct, 0, 1 << width);
+        let place = id.0 as usize;
+        if self.windows.len() <= place {
+            self.windows.resize(place + 1, None);
         }
-        let single = rows.entries.iter().all(|entry| entry.values.is_point());
-        if single && width <= 64 && rows.entries.len() >= LEAST_HASHED {
-            let keys: Vec<(u64, u32)> =
-                rows.entries.iter().map(|entry| (entry.values.first as u64, number(entry.next))).collect();
-            let start = self.slots.len();
-            let length = search::add_hash(&mut self.slots, &keys);
-            self.nexts.push(number(rows.default));
-            return node(Kind::Hash, start, length);
-        }
-        let runs = runs(rows, width);
-        self.nexts.extend(runs.iter().map(|run| number(run.next)));
-        // The last run needs no bound: it holds all values behind the others.
-        let bounds = runs.iter().take(runs.len() - 1).map(|Run { last, .. }| *last);
-        let length = padded(bounds.len());
-        let fill = length - bounds.len();
-        match width {
-            ..=32 => {
-                let start = self.bounds32.len();
-                self.bounds32.extend(bounds.map(|last| last as u32).chain(std::iter::repeat_n(u32::MAX, fill)));
-                node(Kind::Runs32, start, length)
-            }
-            33..=64 => {
-                let start = self.bounds64.len();
-                self.bounds64.extend(bounds.map(|last| last as u64).chain(std::iter::repeat_n(u64::MAX, fill)));
-                node(Kind::Runs64, start, length)
-            }
-            _ => {
-                let start = self.bounds128.len();
-                self.bounds128.extend(bounds.chain(std::iter::repeat_n(u128::MAX, fill)));
-                node(Kind::Runs128, start, length)
-            }
-        }
-    }
-
-    fn add_actions(&mut self, ports: &[Port], calls: &[CallId]) -> ActionSet {
-        let (first_port, first_call) = (self.ports.len(), self.calls.len());
-        self.ports.extend_from_slice(ports);
-        self.calls.extend_from_slice(calls);
-        self.actions.push(Actions { ports: first_port..self.ports.len(), calls: first_call..self.calls.len() });
-        ActionSet(self.actions.len() as u32 - 1)
+        let what = (state.aggregate, state.updated_by.clone());
+        self.windows[place] = Some(WindowPlan { window_ns, function, word, what });
     }
 }
 
-fn updates_of(compiler: &Compiler, set: crate::diagram::SetId) -> Vec<u32> {
-    compiler.actions(set).updates.iter().map(|id| id.0).collect()
+impl Lookup {
+    fn new(rows: &Rows, width: u16, target: impl Fn(State) -> Target) -> Lookup {
+        if width <= 64 && rows.is_single() && is_sparse(rows) {
+            let mut hash = Hash::with_room(rows.entry_count(), target(rows.default));
+            rows.entries().for_each(|entry| hash.insert(entry.values.first as u64, target(entry.next)));
+            return Lookup::Hash(hash);
+        }
+        let runs = runs(rows, width);
+        if width <= 64
+            && let Some(steps) = Steps::new(&runs, &target)
+        {
+            return Lookup::Steps(steps);
+        }
+        if width <= 64
+            && let Some(guide) = Guide::new(&runs, &target)
+        {
+            return Lookup::Guide(guide);
+        }
+        match width {
+            ..=32 => Lookup::Bounds32(Bounds::new(&runs, u32::MAX, |last| last as u32, target)),
+            33..=64 => Lookup::Bounds64(Bounds::new(&runs, u64::MAX, |last| last as u64, target)),
+            _ => Lookup::Bounds128(Bounds::new(&runs, u128::MAX, |last| last, target)),
+        }
+    }
+
+    /// Where a value of up to 64 bits leads.
+    #[inline]
+    fn next(&self, value: u64) -> Target {
+        match self {
+            Lookup::Steps(steps) => steps.next(value),
+            Lookup::Hash(hash) => hash.next(value),
+            Lookup::Guide(guide) => guide.next(value),
+            Lookup::Bounds32(bounds) => bounds.next(value as u32),
+            Lookup::Bounds64(bounds) => bounds.next(value),
+            Lookup::Bounds128(bounds) => bounds.next(value.into()),
+        }
+    }
+}
+
+/// Whether single values are too many for bounds, and too far apart for an array.
+fn is_sparse(rows: &Rows) -> bool {
+    let count = rows.entry_count();
+    let mut values = rows.entries().map(|entry| entry.values.first);
+    let (first, last) = (values.next().unwrap_or(0), values.last().unwrap_or(0));
+    count >= LEAST_HASHED && last.saturating_sub(first) > SPARSE * count as u128 && last - first > 254
 }

@@ -669,6 +669,11 @@ impl Reader<'_> {
             }
             let Some(id) = self.add_builtin(&format.name) else { continue };
             for (name, offset, width) in self.headers[usize::from(id.0)].fields.clone() {
+                // Such as `udp.word_1` lies behind its header, which may be there without it; filters know either all
+                // of a header or nothing. A header of the file can say what is there.
+                if offset + u32::from(width) > format.length {
+                    continue;
+                }
                 let before = self.formats.fields.len();
                 self.add_field(id, &name, offset, width, Form::Number { decimals: 0 }, None);
                 // The bare names of the file's own fields are theirs alone.

@@ -58,6 +58,11 @@ impl MessageFilter {
         self.state.is_some()
     }
 
+    /// How many alternatives it has, a measure of its size.
+    pub fn clause_count(&self) -> usize {
+        self.clauses.len() + self.state.as_ref().map_or(0, |state| state.clauses.len())
+    }
+
     /// It as a rule may have it.
     pub fn filter(&self) -> rules::Filter {
         if let Some(state) = &self.state {

@@ -50,6 +50,11 @@ impl Target<'_> {
                 self.fraction(source, decimals)
             }
             (Kind::Text(text) | Kind::Word(text), Form::Text { padding }) => self.text(text, padding),
+            // Bytes that no text in quotes can have.
+            (Kind::Number { value: NumberValue::Whole(value), .. }, Form::Text { .. }) if is_hexadecimal(source) => {
+                self.checked(Some((*value).into()), source)
+            }
+            (Kind::Wide(value), Form::Text { .. }) if is_hexadecimal(source) => self.checked(Some(*value), source),
             // Without an annotation that says more, whole bytes may be text as well; the usual padding is the space.
             (Kind::Text(text), Form::Number { decimals: 0 }) if self.width.is_multiple_of(8) => self.text(text, b' '),
             (Kind::Ipv4(address), Form::Number { decimals: 0 }) if self.width == 32 => Ok((*address).into()),
@@ -103,6 +108,10 @@ impl Target<'_> {
         let value = self.text(text, 0)?;
         Ok(Interval::of_prefix(value, text.len() as u16 * 8, self.width))
     }
+}
+
+fn is_hexadecimal(source: &str) -> bool {
+    source.starts_with("0x") || source.starts_with("0X")
 }
 
 impl Misfit {

@@ -322,32 +322,37 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands behind `in`: `[a, b]`, `{a, b, ...}`, or a prefix.
+    /// What stands behind `in`: `[a, b]`, `{a, [b, c], ...}`, or a prefix.
     fn members(&mut self, left: &Left<'_>) -> Parsed<ValueSet> {
-        let start = self.token.span;
-        if self.accept("[") {
-            self.check_exact(left, start)?;
-            let (first, _) = self.constant(left)?;
-            self.expect(",", "a range is `[first, last]`, both included")?;
-            let (last, _) = self.constant(left)?;
-            self.expect("]", "a range is `[first, last]`, both included")?;
-            if first > last {
-                return self.fail(start.to(self.last), "this range ends before it begins", "swap its ends");
-            }
-            return Ok(ValueSet::interval(Interval { first, last }));
-        }
         if !self.accept("{") {
-            return self.element(left);
+            return self.member(left);
         }
         let mut intervals = Vec::new();
         loop {
-            intervals.extend_from_slice(self.element(left)?.intervals());
+            intervals.extend_from_slice(self.member(left)?.intervals());
             if !self.accept(",") {
                 break;
             }
         }
         self.expect("}", "a set is `{a, b, c}`")?;
         Ok(ValueSet::union_of(intervals))
+    }
+
+    /// A range `[a, b]`, or an element.
+    fn member(&mut self, left: &Left<'_>) -> Parsed<ValueSet> {
+        let start = self.token.span;
+        if !self.accept("[") {
+            return self.element(left);
+        }
+        self.check_exact(left, start)?;
+        let (first, _) = self.constant(left)?;
+        self.expect(",", "a range is `[first, last]`, both included")?;
+        let (last, _) = self.constant(left)?;
+        self.expect("]", "a range is `[first, last]`, both included")?;
+        if first > last {
+            return self.fail(start.to(self.last), "this range ends before it begins", "swap its ends");
+        }
+        Ok(ValueSet::interval(Interval { first, last }))
     }
 
     /// A constant, a prefix `constant/length`, or what a mask makes of a constant.

@@ -1,7 +1,9 @@
 //! The fewest prefixes for a partition of values, where the longest prefix wins: the Optimal Routing Table Constructor
 //! (Draves, King, Venkatachary, Zill: "Constructing Optimal IP Routing Tables", INFOCOM 1999).
 
-use super::{Entry, Rows, State, place};
+use super::rows::place;
+use super::{Entry, Rows, State};
+use crate::pieces::Pieces;
 use crate::values::Interval;
 use smallvec::SmallVec;
 
@@ -20,7 +22,7 @@ pub(super) fn rows(edges: &[(Interval, State)], width: u16) -> Rows {
     let mut entries = Vec::new();
     assign(&tree, default, 0, 0, width, &mut entries);
     entries.sort_unstable_by_key(place);
-    Rows { default, entries, nested: true }
+    Rows { default, entries: Pieces::short(entries), nested: true, ..Rows::default() }
 }
 
 /// The tree below a prefix; `edges` are those that touch it.
@@ -81,7 +83,7 @@ mod tests {
             edge(0x0b00_0000, 0xffff_ffff, 0),
         ];
         let rows = rows(&edges, 32);
-        assert_eq!((rows.default, rows.entries.len()), (0, 2));
+        assert_eq!((rows.default, rows.entry_count()), (0, 2));
     }
 
     proptest! {

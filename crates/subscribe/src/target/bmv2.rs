@@ -156,6 +156,10 @@ fn inner(value: &Expression) -> Value {
             let mask = u128::MAX >> (128 - width.clamp(&1, &128));
             json!({"type": "expression", "value": {"op": "&", "left": inner(value), "right": hex(mask)}})
         }
+        Expression::Slice(low, width, value) => {
+            let shifted = Expression::Of(">>", value.clone(), Box::new(Expression::Number((*low).into(), 8)));
+            inner(&shifted.bits(*width))
+        }
         Expression::Choice(test, yes, no) => json!({"type": "expression", "value":
             {"op": "?", "left": inner(yes), "right": inner(no), "cond": inner(test)}}),
     }
@@ -190,6 +194,8 @@ fn state(id: usize, state: &State) -> Value {
         .map(|select| match select {
             Select::Field(field, _) => json!({"type": "field", "value": place(field)}),
             Select::Ahead(offset, width) => json!({"type": "lookahead", "value": [offset, width]}),
+            // Not of this architecture.
+            Select::Done => Value::Null,
         })
         .collect();
     let next = |name: &str| if name == ACCEPT { Value::Null } else { json!(name) };
@@ -246,6 +252,8 @@ fn action(id: usize, action: &Action) -> Value {
                     ("assign", vec![json!({"type": "field", "value": place(to)}), parameter(value)])
                 }
                 Step::Remove(header) => ("remove_header", vec![json!({"type": "header", "value": header})]),
+                // Not of this architecture.
+                Step::Update(..) => ("nop", Vec::new()),
                 Step::Drop => ("mark_to_drop", vec![json!({"type": "header", "value": STANDARD})]),
                 Step::Read(to, register) => (
                     "register_read",

@@ -1,19 +1,25 @@
-//! Programs and entries for switches, out of compiled tables: P4 text, bmv2's JSON and commands, P4Runtime.
+//! Programs and entries for switches, out of compiled tables: P4 text, bmv2's JSON and commands, P4Runtime, Tofino.
 //!
 //! [`Program`] is what all have in common; [`files`] writes it down. `docs/subscription-targets.md` says what each file
 //! is for and which limits hold. The format of bmv2's JSON is laid out in behavioral-model's `docs/JSON_format.md`, entries
 //! for controllers in the P4Runtime specification, version 1.
 
 mod batch;
+pub mod bfrt;
 pub mod bmv2;
 pub mod commands;
+pub mod limits;
+mod messages;
 pub mod p4;
 pub mod p4runtime;
 mod parser;
 mod pipeline;
 pub mod program;
+mod stages;
+pub mod tna;
+mod windows;
 
-pub use program::Program;
+pub use program::{Architecture, Program};
 
 use crate::compiler::Compiler;
 
@@ -26,11 +32,13 @@ pub enum Target {
     Bmv2,
     /// `p4info.txtpb` and `entries.txtpb`: tables and entries for P4Runtime.
     P4Runtime,
+    /// `tna.p4` and `tna.json`: P4_16 for the Tofino Native Architecture, and entries as its runtime, bfrt, lists them.
+    Tna,
 }
 
 impl Target {
     /// All of them.
-    pub const ALL: [Target; 3] = [Target::P4, Target::Bmv2, Target::P4Runtime];
+    pub const ALL: [Target; 4] = [Target::P4, Target::Bmv2, Target::P4Runtime, Target::Tna];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -38,6 +46,15 @@ impl Target {
             Target::P4 => "p4",
             Target::Bmv2 => "bmv2",
             Target::P4Runtime => "p4runtime",
+            Target::Tna => "tna",
+        }
+    }
+
+    /// The architecture that it is written for.
+    pub fn architecture(self) -> Architecture {
+        match self {
+            Target::P4 | Target::Bmv2 | Target::P4Runtime => Architecture::V1model,
+            Target::Tna => Architecture::Tna,
         }
     }
 }
@@ -49,11 +66,13 @@ pub struct Targets {
     pub messages: usize,
     /// Whether ranges become prefixes of ternary tables.
     pub ternary: bool,
+    /// Whether fields that several states look at are mapped to few bits first.
+    pub compress: bool,
 }
 
 impl Default for Targets {
     fn default() -> Targets {
-        Targets { messages: 4, ternary: false }
+        Targets { messages: 4, ternary: false, compress: false }
     }
 }
 
@@ -75,15 +94,50 @@ pub enum Unsupported {
     /// A header that every message has, beside others.
     #[error("`{0}` is told by nothing from the other headers of messages; give it a `when`")]
     Ambiguous(String),
-    /// A mean.
-    #[error("`{0}`: a mean is a quotient, and switches do not divide; compare sum and count apart")]
+    /// A mean on a switch that can't multiply.
+    #[error("`{0}`: a mean is compared by a product, and Tofino does not multiply; compare sum and count apart")]
     Mean(String),
+    /// A mean that is compared with very many values.
+    #[error("`{0}` is compared with {1} values; a program has room for 256")]
+    Means(String, usize),
     /// A window that the switch's clock is too coarse for.
     #[error("`{0}`: the switch's clock counts microseconds; windows are whole microseconds, up to 2^47")]
     Window(String),
     /// A sum of a field that is wider than registers.
     #[error("`{0}`: windows are of fields of up to 64 bits")]
     WideWindow(String),
+    /// A window of values that are wider than the halves of Tofino's registers.
+    #[error("`{0}`: Tofino's windows are of fields of up to 32 bits")]
+    WideValue(String),
+    /// A value of a window that is compared with more than the halves of Tofino's registers hold.
+    #[error("`{0}`: Tofino's sums and counts end at 2^32 - 1, and are compared with more")]
+    Large(String),
+    /// A window's length that Tofino can't divide its clock by.
+    #[error(
+        "`{window}`: Tofino does not divide its clock; windows are a power of two nanoseconds long: {below}ns or {above}ns"
+    )]
+    Length {
+        /// The window.
+        window: String,
+        /// The greatest length that is not greater.
+        below: u64,
+        /// The next length.
+        above: u64,
+    },
+    /// A window that several messages of a packet would update.
+    #[error("`{0}`: a packet reaches a register of Tofino once; look at one message a packet with --messages 1")]
+    WindowOfBatch(String),
+    /// A state of Tofino's parser that looks at too much.
+    #[error("a state of the parser looks at {0} bits, and Tofino's at 32; tell messages by fewer bits")]
+    Select(u32),
+    /// Headers that are longer than what Tofino takes with a packet.
+    #[error("packets take {0} bits of headers along, and Tofino 4,096; look at fewer messages with --messages")]
+    Vector(u32),
+    /// Tables that wait for each other longer than Tofino has stages.
+    #[error(
+        "tables need {0} stages one after the other, and Tofino has 12 or 20; test fewer fields, or look at fewer messages with --messages"
+    )]
+    Stages(usize),
     /// More windows than a program can tell apart.
     #[error("the rules have {0} windows and counters; a program has room for 64")]
     Windows(usize),
@@ -112,16 +166,21 @@ pub struct File {
 /// # Errors
 /// [`Unsupported`].
 pub fn files(compiler: &Compiler, target: Target, targets: &Targets) -> Result<Vec<File>, Unsupported> {
-    let program = Program::new(compiler, targets)?;
-    Ok(match target {
-        Target::P4 => vec![File { name: "switch.p4", text: p4::v1model(&program) }],
-        Target::Bmv2 => vec![
-            File { name: "switch.json", text: bmv2::json(&program) },
-            File { name: "commands.txt", text: commands::text(&program) },
-        ],
-        Target::P4Runtime => vec![
-            File { name: "p4info.txtpb", text: p4runtime::info(&program) },
-            File { name: "entries.txtpb", text: p4runtime::entries(&program) },
-        ],
-    })
+    let program = Program::new(compiler, target.architecture(), targets)?;
+    Ok(written(&program, target))
+}
+
+/// The files of a target for a program of its architecture.
+pub fn written(program: &Program, target: Target) -> Vec<File> {
+    let file = |name, text| File { name, text };
+    match target {
+        Target::P4 => vec![file("switch.p4", p4::v1model(program))],
+        Target::Bmv2 => {
+            vec![file("switch.json", bmv2::json(program)), file("commands.txt", commands::text(program))]
+        }
+        Target::P4Runtime => {
+            vec![file("p4info.txtpb", p4runtime::info(program)), file("entries.txtpb", p4runtime::entries(program))]
+        }
+        Target::Tna => vec![file("tna.p4", tna::text(program)), file("tna.json", bfrt::json(program))],
+    }
 }

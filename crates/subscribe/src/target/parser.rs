@@ -2,9 +2,7 @@
 
 use super::program::*;
 use super::{Targets, Unsupported};
-use crate::formats::{Batch, Condition, Framing, HeaderId, MessageFormats, Place as Found};
-use crate::tables::cost::prefix_list;
-use crate::values::Interval;
+use crate::formats::{Batch, Condition, HeaderId, MessageFormats, Place as Found};
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_core::{Format, FormatPlace, builtin_formats};
 
@@ -96,23 +94,16 @@ fn builtin(formats: &MessageFormats, header: HeaderId) -> Option<Format> {
     all.filter(|format| !matches!(format.name.as_str(), "network" | "transport")).find(of).cloned()
 }
 
-/// Headers of one message that come together: those in it, what tells them, and their bits.
-#[derive(Clone, Default)]
-struct Shape {
-    headers: Vec<HeaderId>,
-    conditions: Vec<(Select, u128)>,
-    length: u32,
-}
-
 /// What the parser needs and gives.
 pub(super) struct Parsing<'a> {
-    formats: &'a MessageFormats,
-    targets: &'a Targets,
+    pub(super) formats: &'a MessageFormats,
+    pub(super) targets: &'a Targets,
+    pub(super) architecture: Architecture,
     /// All headers to be parsed.
-    needed: BTreeSet<HeaderId>,
+    pub(super) needed: BTreeSet<HeaderId>,
     /// Bits of headers that must be fields: of stages, conditions and counts.
     fields: BTreeMap<HeaderId, BTreeSet<(u32, u16)>>,
-    batch: Option<(HeaderId, Batch)>,
+    pub(super) batch: Option<(HeaderId, Batch)>,
 }
 
 impl<'a> Parsing<'a> {
@@ -120,10 +111,12 @@ impl<'a> Parsing<'a> {
     pub fn new(
         formats: &'a MessageFormats,
         targets: &'a Targets,
+        architecture: Architecture,
         headers: impl IntoIterator<Item = HeaderId>,
         fields: impl IntoIterator<Item = crate::formats::FieldId>,
     ) -> Result<Parsing<'a>, Unsupported> {
-        let mut parsing = Parsing { formats, targets, needed: BTreeSet::new(), fields: BTreeMap::new(), batch: None };
+        let mut parsing =
+            Parsing { formats, targets, architecture, needed: BTreeSet::new(), fields: BTreeMap::new(), batch: None };
         for header in headers {
             parsing.need(header);
         }
@@ -212,17 +205,14 @@ impl<'a> Parsing<'a> {
         }
         program.states.push(State {
             name: "start".to_owned(),
-            extracts: Vec::new(),
-            sets: Vec::new(),
-            select: Vec::new(),
-            cases: Vec::new(),
             otherwise: packet.first().map_or(ACCEPT.to_owned(), |header| self.state_name(*header)),
+            ..State::default()
         });
         for header in &packet {
             program.states.push(self.packet_state(*header));
         }
-        if let Some((_, batch)) = self.batch {
-            self.messages(program, batch)?;
+        if let Some((header, batch)) = self.batch {
+            self.messages(program, header, batch)?;
         }
         Ok(())
     }
@@ -247,10 +237,8 @@ impl<'a> Parsing<'a> {
         let mut state = State {
             name: self.state_name(header),
             extracts: vec![Extract::Header(name.clone())],
-            sets: Vec::new(),
-            select: Vec::new(),
-            cases: Vec::new(),
             otherwise: ACCEPT.to_owned(),
+            ..State::default()
         };
         let next = |name: &str| {
             self.named(name).filter(|header| self.needed.contains(header)).map(|header| self.state_name(header))
@@ -287,11 +275,8 @@ impl<'a> Parsing<'a> {
         if let Some((batch, Batch { count: Some((offset, width)), .. })) = self.batch
             && batch == header
         {
-            let count = Expression::Field(Place::new(&name, &field_name(self.formats, header, offset, width)));
-            state.sets.push((Place::new(META, "left"), count));
-            state.select.clear();
-            state.cases.clear();
-            state.otherwise = "batch_0".to_owned();
+            let count = Place::new(&name, &field_name(self.formats, header, offset, width));
+            self.begin_batch(&mut state, count, width);
         }
         if state.cases.is_empty() {
             state.select.clear();
@@ -333,7 +318,7 @@ impl<'a> Parsing<'a> {
     }
 
     /// A header's instance with all its bits as fields.
-    fn header(&self, header: HeaderId, slot: usize) -> Result<Header, Unsupported> {
+    pub(super) fn header(&self, header: HeaderId, slot: usize) -> Result<Header, Unsupported> {
         let known = self.formats.header(header);
         let mut fields: Vec<(u32, u16, String)> = Vec::new();
         let free = |fields: &[(u32, u16, String)], offset: u32, width: u16| {
@@ -381,170 +366,4 @@ impl<'a> Parsing<'a> {
             variable: 0,
         })
     }
-
-    /// Headers that messages have together, those that ask for more first.
-    fn shapes(&self) -> Result<Vec<Shape>, Unsupported> {
-        let mut shapes: Vec<Shape> = Vec::new();
-        for header in &self.needed {
-            let known = self.formats.header(*header);
-            let (front, when) = match &known.place {
-                Found::Message { when, .. } => (None, when),
-                Found::Behind { header, when } => (Some(*header), when),
-                _ => continue,
-            };
-            let fronts: Vec<Shape> = match front {
-                None => vec![Shape::default()],
-                Some(front) => shapes.iter().filter(|shape| shape.headers.last() == Some(&front)).cloned().collect(),
-            };
-            for mut shape in fronts {
-                shape.headers.push(*header);
-                shape.length += known.length;
-                if let Some(when) = when {
-                    shape.conditions.push((self.condition(when, &shape.headers)?, when.value));
-                }
-                shapes.push(shape);
-            }
-        }
-        let kinds = shapes.iter().filter(|shape| shape.headers.len() == 1).collect::<Vec<_>>();
-        if kinds.len() > 1 && kinds.iter().any(|shape| shape.conditions.is_empty()) {
-            let name = kinds.iter().find(|shape| shape.conditions.is_empty()).map(|shape| shape.headers[0]);
-            return Err(Unsupported::Ambiguous(name.map_or(String::new(), |id| self.formats.header(id).name.clone())));
-        }
-        shapes.sort_by_key(|shape| (std::cmp::Reverse(shape.headers.len()), shape.headers.clone()));
-        Ok(shapes)
-    }
-
-    /// Where a condition's bits are for a parser at the start of a message.
-    fn condition(&self, when: &Condition, headers: &[HeaderId]) -> Result<Select, Unsupported> {
-        let mut before = 0;
-        for header in headers {
-            if *header == when.header {
-                return Ok(Select::Ahead(before + when.offset, when.width));
-            }
-            before += self.formats.header(*header).length;
-        }
-        let name = field_name(self.formats, when.header, when.offset, when.width);
-        Ok(Select::Field(Place::new(&instance(self.formats, when.header, 0), &name), when.width))
-    }
-
-    fn messages(&self, program: &mut Program, batch: Batch) -> Result<(), Unsupported> {
-        let shapes = self.shapes()?;
-        let (left_width, slots) = (batch.count.map_or(16, |(_, width)| width), self.targets.messages);
-        let left = || Place::new(META, "left");
-        program.metadata.push(("left".to_owned(), left_width));
-        program.metadata.push(("too_many".to_owned(), 1));
-        program.most_messages = Some(slots);
-        let order: BTreeSet<HeaderId> = shapes.iter().flat_map(|shape| shape.headers.iter().copied()).collect();
-        let state = |name: String, otherwise: &str| State {
-            name,
-            extracts: Vec::new(),
-            sets: Vec::new(),
-            select: Vec::new(),
-            cases: Vec::new(),
-            otherwise: otherwise.to_owned(),
-        };
-        for slot in 0..slots {
-            let (length_header, rest) = (format!("length_{slot}"), format!("rest_{slot}"));
-            let length = Place::new(&length_header, "bytes");
-            let (width, most) = match batch.framing {
-                Framing::Prefix(width) => (width, if width == 8 { 255 } else { MOST_MESSAGE_BYTES }),
-                Framing::Fixed(bytes) => (32, bytes),
-            };
-            if let Framing::Prefix(_) = batch.framing {
-                let fields = vec![("bytes".to_owned(), width)];
-                program.headers.push(Header {
-                    name: length_header.clone(),
-                    kind: "length_t".to_owned(),
-                    fields,
-                    variable: 0,
-                });
-            }
-            for header in &order {
-                program.headers.push(self.header(*header, slot)?);
-            }
-            program.headers.push(Header {
-                name: rest.clone(),
-                kind: "rest_t".to_owned(),
-                fields: Vec::new(),
-                variable: most * 8,
-            });
-            let mut open = state(format!("batch_{slot}"), &format!("message_{slot}"));
-            open.select = vec![Select::Field(left(), left_width)];
-            open.cases = vec![(vec![(0, u128::MAX)], ACCEPT.to_owned())];
-            program.states.push(open);
-            let mut message = state(format!("message_{slot}"), &format!("other_{slot}"));
-            let one = Expression::Number(1, left_width);
-            message.sets.push((left(), Expression::Field(left()).of("-", one).bits(left_width)));
-            if let Framing::Prefix(width) = batch.framing {
-                message.extracts.push(Extract::Header(length_header.clone()));
-                message.select.push(Select::Field(length.clone(), width));
-            }
-            for (select, _) in shapes.iter().flat_map(|shape| &shape.conditions) {
-                if !message.select.contains(select) {
-                    message.select.push(select.clone());
-                }
-            }
-            let rest_bits = |bits: u32| match batch.framing {
-                Framing::Prefix(_) => Expression::Field(length.clone())
-                    .bits(32)
-                    .of("-", Expression::Number((bits / 8).into(), 32))
-                    .bits(32)
-                    .of("<<", Expression::Number(3, 8)),
-                Framing::Fixed(bytes) => Expression::Number((bytes * 8 - bits).into(), 32),
-            };
-            let next = format!("batch_{}", slot + 1);
-            for (index, shape) in shapes.iter().enumerate() {
-                let name = format!("message_{slot}_{index}");
-                let of_conditions = |select: &Select| {
-                    let value = shape.conditions.iter().find(|(known, _)| known == select);
-                    value.map_or((0, 0), |(_, value)| (*value, u128::MAX))
-                };
-                let least = u128::from(shape.length / 8);
-                match batch.framing {
-                    Framing::Prefix(width) => {
-                        let all = Interval { first: least, last: Interval::of_width(width).last };
-                        let lengths =
-                            if all.first <= all.last { prefix_list(all, width).collect() } else { Vec::new() };
-                        for lengths in lengths {
-                            let mask = Interval::of_width(width).last & !(lengths.last - lengths.first);
-                            let mut values = vec![(lengths.first, mask)];
-                            values.extend(message.select[1..].iter().map(of_conditions));
-                            message.cases.push((values, name.clone()));
-                        }
-                    }
-                    Framing::Fixed(bytes) if least <= bytes.into() => {
-                        if shape.conditions.is_empty() {
-                            message.otherwise.clone_from(&name);
-                        } else {
-                            message.cases.push((message.select.iter().map(of_conditions).collect(), name.clone()));
-                        }
-                    }
-                    Framing::Fixed(_) => continue,
-                }
-                let mut inside = state(name, &next);
-                let headers = shape.headers.iter().map(|header| instance(self.formats, *header, slot));
-                inside.extracts = headers.map(Extract::Header).collect();
-                inside.extracts.push(Extract::Variable(rest.clone(), rest_bits(shape.length)));
-                program.states.push(inside);
-            }
-            let mut other = state(format!("other_{slot}"), &next);
-            other.extracts.push(Extract::Variable(rest, rest_bits(0)));
-            if message.cases.is_empty() {
-                message.select.clear();
-            }
-            program.states.push(message);
-            program.states.push(other);
-        }
-        let mut end = state(format!("batch_{slots}"), "too_many");
-        end.select = vec![Select::Field(left(), left_width)];
-        end.cases = vec![(vec![(0, u128::MAX)], ACCEPT.to_owned())];
-        program.states.push(end);
-        let mut many = state("too_many".to_owned(), ACCEPT);
-        many.sets.push((Place::new(META, "too_many"), Expression::Number(1, 1)));
-        program.states.push(many);
-        Ok(())
-    }
 }
-
-/// Most bytes of a message behind its known headers.
-const MOST_MESSAGE_BYTES: u32 = 1500;

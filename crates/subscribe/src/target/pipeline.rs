@@ -1,15 +1,11 @@
 //! From compiled tables to a program's tables and what is done in which order.
 
-use super::batch;
-use super::parser::{Parsing, field_name, instance};
+use super::parser::Parsing;
 use super::program::*;
-use super::{MOST_MESSAGES, Targets, Unsupported};
+use super::{MOST_MESSAGES, Targets, Unsupported, batch, limits};
 use crate::compiler::{Actions, Compiler, StateId, Variable};
-use crate::formats::{ArgumentKind, MatchKind};
-use crate::rules::{Aggregate, Argument, Call, Function};
-use crate::tables::Stage;
-use crate::tables::cost::prefix_list;
-use crate::values::Interval;
+use crate::formats::ArgumentKind;
+use crate::rules::{Aggregate, Argument, Call};
 use std::collections::BTreeMap;
 
 /// Ports that a switch has, and one more for packets that go nowhere.
@@ -23,7 +19,7 @@ impl Program {
     ///
     /// # Errors
     /// [`Unsupported`].
-    pub fn new(compiler: &Compiler, targets: &Targets) -> Result<Program, Unsupported> {
+    pub fn new(compiler: &Compiler, architecture: Architecture, targets: &Targets) -> Result<Program, Unsupported> {
         if !(1..=MOST_MESSAGES).contains(&targets.messages) {
             return Err(Unsupported::Messages(targets.messages));
         }
@@ -42,32 +38,48 @@ impl Program {
             Variable::State(state) => of_state(state),
             Variable::Present(_) => None,
         });
-        let parsing = Parsing::new(compiler.formats(), targets, headers, fields)?;
-        let mut program = Program::default();
+        let parsing = Parsing::new(compiler.formats(), targets, architecture, headers, fields)?;
+        let mut program = Program { architecture, ..Program::default() };
         parsing.write(&mut program)?;
-        let builder = Builder::new(compiler, targets, stages, parsing.batch().is_some())?;
-        builder.common(&mut program)?;
+        let builder = Builder::new(compiler, targets, architecture, stages, parsing.batch().is_some())?;
+        builder.common(&mut program);
+        builder.windows(&mut program)?;
         let slots = if builder.batch { targets.messages } else { 1 };
         let mut body = Vec::new();
         for slot in 0..slots {
             let nodes = builder.slot(slot, &mut program)?;
-            if slot == 0 {
-                body.extend(nodes);
-            } else {
-                body.push(Node::If(Expression::Valid(format!("rest_{slot}")), nodes, Vec::new()));
+            match parsing.batch() {
+                Some((_, batch)) if slot > 0 => {
+                    body.push(Node::If(parsing.present(batch, slot), nodes, Vec::new()));
+                }
+                _ => body.extend(nodes),
             }
         }
         match parsing.batch() {
-            Some((header, batch)) => {
-                let sets = builder.sets();
-                batch::write(compiler.formats(), header, batch, slots, &sets, body, &mut program);
-            }
+            Some((header, batch)) => batch::write(&parsing, header, batch, &builder.sets(), body, &mut program),
             None => program.ingress.nodes.extend(body),
         }
         if program.groups.len() > 65_535 {
             return Err(Unsupported::Groups(program.groups.len()));
         }
+        if architecture == Architecture::Tna {
+            program.clear();
+            limits::check(&program)?;
+        }
         Ok(program)
+    }
+
+    /// Lets the parser start with zeros where nothing else does: Tofino's metadata begins with anything.
+    fn clear(&mut self) {
+        let flag = |name: &str| name == "changed" || name.starts_with("present_") || name.ends_with("_called");
+        let flags = self.metadata.iter().filter(|(name, _)| flag(name)).map(|(name, _)| Place::new(META, name));
+        let mut zeros: Vec<Place> = flags.collect();
+        if !self.bridge.is_empty() {
+            zeros.push(Place::new(BRIDGE, "too_many"));
+        }
+        if let Some(start) = self.states.first_mut() {
+            start.sets = zeros.into_iter().map(|place| (place, Expression::Number(0, 1))).collect();
+        }
     }
 }
 
@@ -109,14 +121,16 @@ impl PortSets {
     }
 }
 
-struct Builder<'a> {
-    compiler: &'a Compiler,
-    targets: &'a Targets,
-    stages: Vec<Variable>,
+/// Writes ingress for the messages.
+pub(super) struct Builder<'a> {
+    pub(super) compiler: &'a Compiler,
+    pub(super) targets: &'a Targets,
+    pub(super) architecture: Architecture,
+    pub(super) stages: Vec<Variable>,
     /// The actions of states at the end.
-    leaves: BTreeMap<u32, Actions>,
+    pub(super) leaves: BTreeMap<u32, Actions>,
     ports: Vec<u16>,
-    batch: bool,
+    pub(super) batch: bool,
     state_bits: u16,
     /// How many calls of an action one message may get.
     calls: BTreeMap<String, usize>,
@@ -126,6 +140,7 @@ impl<'a> Builder<'a> {
     fn new(
         compiler: &'a Compiler,
         targets: &'a Targets,
+        architecture: Architecture,
         stages: Vec<Variable>,
         batch: bool,
     ) -> Result<Builder<'a>, Unsupported> {
@@ -150,7 +165,8 @@ impl<'a> Builder<'a> {
             }
         }
         let state_bits = 32 - tables.state_bound().saturating_sub(1).leading_zeros().min(31);
-        Ok(Builder { compiler, targets, stages, leaves, ports, batch, state_bits: state_bits as u16, calls })
+        let state_bits = state_bits as u16;
+        Ok(Builder { compiler, targets, architecture, stages, leaves, ports, batch, state_bits, calls })
     }
 
     fn sets(&self) -> PortSets {
@@ -168,98 +184,37 @@ impl<'a> Builder<'a> {
         PortSets { words: self.ports.len().div_ceil(WORD).max(1), ports: self.ports.clone(), groups, sets }
     }
 
-    /// What all slots share: metadata, actions of forwarding, groups, windows' registers.
-    fn common(&self, program: &mut Program) -> Result<(), Unsupported> {
-        program.metadata.push(("current".to_owned(), self.state_bits));
+    /// What all slots share: groups, and the actions of forwarding.
+    fn common(&self, program: &mut Program) {
         let sets = self.sets();
         program.groups = sets.groups.iter().map(|(ports, id)| Group { id: *id, ports: ports.clone() }).collect();
         program.groups.sort_by_key(|group| group.id);
-        let actions = &mut program.ingress.actions;
-        let meta = |field: &str| Place::new(META, field);
-        let action = |name: &str, purpose, parameters: &[(&str, u16)], steps| Action {
-            name: name.to_owned(),
-            purpose,
-            parameters: parameters.iter().map(|(name, width)| ((*name).to_owned(), *width)).collect(),
-            steps,
+        let mut action = |name: &str, purpose, parameters: &[(&str, u16)], steps| {
+            program.ingress.actions.push(Action {
+                name: name.to_owned(),
+                purpose,
+                parameters: parameters.iter().map(|(name, width)| ((*name).to_owned(), *width)).collect(),
+                steps,
+            });
         };
-        let first = || Expression::Parameter(0);
-        actions.push(action("nothing", "Leaves the message alone.", &[], Vec::new()));
-        actions.push(action(
-            "go",
-            "Takes the message to a state.",
-            &[("next", self.state_bits)],
-            vec![Step::Set(meta("current"), first())],
-        ));
-        actions.push(action("discard", "Sends the packet nowhere.", &[], vec![Step::Drop]));
-        actions.push(action(
-            "forward",
-            "Sends the packet to one port.",
-            &[("port", 9)],
-            vec![Step::Set(Place::new(STANDARD, "egress_spec"), first())],
-        ));
-        actions.push(action(
-            "multicast",
-            "Sends the packet to the ports of a group.",
-            &[("group", 16)],
-            vec![Step::Set(Place::new(STANDARD, "mcast_grp"), first())],
-        ));
-        self.windows(program)
-    }
-
-    fn windows(&self, program: &mut Program) -> Result<(), Unsupported> {
-        let windows = self.windows_used();
-        if windows.len() > 64 {
-            return Err(Unsupported::Windows(windows.len()));
-        }
-        if windows.is_empty() {
-            return Ok(());
-        }
-        program.metadata.push(("updates".to_owned(), 64));
-        program.metadata.push(("start".to_owned(), 48));
-        program.metadata.push(("fresh".to_owned(), 1));
-        program.ingress.actions.push(Action {
-            name: "update".to_owned(),
-            purpose: "Says which windows the message updates.",
-            parameters: vec![("windows".to_owned(), 64)],
-            steps: vec![Step::Set(Place::new(META, "updates"), Expression::Parameter(0))],
-        });
-        for id in windows {
-            program.registers.push(Register { name: format!("window_{}_start", id.0), width: 48 });
-            program.registers.push(Register { name: format!("window_{}", id.0), width: 64 });
-            program.metadata.push((format!("value_{}", id.0), 64));
-        }
-        Ok(())
-    }
-
-    /// The windows that are compared or updated, in order.
-    fn windows_used(&self) -> Vec<StateId> {
-        let mut used: Vec<StateId> = self.leaves.values().flat_map(|actions| actions.updates.iter().copied()).collect();
-        used.extend(self.stages.iter().filter_map(|stage| match stage {
-            Variable::State(state) => Some(*state),
-            _ => None,
-        }));
-        used.sort_unstable();
-        used.dedup();
-        used
+        let send = |field: &str| vec![Step::Set(Place::new(STANDARD, field), Expression::Parameter(0))];
+        action("nothing", "Leaves the message alone.", &[], Vec::new());
+        action("discard", "Sends the packet nowhere.", &[], vec![Step::Drop]);
+        action("forward", "Sends the packet to one port.", &[("port", 9)], send("egress_spec"));
+        action("multicast", "Sends the packet to the ports of a group.", &[("group", 16)], send("mcast_grp"));
     }
 
     /// The tables of one message of a packet.
     fn slot(&self, slot: usize, program: &mut Program) -> Result<Vec<Node>, Unsupported> {
-        let mut nodes = vec![Node::Apply(format!("begin_{slot}"))];
-        program.ingress.tables.push(Table {
-            name: format!("begin_{slot}"),
-            keys: Vec::new(),
-            actions: vec!["go".to_owned()],
-            default: ("go".to_owned(), vec![self.compiler.tables().initial().into()]),
-            entries: Vec::new(),
-        });
+        let mut nodes = Vec::new();
+        self.begin(slot, program, &mut nodes);
         let mut updated = false;
         for (variable, stage) in self.compiler.tables().stages().filter(|(it, _)| self.stages.contains(it)) {
             if matches!(variable, Variable::State(_)) && !updated {
                 updated = true;
                 self.updates(slot, program, &mut nodes)?;
             }
-            self.stage(slot, variable, stage, program, &mut nodes);
+            self.stage(slot, variable, stage, program, &mut nodes)?;
         }
         if !updated {
             self.updates(slot, program, &mut nodes)?;
@@ -268,179 +223,40 @@ impl<'a> Builder<'a> {
         Ok(nodes)
     }
 
-    fn state_key(&self) -> Key {
+    /// The state that messages start in.
+    fn begin(&self, slot: usize, program: &mut Program, nodes: &mut Vec<Node>) {
+        let state = Self::state(slot);
+        program.metadata.push((state.field.clone(), self.state_bits));
+        let go = format!("go_{slot}");
+        program.ingress.actions.push(Action {
+            name: go.clone(),
+            purpose: "Takes the message to a state.",
+            parameters: vec![("next".to_owned(), self.state_bits)],
+            steps: vec![Step::Set(state, Expression::Parameter(0))],
+        });
+        nodes.push(Node::Apply(format!("begin_{slot}")));
+        program.ingress.tables.push(Table {
+            name: format!("begin_{slot}"),
+            keys: Vec::new(),
+            actions: vec![go.clone()],
+            default: (go, vec![self.compiler.tables().initial().into()]),
+            entries: Vec::new(),
+        });
+    }
+
+    /// The state that the message of a slot is in.
+    fn state(slot: usize) -> Place {
+        Place::new(META, &format!("current_{slot}"))
+    }
+
+    pub(super) fn state_key(&self, slot: usize) -> Key {
+        let state = Self::state(slot);
         Key {
-            value: Expression::meta("current"),
-            name: "meta.current".to_owned(),
+            name: format!("meta.{}", state.field),
+            value: Expression::Field(state),
             width: self.state_bits,
             kind: Kind::Exact,
         }
-    }
-
-    fn stage(&self, slot: usize, variable: Variable, stage: &Stage, program: &mut Program, nodes: &mut Vec<Node>) {
-        let formats = self.compiler.formats();
-        let width = self.compiler.width(variable);
-        let (name, value, key) = match variable {
-            Variable::Present(header) => {
-                let it = instance(formats, header, slot);
-                (
-                    format!("has_{}", formats.header(header).name),
-                    Expression::Valid(it.clone()),
-                    format!("hdr.{it}.$valid$"),
-                )
-            }
-            Variable::Field(field) => {
-                let known = formats.field(field);
-                let it = instance(formats, known.header, slot);
-                let its = field_name(formats, known.header, known.offset, known.width);
-                let name = format!("{}_{}", formats.header(known.header).name, known.name);
-                (name, Expression::Field(Place::new(&it, &its)), format!("hdr.{it}.{its}"))
-            }
-            Variable::State(id) => (
-                format!("window_{}", id.0),
-                Expression::meta(format!("value_{}", id.0)),
-                format!("meta.value_{}", id.0),
-            ),
-        };
-        let kind = match stage.kind() {
-            MatchKind::Exact => Kind::Exact,
-            MatchKind::Lpm => Kind::Lpm,
-            MatchKind::Range if self.targets.ternary => Kind::Ternary,
-            MatchKind::Range => Kind::Range,
-        };
-        let all = Interval::of_width(width);
-        let mut table = Table {
-            name: format!("{name}_{slot}"),
-            keys: vec![self.state_key(), Key { value, name: key, width, kind }],
-            actions: vec!["go".to_owned(), "nothing".to_owned()],
-            default: ("nothing".to_owned(), Vec::new()),
-            entries: Vec::new(),
-        };
-        let mut others = Table {
-            name: format!("{name}_{slot}_else"),
-            keys: vec![self.state_key()],
-            entries: Vec::new(),
-            ..table.clone()
-        };
-        let go = |matches, next: u32| Entry { matches, action: "go".to_owned(), arguments: vec![next.into()] };
-        for (state, rows) in &stage.rows {
-            let state = Match::Exact((*state).into());
-            for entry in &rows.entries {
-                let Interval { first, last } = entry.values;
-                let values = match kind {
-                    Kind::Exact => vec![Match::Exact(first)],
-                    Kind::Range => vec![Match::Range(first, last)],
-                    Kind::Lpm => vec![Match::Lpm(first, width - (128 - (last - first).leading_zeros()) as u16)],
-                    Kind::Ternary => prefix_list(entry.values, width)
-                        .map(|prefix| Match::Ternary(prefix.first, all.last & !(prefix.last - prefix.first)))
-                        .collect(),
-                };
-                table.entries.extend(values.into_iter().map(|value| go(vec![state, value], entry.next)));
-            }
-            others.entries.push(go(vec![state], rows.default));
-        }
-        nodes.push(Node::ApplyOr(table.name.clone(), vec![Node::Apply(others.name.clone())]));
-        program.ingress.tables.push(table);
-        program.ingress.tables.push(others);
-    }
-
-    /// Which windows a message updates, and the updates.
-    fn updates(&self, slot: usize, program: &mut Program, nodes: &mut Vec<Node>) -> Result<(), Unsupported> {
-        let windows = self.windows_used();
-        if windows.is_empty() {
-            return Ok(());
-        }
-        let tables = self.compiler.tables();
-        let behind = tables.stages().filter(|(variable, _)| matches!(variable, Variable::State(_)));
-        let mut states: Vec<u32> = behind.flat_map(|(_, stage)| stage.rows.keys().copied()).collect();
-        states.extend(self.leaves.keys());
-        states.sort_unstable();
-        states.dedup();
-        let mut entries = Vec::new();
-        for state in states {
-            let updates = self.compiler.actions(tables.any_leaf(state)).updates;
-            let bit = |id: &StateId| windows.iter().position(|it| it == id).map_or(0, |place| 1u128 << place);
-            let bits: u128 = updates.iter().map(bit).sum();
-            if bits != 0 {
-                let matches = vec![Match::Exact(state.into())];
-                entries.push(Entry { matches, action: "update".to_owned(), arguments: vec![bits] });
-            }
-        }
-        let name = format!("updates_{slot}");
-        nodes.push(Node::Apply(name.clone()));
-        program.ingress.tables.push(Table {
-            name,
-            keys: vec![self.state_key()],
-            actions: vec!["update".to_owned()],
-            default: ("update".to_owned(), vec![0]),
-            entries,
-        });
-        for (place, id) in windows.iter().enumerate() {
-            let action = self.window(*id, slot)?;
-            let bit = Expression::meta("updates").of("&", Expression::Number(1 << place, 64));
-            let set = bit.of("!=", Expression::Number(0, 64));
-            nodes.push(Node::If(set, vec![Node::Do(action.name.clone())], Vec::new()));
-            program.ingress.actions.push(action);
-        }
-        Ok(())
-    }
-
-    /// The update of a window. It starts with the first message after the one before has ended.
-    fn window(&self, id: StateId, slot: usize) -> Result<Action, Unsupported> {
-        let formats = self.compiler.formats();
-        let name = || self.compiler.variable_name(Variable::State(id));
-        let (function, field, window_ns) = match self.compiler.state(id).aggregate {
-            Aggregate::Counter(counter) => {
-                (Function::Count, None, formats.counters()[usize::from(counter.0)].window_ns)
-            }
-            Aggregate::Window { function, field, window_ns } => (function, field, window_ns),
-        };
-        if window_ns % 1000 != 0 || window_ns / 1000 >= 1 << 47 {
-            return Err(Unsupported::Window(name()));
-        }
-        let number = |value: u64| Expression::Number(value.into(), 64);
-        let field = match field {
-            None => number(0),
-            Some(field) => {
-                let known = formats.field(field);
-                if known.width > 64 {
-                    return Err(Unsupported::WideWindow(name()));
-                }
-                let its = field_name(formats, known.header, known.offset, known.width);
-                Expression::Field(Place::new(&instance(formats, known.header, slot), &its)).bits(64)
-            }
-        };
-        let value = || Expression::meta(format!("value_{}", id.0));
-        let fresh = || Expression::meta("fresh").of("==", Expression::Number(1, 1));
-        let choice = |test: Expression, yes, no| Expression::Choice(Box::new(test), Box::new(yes), Box::new(no));
-        let next = match function {
-            Function::Count => choice(fresh(), number(1), value().of("+", number(1)).bits(64)),
-            Function::Sum => choice(fresh(), field.clone(), value().of("+", field).bits(64)),
-            Function::Min => choice(fresh().of("||", field.clone().of("<", value())), field, value()),
-            Function::Max => choice(fresh().of("||", field.clone().of(">", value())), field, value()),
-            Function::Avg => return Err(Unsupported::Mean(name())),
-        };
-        let now = || Expression::Field(Place::new(STANDARD, "ingress_global_timestamp"));
-        let start = || Expression::meta("start");
-        let length = Expression::Number((window_ns / 1000).into(), 48);
-        let over = now().of("-", start()).bits(48).of(">=", length);
-        let none = start().of("==", Expression::Number(0, 48));
-        let registers = (format!("window_{}_start", id.0), format!("window_{}", id.0));
-        let one = |value| Expression::Number(value, 1);
-        Ok(Action {
-            name: format!("update_{}_{slot}", id.0),
-            purpose: "Takes the message into a window.",
-            parameters: Vec::new(),
-            steps: vec![
-                Step::Read(Place::new(META, "start"), registers.0.clone()),
-                Step::Read(Place::new(META, &format!("value_{}", id.0)), registers.1.clone()),
-                Step::Set(Place::new(META, "fresh"), choice(none.of("||", over), one(1), one(0))),
-                Step::Set(Place::new(META, "start"), choice(fresh(), now(), start())),
-                Step::Set(Place::new(META, &format!("value_{}", id.0)), next),
-                Step::Write(registers.0, start()),
-                Step::Write(registers.1, value()),
-            ],
-        })
     }
 
     /// What states at the end do.
@@ -450,7 +266,7 @@ impl<'a> Builder<'a> {
         nodes.push(Node::Apply(name.clone()));
         let mut table = Table {
             name,
-            keys: vec![self.state_key()],
+            keys: vec![self.state_key(slot)],
             actions: ["forward", "multicast", "discard"].map(str::to_owned).to_vec(),
             default: ("discard".to_owned(), Vec::new()),
             entries: Vec::new(),
@@ -459,17 +275,18 @@ impl<'a> Builder<'a> {
             let action = format!("ports_{slot}");
             table.actions = vec![action.clone()];
             table.default = (action.clone(), vec![0; sets.words]);
-            let word = |word| (format!("word_{word}"), sets.width(word));
-            let place = |word| Place::new(META, &format!("ports_{slot}_{word}"));
+            let mut steps = Vec::new();
+            for word in 0..sets.words {
+                let place = program.kept(&format!("ports_{slot}_{word}"));
+                program.keep(place.field.clone(), sets.width(word));
+                steps.push(Step::Set(place, Expression::Parameter(word)));
+            }
             program.ingress.actions.push(Action {
                 name: action,
                 purpose: "The ports that the message goes to.",
-                parameters: (0..sets.words).map(word).collect(),
-                steps: (0..sets.words).map(|word| Step::Set(place(word), Expression::Parameter(word))).collect(),
+                parameters: (0..sets.words).map(|word| (format!("word_{word}"), sets.width(word))).collect(),
+                steps,
             });
-            for word in 0..sets.words {
-                program.metadata.push((format!("ports_{slot}_{word}"), sets.width(word)));
-            }
         }
         for (state, actions) in self.leaves.iter().filter(|(_, actions)| !actions.ports.is_empty()) {
             let ports: Vec<u16> = actions.ports.iter().map(|port| port.0).collect();
@@ -477,7 +294,7 @@ impl<'a> Builder<'a> {
                 true => (format!("ports_{slot}"), sets.bits(&ports)),
                 false => sets.send(&ports),
             };
-            table.entries.push(Entry { matches: vec![Match::Exact((*state).into())], action, arguments });
+            table.entries.push(Entry::new(vec![Match::Exact((*state).into())], &action, arguments));
         }
         program.ingress.tables.push(table);
         self.calls(slot, program, nodes)
@@ -496,7 +313,7 @@ impl<'a> Builder<'a> {
                     let mut calls = actions.calls.iter().map(|call| self.compiler.call(*call));
                     if let Some(call) = calls.by_ref().filter(|call| call.action == *name).nth(place) {
                         let matches = vec![Match::Exact((*state).into())];
-                        entries.push(Entry { matches, action: action.clone(), arguments: arguments(call)? });
+                        entries.push(Entry::new(matches, &action, arguments(call)?));
                     }
                 }
                 let parameters: Vec<(String, u16)> =
@@ -514,7 +331,7 @@ impl<'a> Builder<'a> {
                 nodes.push(Node::Apply(table.clone()));
                 program.ingress.tables.push(Table {
                     name: table,
-                    keys: vec![self.state_key()],
+                    keys: vec![self.state_key(slot)],
                     actions: vec![action, "nothing".to_owned()],
                     default: ("nothing".to_owned(), Vec::new()),
                     entries,

@@ -1,5 +1,8 @@
 //! A switch program before it is written in any format's language: headers, a parser, tables, and the order of tables.
 
+use crate::rules::Function;
+use crate::tables::cost::Memory;
+
 /// A field of a header instance or of the metadata: the instance's name and the field's.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Place {
@@ -12,8 +15,21 @@ pub struct Place {
 /// The program's own metadata.
 pub const META: &str = "meta";
 
-/// The architecture's metadata.
+/// The architecture's metadata, under bmv2's names.
 pub const STANDARD: &str = "standard_metadata";
+
+/// The header that carries values from ingress to egress where metadata does not: [`Program::bridge`].
+pub const BRIDGE: &str = "bridge";
+
+/// What a program is written for: what its switch can compute, and how much it has of what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Architecture {
+    /// bmv2's v1model: anything, in any number.
+    #[default]
+    V1model,
+    /// The Tofino Native Architecture: one operation an action and field, one access a register and packet.
+    Tna,
+}
 
 impl Place {
     /// A field of a header instance.
@@ -37,6 +53,8 @@ pub enum Expression {
     Of(&'static str, Box<Expression>, Box<Expression>),
     /// The low bits of a value, or the value with zeros in front.
     Bits(u16, Box<Expression>),
+    /// Bits of a value: how many low ones are left away, and how many taken.
+    Slice(u16, u16, Box<Expression>),
     /// The second if the first holds, else the third.
     Choice(Box<Expression>, Box<Expression>, Box<Expression>),
 }
@@ -73,6 +91,8 @@ pub enum Step {
     Read(Place, String),
     /// Writes a register of one cell.
     Write(String, Expression),
+    /// Takes a message into a window, see [`Program::windows`], and puts the window's value into a field.
+    Update(Place, String),
 }
 
 /// An action.
@@ -172,7 +192,8 @@ pub enum Match {
     Ternary(u128, u128),
 }
 
-/// An entry of a table. No two entries of a table match the same packet, except for prefixes of different lengths.
+/// An entry of a table. No two entries of a table match the same packet, except for prefixes of different lengths and for
+/// entries that are only asked last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// One a key.
@@ -181,6 +202,15 @@ pub struct Entry {
     pub action: String,
     /// Its arguments.
     pub arguments: Vec<u128>,
+    /// Whether it only counts where no other entry matches; only for [`Architecture::Tna`].
+    pub fallback: bool,
+}
+
+impl Entry {
+    /// An entry that matches nothing that another does.
+    pub fn new(matches: Vec<Match>, action: &str, arguments: Vec<u128>) -> Entry {
+        Entry { matches, action: action.to_owned(), arguments, fallback: false }
+    }
 }
 
 /// A node of a control.
@@ -243,6 +273,8 @@ pub enum Select {
     Field(Place, u16),
     /// Bits ahead: how many bits are skipped, and how many read.
     Ahead(u32, u16),
+    /// Whether the parser's counter is at zero: 1 or 0.
+    Done,
 }
 
 impl Select {
@@ -250,12 +282,22 @@ impl Select {
     pub fn width(&self) -> u16 {
         match self {
             Select::Field(_, width) | Select::Ahead(_, width) => *width,
+            Select::Done => 1,
         }
     }
 }
 
+/// What a state of the parser does to the counter. Only for [`Architecture::Tna`], whose parsers can't subtract.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counter {
+    /// Starts it.
+    Set(u8),
+    /// Counts one down.
+    Down,
+}
+
 /// A state of the parser.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct State {
     /// Its name; the first is `start`.
     pub name: String,
@@ -263,6 +305,8 @@ pub struct State {
     pub extracts: Vec<Extract>,
     /// What it sets then.
     pub sets: Vec<(Place, Expression)>,
+    /// What it does to the parser's counter then.
+    pub counter: Option<Counter>,
     /// What it looks at then.
     pub select: Vec<Select>,
     /// Values under masks, one a `select`, and the next state. The first that fits is taken.
@@ -292,9 +336,25 @@ pub struct Register {
     pub width: u16,
 }
 
+/// A window as a pair of 32 bits in one register, with the function that takes a message in. Only for
+/// [`Architecture::Tna`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WindowRegister {
+    /// Its name.
+    pub name: String,
+    /// What it computes: anything but a mean.
+    pub function: Function,
+    /// The field of the metadata with the number of the window that a message falls into.
+    pub number: Place,
+    /// The field of the metadata with the message's value; of counts there is none.
+    pub value: Option<Place>,
+}
+
 /// A switch program with its entries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Program {
+    /// What it is for.
+    pub architecture: Architecture,
     /// Header instances in the order in which packets have them.
     pub headers: Vec<Header>,
     /// Fields of the metadata with their widths in bits.
@@ -307,10 +367,54 @@ pub struct Program {
     pub egress: Control,
     /// Registers.
     pub registers: Vec<Register>,
+    /// Windows.
+    pub windows: Vec<WindowRegister>,
+    /// Fields of the header [`BRIDGE`] with their widths, whole bytes in all; empty: there is none.
+    pub bridge: Vec<(String, u16)>,
     /// Multicast groups.
     pub groups: Vec<Group>,
     /// Whether packets leave changed, so that the IPv4 checksum is to be made anew: if this field of the metadata is 1.
     pub checksum_when: Option<String>,
     /// Messages of a packet that are looked at, if packets are batches.
     pub most_messages: Option<usize>,
+}
+
+/// What a program's tables take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Size {
+    /// Tables.
+    pub tables: usize,
+    /// Entries of tables that match single values, and bits of their keys.
+    pub exact: Memory,
+    /// Entries of tables with prefixes, ranges and masks, and bits of their keys: twice for these.
+    pub ternary: Memory,
+}
+
+impl Program {
+    /// What its tables take.
+    pub fn size(&self) -> Size {
+        let mut size = Size::default();
+        for table in self.ingress.tables.iter().chain(&self.egress.tables) {
+            size.tables += 1;
+            let is_exact = table.kind() == Kind::Exact;
+            let bits = |key: &Key| u64::from(key.width) * if key.kind == Kind::Exact && is_exact { 1 } else { 2 };
+            let memory = if is_exact { &mut size.exact } else { &mut size.ternary };
+            memory.entries += table.entries.len() as u64;
+            memory.bits += table.entries.len() as u64 * table.keys.iter().map(bits).sum::<u64>();
+        }
+        size
+    }
+
+    /// The place of a value that egress needs too: metadata, or the header [`BRIDGE`].
+    pub fn kept(&self, field: &str) -> Place {
+        Place::new(if self.architecture == Architecture::Tna { BRIDGE } else { META }, field)
+    }
+
+    /// Declares a value that egress needs too.
+    pub fn keep(&mut self, field: String, width: u16) {
+        match self.architecture {
+            Architecture::Tna => self.bridge.push((field, width)),
+            Architecture::V1model => self.metadata.push((field, width)),
+        }
+    }
 }

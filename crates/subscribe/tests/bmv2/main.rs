@@ -1,8 +1,10 @@
-//! Programs for switches against the tables they were made of: an interpreter of bmv2's JSON of its own runs packets, with
-//! entries of bmv2's command line or of P4Runtime.
+//! Programs for switches against the tables they were made of: interpreters of bmv2's JSON and of P4_16, for v1model and for
+//! Tofino, run packets with entries of bmv2's command line, of P4Runtime and of bfrt.
 
+mod bfrt;
 mod cases;
 mod commands;
+mod p4;
 mod p4runtime;
 mod simple_switch;
 mod texts;

@@ -76,7 +76,7 @@ fn the_real_switch_sends_the_same_copies() {
         packet(&[order("GOOGL", b'S', 50)]),
     ];
     let mut wanted = vec![Vec::new(); 3];
-    let [mut model, _] = switches(&found);
+    let [mut model, ..] = switches(&found);
     for frame in &inputs {
         for (port, bytes) in model.packet(frame, 1).copies {
             wanted[usize::from(port)].push(bytes);

@@ -1,9 +1,11 @@
-//! What the texts say: snapshots, a recogniser of the P4 that is written, and the defects of earlier generators.
+//! What the texts say: snapshots, and the defects of earlier generators.
 
-use super::cases::{ITCH, SINGLE, formats, program, switches, udp};
+use super::cases::{ITCH, SINGLE, compiler, formats, program, switches, udp};
 use std::path::Path;
 use weftwire_subscribe::target::program::{Match, Program};
-use weftwire_subscribe::target::{Targets, Unsupported, bmv2, commands, p4, p4runtime};
+use weftwire_subscribe::target::{
+    Architecture, Targets, Unsupported, bfrt, bmv2, commands, limits, p4, p4runtime, tna,
+};
 use weftwire_subscribe::workload;
 
 const RULES: &str = r#"
@@ -18,6 +20,12 @@ const WINDOWS: &str = "
     one.size > 3 : note(1, 10.0.0.1, \"a\"), note(2, 10.0.0.2, \"b\");
 ";
 
+const USUAL: Targets = Targets { messages: 4, ternary: false, compress: false };
+
+fn tofino(formats_text: &str, rules: &str, targets: &Targets) -> Result<Program, Unsupported> {
+    Program::new(&compiler(&formats(formats_text), rules), Architecture::Tna, targets)
+}
+
 /// A payload of the header `one` alone.
 fn one(size: u8) -> [u8; 21] {
     let mut payload = [0; 21];
@@ -26,7 +34,7 @@ fn one(size: u8) -> [u8; 21] {
 }
 
 fn itch(messages: usize) -> Program {
-    program(&formats(ITCH), RULES, &Targets { messages, ternary: false })
+    program(&formats(ITCH), RULES, &Targets { messages, ..Targets::default() })
 }
 
 fn single(rules: &str) -> Program {
@@ -39,6 +47,10 @@ fn single(rules: &str) -> Program {
 fn texts_are_as_reviewed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bmv2/snapshots");
     let (batches, windows) = (itch(2), single(WINDOWS));
+    let of_tofino = |formats_text: &str, rules: &str| tofino(formats_text, rules, &Targets { messages: 2, ..USUAL });
+    let (tna_batches, tna_windows) =
+        (of_tofino(ITCH, RULES), of_tofino(&SINGLE.replace("100us", "8192ns"), &WINDOWS.replace("100us", "8192ns")));
+    let [tna_batches, tna_windows] = [tna_batches, tna_windows].map(|it| it.expect("a program"));
     let texts = [
         ("itch.p4", p4::v1model(&batches)),
         ("itch.json", bmv2::json(&batches)),
@@ -46,6 +58,9 @@ fn texts_are_as_reviewed() {
         ("windows.p4", p4::v1model(&windows)),
         ("windows-p4info.txtpb", p4runtime::info(&windows)),
         ("windows-entries.txtpb", p4runtime::entries(&windows)),
+        ("itch-tna.p4", tna::text(&tna_batches)),
+        ("itch-tna.json", bfrt::json(&tna_batches)),
+        ("windows-tna.p4", tna::text(&tna_windows)),
     ];
     for (name, text) in texts {
         let file = folder.join(name);
@@ -58,311 +73,11 @@ fn texts_are_as_reviewed() {
     }
 }
 
-/// Declarations and statements of the P4 that is written; whatever else stands there is an error.
-struct Recogniser {
-    tokens: Vec<String>,
-    at: usize,
-}
-
-impl Recogniser {
-    fn new(text: &str) -> Recogniser {
-        let mut tokens = Vec::new();
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let line = line.split("//").next().unwrap_or_default();
-            let mut rest = line.trim();
-            while let Some(first) = rest.chars().next() {
-                let length = if first.is_alphanumeric() || first == '_' {
-                    rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
-                } else if first == '"' {
-                    rest[1..].find('"').expect("an end") + 2
-                } else {
-                    let long = ["&&&", "&&", "||", "==", "!=", ">=", "<<"];
-                    long.iter().find(|it| rest.starts_with(**it)).map_or(1, |it| it.len())
-                };
-                tokens.push(rest[..length].to_owned());
-                rest = rest[length..].trim_start();
-            }
-        }
-        Recogniser { tokens, at: 0 }
-    }
-
-    fn peek(&self) -> &str {
-        self.tokens.get(self.at).map_or("", String::as_str)
-    }
-
-    fn next(&mut self) -> String {
-        self.at += 1;
-        self.tokens.get(self.at - 1).cloned().unwrap_or_default()
-    }
-
-    fn is(&mut self, text: &str) -> bool {
-        let found = self.peek() == text;
-        self.at += usize::from(found);
-        found
-    }
-
-    fn expect(&mut self, text: &str) {
-        let near = self.tokens[self.at.saturating_sub(8)..(self.at + 3).min(self.tokens.len())].join(" ");
-        assert!(self.is(text), "`{text}` is missing: {near}");
-    }
-
-    fn name(&mut self) -> String {
-        let name = self.next();
-        assert!(name.starts_with(|c: char| c.is_alphabetic() || c == '_'), "{name} is no name");
-        assert!(!["type", "state", "key", "action", "table", "header"].contains(&name.as_str()), "{name} is reserved");
-        name
-    }
-
-    fn kind(&mut self) {
-        let name = self.name();
-        while matches!(name.as_str(), "bit" | "varbit" | "register") && self.is("<") {
-            if self.peek() == "bit" {
-                self.kind();
-            } else {
-                assert!(self.next().parse::<u32>().is_ok_and(|width| width > 0));
-            }
-            self.expect(">");
-        }
-    }
-
-    fn program(&mut self) {
-        while self.at < self.tokens.len() {
-            match self.next().as_str() {
-                "header" | "struct" => {
-                    self.name();
-                    self.expect("{");
-                    while !self.is("}") {
-                        self.kind();
-                        self.name();
-                        self.expect(";");
-                    }
-                }
-                "parser" => {
-                    self.signature();
-                    while !self.is("}") {
-                        self.expect("state");
-                        self.name();
-                        self.expect("{");
-                        self.state();
-                    }
-                }
-                "control" => {
-                    self.signature();
-                    self.control();
-                }
-                "V1Switch" => {
-                    while !self.is(";") {
-                        self.next();
-                    }
-                }
-                other => panic!("declaration {other}"),
-            }
-        }
-    }
-
-    fn signature(&mut self) {
-        self.name();
-        self.expect("(");
-        while !self.is(")") {
-            self.next();
-        }
-        self.expect("{");
-    }
-
-    fn state(&mut self) {
-        loop {
-            if self.is("transition") {
-                if self.is("select") {
-                    self.expect("(");
-                    self.arguments();
-                    self.expect("{");
-                    while !self.is("}") {
-                        let open = self.is("(");
-                        self.value();
-                        while self.is(",") {
-                            self.value();
-                        }
-                        if open {
-                            self.expect(")");
-                        }
-                        self.expect(":");
-                        self.name();
-                        self.expect(";");
-                    }
-                } else {
-                    self.name();
-                    self.expect(";");
-                }
-                self.expect("}");
-                return;
-            }
-            self.statement();
-        }
-    }
-
-    fn control(&mut self) {
-        loop {
-            match self.peek() {
-                "register" => {
-                    self.kind();
-                    self.expect("(");
-                    self.arguments();
-                    self.name();
-                    self.expect(";");
-                }
-                "action" => {
-                    self.next();
-                    self.signature();
-                    self.block();
-                }
-                "table" => {
-                    self.next();
-                    self.name();
-                    self.expect("{");
-                    while !self.is("}") {
-                        let property = self.next();
-                        self.expect("=");
-                        match property.as_str() {
-                            "key" => {
-                                self.expect("{");
-                                while !self.is("}") {
-                                    self.value();
-                                    self.expect(":");
-                                    let kind = self.name();
-                                    assert!(["exact", "lpm", "range", "ternary"].contains(&kind.as_str()));
-                                    self.expect("@");
-                                    self.expect("name");
-                                    self.expect("(");
-                                    self.arguments();
-                                    self.expect(";");
-                                }
-                            }
-                            "actions" => {
-                                self.expect("{");
-                                while !self.is("}") {
-                                    self.name();
-                                    self.expect(";");
-                                }
-                            }
-                            "default_action" | "size" => {
-                                self.value();
-                                self.expect(";");
-                            }
-                            other => panic!("property {other}"),
-                        }
-                    }
-                }
-                _ => {
-                    self.expect("apply");
-                    self.expect("{");
-                    self.block();
-                    self.expect("}");
-                    return;
-                }
-            }
-        }
-    }
-
-    fn block(&mut self) {
-        while !self.is("}") {
-            self.statement();
-        }
-    }
-
-    fn statement(&mut self) {
-        if self.is("if") {
-            self.expect("(");
-            self.value();
-            self.expect(")");
-            self.expect("{");
-            self.block();
-            if self.is("else") {
-                self.expect("{");
-                self.block();
-            }
-            return;
-        }
-        self.value();
-        if self.is("=") {
-            self.value();
-        }
-        self.expect(";");
-    }
-
-    fn arguments(&mut self) {
-        while !self.is(")") {
-            self.value();
-            self.is(",");
-        }
-    }
-
-    fn value(&mut self) {
-        match self.next().as_str() {
-            "(" if self.peek() == "bit" => {
-                self.kind();
-                self.expect(")");
-                self.value();
-                return;
-            }
-            "(" => {
-                self.value();
-                self.expect(")");
-            }
-            "{" => {
-                while !self.is("}") {
-                    self.value();
-                    self.is(",");
-                }
-            }
-            "!" => {
-                self.value();
-                return;
-            }
-            _ => {}
-        }
-        loop {
-            match self.peek() {
-                "." => {
-                    self.next();
-                    self.next();
-                }
-                "(" => {
-                    self.next();
-                    self.arguments();
-                }
-                "[" => {
-                    while !self.is("]") {
-                        self.next();
-                    }
-                }
-                "<" if self.tokens.get(self.at + 1).is_some_and(|it| it == "bit") => {
-                    self.next();
-                    self.kind();
-                    self.expect(">");
-                }
-                "&&&" | "&&" | "||" | "==" | "!=" | ">=" | "<<" | "<" | ">" | "+" | "-" | "&" | "|" => {
-                    self.next();
-                    self.value();
-                    return;
-                }
-                "?" => {
-                    self.next();
-                    self.value();
-                    self.expect(":");
-                    self.value();
-                    return;
-                }
-                _ => return,
-            }
-        }
-    }
-}
-
 #[test]
 fn p4_is_of_the_grammar_and_its_headers_can_be_read_back() {
     for program in [itch(3), single(WINDOWS), single("")] {
         let text = p4::v1model(&program);
-        Recogniser::new(&text).program();
+        super::p4::check(&text, super::p4::Kind::V1model);
         // Fields of variable width are none that filters could use: the reader of formats refuses them.
         let fixed = text
             .lines()
@@ -387,8 +102,8 @@ fn p4_is_of_the_grammar_and_its_headers_can_be_read_back() {
 #[test]
 fn states_are_dense_and_tables_have_room() {
     let rules = workload::itch(1000, 3);
-    let found = program(&formats(ITCH), &rules, &Targets { messages: 1, ternary: false });
-    let states = found.metadata.iter().find(|(name, _)| name == "current").expect("the state").1;
+    let found = program(&formats(ITCH), &rules, &Targets { messages: 1, ..Targets::default() });
+    let states = found.metadata.iter().find(|(name, _)| name == "current_0").expect("the state").1;
     let entries: usize = found.ingress.tables.iter().map(|table| table.entries.len()).sum();
     assert!(u64::from(states) <= u64::from(entries.ilog2()) + 2);
     for table in &found.ingress.tables {
@@ -399,7 +114,7 @@ fn states_are_dense_and_tables_have_room() {
                     assert!(first <= last);
                 }
             }
-            if let (Some(Match::Exact(state)), "go") = (entry.matches.first(), entry.action.as_str()) {
+            if let (Some(Match::Exact(state)), "go_0") = (entry.matches.first(), entry.action.as_str()) {
                 assert!(state >> states == 0 && entry.arguments[0] >> states == 0);
             }
         }
@@ -504,22 +219,98 @@ fn actions_have_all_their_arguments() {
 #[test]
 fn what_switches_can_not_do_is_said() {
     let refused = |formats_text: &str, rules: &str, targets: &Targets| {
-        let formats = formats(formats_text);
-        let options = weftwire_subscribe::compiler::Options::default();
-        let compiler =
-            weftwire_subscribe::Compiler::new(formats.clone(), &options, &super::cases::rules(rules, &formats));
-        Program::new(&compiler.expect("few clauses"), targets).expect_err("it is refused")
+        let compiler = compiler(&formats(formats_text), rules);
+        Program::new(&compiler, Architecture::V1model, targets).expect_err("it is refused")
     };
     let usual = Targets::default();
     assert_eq!(refused(SINGLE, "one.size == 1 : fwd(511);", &usual), Unsupported::Port(511));
-    assert!(matches!(refused(SINGLE, "avg(one.size) over 100us > 3 : fwd(1);", &usual), Unsupported::Mean(_)));
     assert!(matches!(refused(SINGLE, "count() over 100ns > 3 : fwd(1);", &usual), Unsupported::Window(_)));
     assert!(matches!(refused(SINGLE, "tcp.flags == 2 and tcp.syn == 1 : fwd(1);", &usual), Unsupported::Overlap(_)));
     let long = "one.size == 1 : note(1, 1.1.1.1, \"longer than sixteen\");";
     assert!(matches!(refused(SINGLE, long, &usual), Unsupported::Text(_)));
-    let none = Targets { messages: 0, ternary: false };
+    let none = Targets { messages: 0, ..Targets::default() };
     assert_eq!(refused(SINGLE, "one.size == 1 : fwd(1);", &none), Unsupported::Messages(0));
     let rest = ITCH.replace("messages=count", "messages=rest");
     let error = refused(&rest, "add_order.price > 1 : fwd(1);", &usual);
     assert!(matches!(error, Unsupported::BatchWithoutCount(_)));
+}
+
+#[test]
+fn what_tofino_can_not_do_is_said() {
+    let refused = |rules: &str, targets: &Targets| {
+        tofino(SINGLE, rules, targets).map(|_| ()).expect_err("it is refused").to_string()
+    };
+    let says = |rules: &str, part: &str| {
+        let error = refused(rules, &USUAL);
+        assert!(error.contains(part), "{error}");
+    };
+    says("avg(one.size) over 8192ns > 3 : fwd(1);", "does not multiply");
+    says("count() over 100us > 3 : fwd(1);", "65536ns or 131072ns");
+    says("sum(wide) over 8192ns > 3 : fwd(1);", "up to 32 bits");
+    says("sum(one.size) over 8192ns > 4294967295 : fwd(1);", "2^32 - 1");
+    says("one.size == 1 : fwd(511);", "0 to 510");
+    // The greatest value stands for all from there on.
+    assert!(tofino(SINGLE, "sum(one.size) over 8192ns >= 4294967295 : fwd(1);", &USUAL).is_ok());
+    let windows = "add_order.price > 1 and count() over 8192ns > 3 : fwd(1);";
+    let error = tofino(ITCH, windows, &USUAL).expect_err("several messages").to_string();
+    assert!(error.contains("--messages 1"), "{error}");
+    assert!(tofino(ITCH, windows, &Targets { messages: 1, ..USUAL }).is_ok());
+    let many = tofino(ITCH, RULES, &Targets { messages: 20, ..USUAL }).expect_err("much is taken along");
+    assert!(matches!(many, Unsupported::Vector(bits) if bits > 4096), "{many}");
+    let wide = r#"
+        @subscribe[after=udp, when=udp.destination_port == 7, messages=count, prefix=16]
+        header many { bit<16> count; }
+        @subscribe[message=many, when=kind == 5]
+        header it { bit<32> kind; @subscribe[] bit<8> value; }
+    "#;
+    let error = tofino(wide, "value > 3 : fwd(1);", &USUAL).map(|_| ()).expect_err("48 bits");
+    assert_eq!(error, Unsupported::Select(48));
+    let deep: String = (0..24).map(|index| format!("@subscribe[match=exact] bit<8> field_{index};")).collect();
+    let deep = format!("@subscribe[after=udp, when=udp.destination_port == 7] header deep {{ {deep} }}");
+    let rule: Vec<String> = (0..24).map(|index| format!("field_{index} == 1")).collect();
+    let error = tofino(&deep, &format!("{} : fwd(1);", rule.join(" and ")), &USUAL).map(|_| ());
+    assert!(matches!(error, Err(Unsupported::Stages(stages)) if stages > 24), "{error:?}");
+}
+
+#[test]
+fn tofino_has_room_for_the_feed() {
+    let found = tofino(ITCH, &workload::itch(1000, 3), &USUAL).expect("a program");
+    assert!(limits::stages(&found.ingress) <= limits::STAGES, "{}", limits::stages(&found.ingress));
+    assert!(limits::stages(&found.egress) <= limits::STAGES, "{}", limits::stages(&found.egress));
+}
+
+#[test]
+fn wide_ranges_are_masks_on_tofino_and_defaults_come_last() {
+    let found = tofino(ITCH, "add_order.price > 5 : fwd(1);", &Targets { messages: 1, ..USUAL }).expect("a program");
+    let price = found.ingress.tables.iter().find(|it| it.name == "add_order_price_0").expect("the table");
+    assert!(price.entries.iter().all(|entry| matches!(entry.matches[1], Match::Ternary(..))));
+    assert_eq!(price.entries.iter().filter(|entry| entry.fallback).count(), 1);
+    let small = tofino(SINGLE, "one.size > 5 : fwd(1);", &USUAL).expect("a program");
+    let size = small.ingress.tables.iter().find(|it| it.name == "one_size_0").expect("the table");
+    assert!(size.entries.iter().all(|entry| matches!(entry.matches[1], Match::Range(..))));
+    // The smallest number comes first.
+    let text = bfrt::json(&small);
+    assert!(text.contains("\"$MATCH_PRIORITY\": 0") && text.contains("\"$MATCH_PRIORITY\": 1"));
+}
+
+#[test]
+fn programs_take_what_the_costs_say() {
+    let compiler = compiler(&formats(ITCH), &workload::itch(300, 3));
+    let costs = compiler.tables().costs(&compiler);
+    let costs = costs.iter().find(|it| it.variable == "add_order.price").expect("costs");
+    let found = |ternary, compress| {
+        let targets = Targets { messages: 1, ternary, compress };
+        Program::new(&compiler, Architecture::V1model, &targets).expect("a program")
+    };
+    let entries = |program: &Program, name: &str| {
+        program.ingress.tables.iter().find(|it| it.name == name).map_or(0, |it| it.entries.len() as u64)
+    };
+    assert_eq!(entries(&found(false, false), "add_order_price_0"), costs.entries as u64);
+    assert_eq!(entries(&found(true, false), "add_order_price_0"), costs.ternary.entries);
+    let compressed = found(true, true);
+    assert_eq!(entries(&compressed, "class_add_order_price_0"), costs.compressed.map.entries);
+    assert_eq!(entries(&compressed, "add_order_price_0"), costs.compressed.stage.entries);
+    // Thresholds of a hundred symbols share their classes.
+    let bits = |program: &Program| program.size().ternary.bits;
+    assert!(bits(&compressed) < bits(&found(true, false)), "{} {}", bits(&compressed), bits(&found(true, false)));
 }

@@ -456,6 +456,8 @@ impl Switch {
                     "+" => left().wrapping_add(right()),
                     "-" => left().wrapping_sub(right()),
                     "<<" => left() << right(),
+                    ">>" => left() >> right(),
+                    "*" => left().checked_mul(right()).expect("bmv2's numbers have no end, these do"),
                     other => panic!("operation {other}"),
                 }
             }

@@ -1,12 +1,15 @@
 //! `weft subs compile`: rules to tables.
 
 use super::Loaded;
-use crate::outputs;
+use crate::{output, outputs};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use weftwire_linux::signals::StopSignal;
+use weftwire_subscribe::Compiler;
 use weftwire_subscribe::document::Document;
-use weftwire_subscribe::target::{self, Targets};
+use weftwire_subscribe::machine::{HEADERS, machine};
+use weftwire_subscribe::target::{self, Program, Targets, limits};
 
 /// Compile rules to tables, and say what they cost.
 #[derive(Args)]
@@ -28,6 +31,9 @@ pub struct Arguments {
     /// In programs, write ranges as prefixes of ternary tables
     #[arg(long)]
     tcam: bool,
+    /// In programs, map values of fields that several states look at to few bits first
+    #[arg(long)]
+    compress: bool,
     /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
     #[arg(long, default_value = "auto")]
     order: String,
@@ -42,15 +48,39 @@ enum Target {
     /// p4info.txtpb and entries.txtpb: for P4Runtime
     #[value(name = "p4runtime")]
     P4Runtime,
+    /// tna.p4 and tna.json: P4_16 and entries for Tofino
+    Tna,
+    /// switch.xl, and headers.p4 if it needs any: a program of the machines' language, for small sets of rules
+    Xl,
+    /// image.json: that program as a machine image
+    Image,
 }
 
-impl From<Target> for target::Target {
-    fn from(target: Target) -> target::Target {
-        match target {
+impl Target {
+    /// Its files: names and texts.
+    fn files(self, compiler: &Compiler, arguments: &Arguments) -> Result<Vec<(&'static str, Vec<u8>)>> {
+        let target = match self {
             Target::P4 => target::Target::P4,
             Target::Bmv2 => target::Target::Bmv2,
             Target::P4Runtime => target::Target::P4Runtime,
-        }
+            Target::Tna => target::Target::Tna,
+            Target::Xl | Target::Image => {
+                let name = arguments.rules.file_stem().unwrap_or_default().to_string_lossy();
+                let machine = machine(compiler, &name).context("the rules can't become a machine")?;
+                if let Target::Image = self {
+                    let image = machine.image().context("the rules can't become a machine")?;
+                    return Ok(vec![("image.json", image.to_json())]);
+                }
+                let texts = [("switch.xl", machine.xl), (HEADERS, machine.headers)];
+                let there = texts.into_iter().filter(|(_, text)| !text.is_empty());
+                return Ok(there.map(|(name, text)| (name, text.into_bytes())).collect());
+            }
+        };
+        let targets = Targets { messages: arguments.messages, ternary: arguments.tcam, compress: arguments.compress };
+        let program = Program::new(compiler, target.architecture(), &targets)
+            .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
+        show_size(&program, target);
+        Ok(target::written(&program, target).into_iter().map(|file| (file.name, file.text.into_bytes())).collect())
     }
 }
 
@@ -67,30 +97,53 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         );
     }
     println!(
-        "{:<40} {:>6} {:>8} {:>10} {:>12} {:>11}",
-        "stage", "kind", "entries", "as ternary", "ternary bits", "compressed"
+        "{:<40} {:>6} {:>8} {:>10} {:>12} {:>11} {:>15}",
+        "stage", "kind", "entries", "as ternary", "ternary bits", "compressed", "compressed bits"
     );
     for cost in &document.costs {
         let kind = format!("{:?}", cost.kind).to_lowercase();
         let compressed = cost.compressed.map.entries + cost.compressed.stage.entries;
+        let bits = cost.compressed.map.bits + cost.compressed.stage.bits;
         println!(
-            "{:<40} {kind:>6} {:>8} {:>10} {:>12} {compressed:>11}",
+            "{:<40} {kind:>6} {:>8} {:>10} {:>12} {compressed:>11} {bits:>15}",
             cost.variable, cost.entries, cost.ternary.entries, cost.ternary.bits
         );
     }
     let (states, leaves, groups) = (document.states, document.leaves.len(), document.groups.len());
     println!("{states} states, {leaves} of them ends; {groups} multicast groups");
-    if let Some(folder) = &arguments.out {
-        outputs::make_folder(folder)?;
-        outputs::write_json(&folder.join("tables.json"), &document)?;
-        let targets = Targets { messages: arguments.messages, ternary: arguments.tcam };
-        for target in arguments.target.iter().map(|target| target::Target::from(*target)) {
-            let files = target::files(&compiler, target, &targets)
-                .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
-            for file in files {
-                outputs::write_text(&folder.join(file.name), &file.text)?;
-            }
-        }
+    let Some(folder) = &arguments.out else { return Ok(()) };
+    // All is made before anything is written, and an interruption waits for what is being written.
+    let mut files = Vec::new();
+    for target in &arguments.target {
+        files.extend(target.files(&compiler, arguments)?);
+    }
+    let _stop = StopSignal::install()?;
+    outputs::make_folder(folder)?;
+    outputs::write_json(&folder.join("tables.json"), &document)?;
+    for (name, bytes) in files {
+        output::bytes(Some(&folder.join(name)), &bytes)?;
     }
     Ok(())
+}
+
+/// Says what a program needs of its switch.
+fn show_size(program: &Program, target: target::Target) {
+    let size = program.size();
+    println!(
+        "{}: {} tables; {} exact entries of {} bits, {} ternary ones of {} bits",
+        target.name(),
+        size.tables,
+        size.exact.entries,
+        size.exact.bits,
+        size.ternary.entries,
+        size.ternary.bits
+    );
+    if target == target::Target::Tna {
+        println!(
+            "tna: at least {} stages in ingress and {} in egress, of which Tofino 1 has {}",
+            limits::stages(&program.ingress),
+            limits::stages(&program.egress),
+            limits::STAGES
+        );
+    }
 }

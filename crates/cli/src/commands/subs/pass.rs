@@ -2,13 +2,14 @@
 
 use super::Loaded;
 use crate::{capture, output, outputs};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use weftwire_core::Port;
 use weftwire_core::capture::CaptureWriter;
+use weftwire_linux::signals::StopSignal;
 use weftwire_subscribe::packet;
 use weftwire_subscribe::switch::Switch;
 
@@ -38,12 +39,16 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let loaded = Loaded::rules(&arguments.rules, &arguments.formats)?;
     let (compiler, _) = loaded.compile(&arguments.order)?;
     let (interfaces, records) = capture::read(&arguments.capture)?;
+    let stop = StopSignal::install()?;
     outputs::make_folder(&arguments.out)?;
     let mut switch = Switch::default();
     let mut ports: BTreeMap<Port, (output::PendingFile, Writer, u64, u64)> = BTreeMap::new();
     let (mut messages, mut unmatched, mut calls) = (0u64, 0u64, 0u64);
     let mut dropped: BTreeMap<&'static str, u64> = BTreeMap::new();
     for record in &records {
+        if stop.requested() {
+            bail!("interrupted; nothing was written");
+        }
         let link = interfaces[record.interface].link;
         let found = match packet::messages(&loaded.formats, link, &record.bytes) {
             Ok(found) => found,

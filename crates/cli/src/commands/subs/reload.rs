@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use weftwire_core::function::Ports;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::{CallError, Deadline, Endpoints, FlowId, Frame, Function, Outbox, Port, Time};
 use weftwire_linux::signals::HangUp;
 use weftwire_subscribe::Compiler;
@@ -93,22 +93,6 @@ impl Function for Reloading {
 }
 
 impl Inspect for Reloading {
-    fn flows(&self) -> Vec<FlowSummary> {
-        self.switch.flows()
-    }
-
-    fn flow(&self, flow: FlowId) -> Option<FlowDetail> {
-        self.switch.flow(flow)
-    }
-
-    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError> {
-        self.switch.set_register(flow, register, value)
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        self.switch.delete(flow)
-    }
-
     fn counters(&self) -> Counters {
         self.switch.counters()
     }

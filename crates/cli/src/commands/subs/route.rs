@@ -70,7 +70,7 @@ struct Place {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PolicyName {
+pub(super) enum PolicyName {
     /// Memory reduction: everything goes up
     Mr,
     /// Traffic reduction: what somebody not below wants goes up
@@ -83,11 +83,16 @@ enum PolicyName {
 }
 
 impl PolicyName {
-    fn is_hierarchical(self) -> bool {
+    pub(super) fn is_hierarchical(self) -> bool {
         matches!(self, PolicyName::Mr | PolicyName::Tr)
     }
 
-    fn settings(self, alpha: &[u64]) -> Settings {
+    /// Its name in arguments.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
+    pub(super) fn settings(self, alpha: &[u64]) -> Settings {
         Settings {
             policy: if self == PolicyName::Mr { Policy::MemoryReduction } else { Policy::TrafficReduction },
             units: alpha.to_vec(),
@@ -169,13 +174,14 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let plan = Plan::new(&topology, &Failures::default(), arguments.policy.settings(&arguments.alpha))?;
     let notes = notes(&topology, &plan, arguments.policy);
     notes.iter().for_each(|note| eprintln!("note: {note}"));
-    outputs::make_folder(&arguments.out)?;
+    let messages = arguments.messages.as_deref().map(|file| messages(file, &formats)).transpose()?;
     let stop = StopSignal::install()?;
     let programs = compile(&topology, &plan, &filters, &formats, &options, &stop)?;
     let mut report = report(arguments, &topology, &filters, &programs, notes);
-    if let Some(file) = &arguments.messages {
-        traffic(&mut report, &topology, &plan, &programs, &messages(file, &formats)?);
+    if let Some(messages) = &messages {
+        traffic(&mut report, &topology, &plan, &programs, messages);
     }
+    outputs::make_folder(&arguments.out)?;
     for (switch, program) in topology.switches().zip(&programs) {
         let name = topology.switch_name(switch);
         let rules = rules_text(&topology, &plan, switch, &formats, program);
@@ -190,16 +196,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 fn topology(place: &Place, policy: PolicyName, subscriptions: &[Subscription]) -> Result<Topology> {
     let layers = if policy.is_hierarchical() { Layers::Found } else { Layers::Flat };
     if let Some(file) = &place.network {
-        let arguments = network::Arguments { file: file.clone(), changes: Vec::new(), seed: None, duration: None };
-        let (network, _) = NetworkFile::open(&arguments)?.network(&[])?;
-        let node = |node: &weftwire_network::model::Node| match node.kind {
-            NodeKind::Router | NodeKind::Switch | NodeKind::Function(_) => Node::switch(&node.name),
-            _ => Node::host(&node.name),
-        };
-        let nodes: Vec<Node> = network.nodes.iter().map(node).collect();
-        let links: Vec<[usize; 2]> =
-            network.links.iter().map(|link| link.ends.map(|end| end.node.0 as usize)).collect();
-        return Topology::new(&nodes, &links, layers).with_context(|| format!("cannot route in {}", file.display()));
+        return of_network(file, layers);
     }
     if let Some(file) = &place.edges {
         let list = parse_edges(&read(file)?).with_context(|| file.display().to_string())?;
@@ -210,6 +207,19 @@ fn topology(place: &Place, policy: PolicyName, subscriptions: &[Subscription]) -
         topology.set_layers(layers)?;
     }
     Ok(topology)
+}
+
+/// A network file's routers, switches and functions forward; all other nodes are hosts.
+pub(super) fn of_network(file: &Path, layers: Layers) -> Result<Topology> {
+    let arguments = network::Arguments { file: file.to_owned(), changes: Vec::new(), seed: None, duration: None };
+    let (network, _) = NetworkFile::open(&arguments)?.network(&[])?;
+    let node = |node: &weftwire_network::model::Node| match node.kind {
+        NodeKind::Router | NodeKind::Switch | NodeKind::Function(_) => Node::switch(&node.name),
+        _ => Node::host(&node.name),
+    };
+    let nodes: Vec<Node> = network.nodes.iter().map(node).collect();
+    let links: Vec<[usize; 2]> = network.links.iter().map(|link| link.ends.map(|end| end.node.0 as usize)).collect();
+    Topology::new(&nodes, &links, layers).with_context(|| format!("cannot route in {}", file.display()))
 }
 
 /// Subscribers of an edge list are `hostN` for the node N.
@@ -260,7 +270,7 @@ fn field_order(loaded: &Loaded, order: &str) -> Result<Option<Vec<FieldId>>> {
 }
 
 /// What the user may not expect of the plan.
-fn notes(topology: &Topology, plan: &Plan, policy: PolicyName) -> Vec<String> {
+pub(super) fn notes(topology: &Topology, plan: &Plan, policy: PolicyName) -> Vec<String> {
     let mut notes = Vec::new();
     for component in plan.components() {
         if let Some(fallback) = component.fallback.filter(|_| policy.is_hierarchical()) {
@@ -322,9 +332,8 @@ fn report(
             mean_entries: entries as f64 / rows.len() as f64,
         }
     };
-    let policy = arguments.policy.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
     Report {
-        policy,
+        policy: arguments.policy.name(),
         alpha: arguments.alpha.clone(),
         hosts: topology.host_count(),
         subscriptions: filters.len(),

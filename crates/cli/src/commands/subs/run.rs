@@ -1,37 +1,48 @@
 //! `weft subs run`: rules on real ports.
 
+use super::follow;
 use super::reload::Reloading;
 use crate::commands::run;
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
+use weftwire_control::Address;
 use weftwire_core::function::Ports;
 use weftwire_linux::application::Application;
 use weftwire_linux::signals::HangUp;
 
 /// Forward the packets of network interfaces, TUN and TAP devices by rules: each port gets the messages that its rules
-/// match.
+/// match. The rules are those of files, or those that a controller has for a switch of its network.
 #[derive(Args)]
 pub struct Arguments {
     /// The rules; of several files they are taken together. SIGHUP has them read again
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE", required_unless_present = "switch")]
     rules: Vec<PathBuf>,
+    /// Be this switch of a controller's network: take its rules, and follow their changes
+    #[arg(long, value_name = "NAME", conflicts_with = "rules")]
+    switch: Option<String>,
+    /// The controller: unix:PATH or HOST:PORT [default: where `weft subs controller` of the same user listens]
+    #[arg(long, value_name = "ADDRESS", requires = "switch")]
+    pub(super) controller: Option<Address>,
     /// The message formats: .p4 files with annotations
     #[arg(long = "format", value_name = "FILE", required = true)]
-    formats: Vec<PathBuf>,
+    pub(super) formats: Vec<PathBuf>,
     /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
     #[arg(long, default_value = "auto")]
-    order: String,
+    pub(super) order: String,
     #[command(flatten)]
-    platform: run::Platform,
+    pub(super) platform: run::Platform,
 }
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
+    if let Some(switch) = &arguments.switch {
+        return follow::execute(arguments, switch);
+    }
     let (rules, formats, order) = (arguments.rules.clone(), arguments.formats.clone(), arguments.order.clone());
     let load = move || super::switch(&rules, &formats, &order);
     let switch = load()?;
     let hangup = HangUp::hold()?;
     let start = |ports: &Ports, _, _| Reloading::start(&switch, ports, hangup, load);
-    run::run(&arguments.platform, switch.name(), start, || Ok(Application::new(Vec::new())), false)
+    run::run(&arguments.platform, switch.name(), start, || Ok(Application::new(Vec::new())), || {}, false)
 }

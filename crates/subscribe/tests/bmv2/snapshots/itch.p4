@@ -100,16 +100,19 @@ struct headers_t {
 }
 
 struct meta_t {
-    bit<16> left;
-    bit<1> too_many;
-    bit<4> current;
+    bit<4> current_0;
     bit<3> ports_0_0;
+    bit<4> current_1;
     bit<3> ports_1_0;
-    bit<3> ports_0;
-    bit<3> mine_0;
+    bit<1> too_many;
+    bit<3> united_0_0_0;
     bit<16> pruned;
     bit<16> removed;
+    bit<16> lengths;
     bit<1> changed;
+    bit<3> mine_0;
+    bit<3> shared_0_0;
+    bit<3> shared_1_0;
 }
 
 parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
@@ -157,28 +160,16 @@ parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
     }
     state parse_mold {
         packet.extract(hdr.mold);
-        meta.left = hdr.mold.count;
         transition batch_0;
     }
     state batch_0 {
-        transition select(meta.left) {
+        transition select(hdr.mold.count) {
             0x0: accept;
             default: message_0;
         }
     }
-    state message_0_0 {
-        packet.extract(hdr.add_order_0);
-        packet.extract(hdr.rest_0, ((bit<32>)((bit<32>)hdr.length_0.bytes - 32w0x24) << 8w0x3));
-        transition batch_1;
-    }
-    state message_0_1 {
-        packet.extract(hdr.trade_0);
-        packet.extract(hdr.rest_0, ((bit<32>)((bit<32>)hdr.length_0.bytes - 32w0x2c) << 8w0x3));
-        transition batch_1;
-    }
     state message_0 {
         packet.extract(hdr.length_0);
-        meta.left = (bit<16>)(meta.left - 16w0x1);
         transition select(hdr.length_0.bytes, packet.lookahead<bit<8>>()[7:0]) {
             (0x24 &&& 0xfffc, 0x41): message_0_0;
             (0x28 &&& 0xfff8, 0x41): message_0_0;
@@ -208,29 +199,28 @@ parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
             default: other_0;
         }
     }
+    state message_0_0 {
+        packet.extract(hdr.add_order_0);
+        packet.extract(hdr.rest_0, ((bit<32>)((bit<32>)hdr.length_0.bytes - 32w0x24) << 8w0x3));
+        transition batch_1;
+    }
+    state message_0_1 {
+        packet.extract(hdr.trade_0);
+        packet.extract(hdr.rest_0, ((bit<32>)((bit<32>)hdr.length_0.bytes - 32w0x2c) << 8w0x3));
+        transition batch_1;
+    }
     state other_0 {
         packet.extract(hdr.rest_0, ((bit<32>)((bit<32>)hdr.length_0.bytes - 32w0x0) << 8w0x3));
         transition batch_1;
     }
     state batch_1 {
-        transition select(meta.left) {
-            0x0: accept;
+        transition select(hdr.mold.count) {
+            0x1: accept;
             default: message_1;
         }
     }
-    state message_1_0 {
-        packet.extract(hdr.add_order_1);
-        packet.extract(hdr.rest_1, ((bit<32>)((bit<32>)hdr.length_1.bytes - 32w0x24) << 8w0x3));
-        transition batch_2;
-    }
-    state message_1_1 {
-        packet.extract(hdr.trade_1);
-        packet.extract(hdr.rest_1, ((bit<32>)((bit<32>)hdr.length_1.bytes - 32w0x2c) << 8w0x3));
-        transition batch_2;
-    }
     state message_1 {
         packet.extract(hdr.length_1);
-        meta.left = (bit<16>)(meta.left - 16w0x1);
         transition select(hdr.length_1.bytes, packet.lookahead<bit<8>>()[7:0]) {
             (0x24 &&& 0xfffc, 0x41): message_1_0;
             (0x28 &&& 0xfff8, 0x41): message_1_0;
@@ -260,13 +250,23 @@ parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
             default: other_1;
         }
     }
+    state message_1_0 {
+        packet.extract(hdr.add_order_1);
+        packet.extract(hdr.rest_1, ((bit<32>)((bit<32>)hdr.length_1.bytes - 32w0x24) << 8w0x3));
+        transition batch_2;
+    }
+    state message_1_1 {
+        packet.extract(hdr.trade_1);
+        packet.extract(hdr.rest_1, ((bit<32>)((bit<32>)hdr.length_1.bytes - 32w0x2c) << 8w0x3));
+        transition batch_2;
+    }
     state other_1 {
         packet.extract(hdr.rest_1, ((bit<32>)((bit<32>)hdr.length_1.bytes - 32w0x0) << 8w0x3));
         transition batch_2;
     }
     state batch_2 {
-        transition select(meta.left) {
-            0x0: accept;
+        transition select(hdr.mold.count) {
+            0x2: accept;
             default: too_many;
         }
     }
@@ -285,10 +285,6 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     // Leaves the message alone.
     action nothing() {
     }
-    // Takes the message to a state.
-    action go(bit<4> next) {
-        meta.current = next;
-    }
     // Sends the packet nowhere.
     action discard() {
         mark_to_drop(standard_metadata);
@@ -301,9 +297,17 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     action multicast(bit<16> group) {
         standard_metadata.mcast_grp = group;
     }
+    // Takes the message to a state.
+    action go_0(bit<4> next) {
+        meta.current_0 = next;
+    }
     // The ports that the message goes to.
     action ports_0(bit<3> word_0) {
         meta.ports_0_0 = word_0;
+    }
+    // Takes the message to a state.
+    action go_1(bit<4> next) {
+        meta.current_1 = next;
     }
     // The ports that the message goes to.
     action ports_1(bit<3> word_0) {
@@ -315,68 +319,46 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         meta.ports_1_0 = 3w0x0;
     }
     // The packet goes where any of its messages goes.
-    action unite() {
-        meta.ports_0 = (meta.ports_0_0 | meta.ports_1_0);
+    action unite_0() {
+        meta.united_0_0_0 = (meta.ports_0_0 | meta.ports_1_0);
     }
     table begin_0 {
         actions = {
-            go;
+            go_0;
         }
-        default_action = go(0x0);
+        default_action = go_0(0x0);
     }
     table has_add_order_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.add_order_0.isValid(): exact @name("hdr.add_order_0.$valid$");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
-        size = 1;
-    }
-    table has_add_order_0_else {
-        key = {
-            meta.current: exact @name("meta.current");
-        }
-        actions = {
-            go;
-            nothing;
-        }
-        default_action = nothing();
-        size = 1;
+        size = 2;
     }
     table has_trade_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.trade_0.isValid(): exact @name("hdr.trade_0.$valid$");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
-        size = 2;
-    }
-    table has_trade_0_else {
-        key = {
-            meta.current: exact @name("meta.current");
-        }
-        actions = {
-            go;
-            nothing;
-        }
-        default_action = nothing();
-        size = 2;
+        size = 4;
     }
     table add_order_stock_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.add_order_0.stock: exact @name("hdr.add_order_0.stock");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -384,10 +366,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_stock_0_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -395,11 +377,11 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_price_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.add_order_0.price: range @name("hdr.add_order_0.price");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -407,10 +389,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_price_0_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -418,11 +400,11 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table trade_stock_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.trade_0.stock: exact @name("hdr.trade_0.stock");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -430,10 +412,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table trade_stock_0_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -441,7 +423,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table end_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
             ports_0;
@@ -451,63 +433,41 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table begin_1 {
         actions = {
-            go;
+            go_1;
         }
-        default_action = go(0x0);
+        default_action = go_1(0x0);
     }
     table has_add_order_1 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
             hdr.add_order_1.isValid(): exact @name("hdr.add_order_1.$valid$");
         }
         actions = {
-            go;
+            go_1;
             nothing;
         }
         default_action = nothing();
-        size = 1;
-    }
-    table has_add_order_1_else {
-        key = {
-            meta.current: exact @name("meta.current");
-        }
-        actions = {
-            go;
-            nothing;
-        }
-        default_action = nothing();
-        size = 1;
+        size = 2;
     }
     table has_trade_1 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
             hdr.trade_1.isValid(): exact @name("hdr.trade_1.$valid$");
         }
         actions = {
-            go;
+            go_1;
             nothing;
         }
         default_action = nothing();
-        size = 2;
-    }
-    table has_trade_1_else {
-        key = {
-            meta.current: exact @name("meta.current");
-        }
-        actions = {
-            go;
-            nothing;
-        }
-        default_action = nothing();
-        size = 2;
+        size = 4;
     }
     table add_order_stock_1 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
             hdr.add_order_1.stock: exact @name("hdr.add_order_1.stock");
         }
         actions = {
-            go;
+            go_1;
             nothing;
         }
         default_action = nothing();
@@ -515,10 +475,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_stock_1_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
         }
         actions = {
-            go;
+            go_1;
             nothing;
         }
         default_action = nothing();
@@ -526,11 +486,11 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_price_1 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
             hdr.add_order_1.price: range @name("hdr.add_order_1.price");
         }
         actions = {
-            go;
+            go_1;
             nothing;
         }
         default_action = nothing();
@@ -538,10 +498,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table add_order_price_1_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
         }
         actions = {
-            go;
+            go_1;
             nothing;
         }
         default_action = nothing();
@@ -549,11 +509,11 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table trade_stock_1 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
             hdr.trade_1.stock: exact @name("hdr.trade_1.stock");
         }
         actions = {
-            go;
+            go_1;
             nothing;
         }
         default_action = nothing();
@@ -561,10 +521,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table trade_stock_1_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
         }
         actions = {
-            go;
+            go_1;
             nothing;
         }
         default_action = nothing();
@@ -572,7 +532,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table end_1 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_1: exact @name("meta.current_1");
         }
         actions = {
             ports_1;
@@ -582,7 +542,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table spread {
         key = {
-            meta.ports_0: exact @name("meta.ports_0");
+            meta.united_0_0_0: exact @name("meta.united_0_0_0");
         }
         actions = {
             forward;
@@ -609,12 +569,8 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
                 everywhere.apply();
             } else {
                 begin_0.apply();
-                if (!has_add_order_0.apply().hit) {
-                    has_add_order_0_else.apply();
-                }
-                if (!has_trade_0.apply().hit) {
-                    has_trade_0_else.apply();
-                }
+                has_add_order_0.apply();
+                has_trade_0.apply();
                 if (!add_order_stock_0.apply().hit) {
                     add_order_stock_0_else.apply();
                 }
@@ -625,14 +581,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
                     trade_stock_0_else.apply();
                 }
                 end_0.apply();
-                if (hdr.rest_1.isValid()) {
+                if (hdr.length_1.isValid()) {
                     begin_1.apply();
-                    if (!has_add_order_1.apply().hit) {
-                        has_add_order_1_else.apply();
-                    }
-                    if (!has_trade_1.apply().hit) {
-                        has_trade_1_else.apply();
-                    }
+                    has_add_order_1.apply();
+                    has_trade_1.apply();
                     if (!add_order_stock_1.apply().hit) {
                         add_order_stock_1_else.apply();
                     }
@@ -644,7 +596,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
                     }
                     end_1.apply();
                 }
-                unite();
+                unite_0();
                 spread.apply();
             }
         }
@@ -652,44 +604,59 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
 }
 
 control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
-    // The copy's own port.
-    action port_bit(bit<3> word_0) {
-        meta.mine_0 = word_0;
+    // Leaves the copy alone.
+    action nothing() {
     }
     // No message is for this port.
     action drop_copy() {
         mark_to_drop(standard_metadata);
     }
+    // The copy's own port.
+    action port_bit(bit<3> word_0) {
+        meta.mine_0 = word_0;
+    }
     // All messages are there yet.
     action none_pruned() {
         meta.pruned = 16w0x0;
         meta.removed = 16w0x0;
+        meta.lengths = 16w0x0;
     }
     // Takes the message out of this copy.
     action prune_0() {
         meta.pruned = (bit<16>)(meta.pruned + 16w0x1);
-        meta.removed = (bit<16>)(meta.removed + (bit<16>)((bit<16>)hdr.length_0.bytes + 16w0x2));
+        meta.removed = (bit<16>)(meta.removed + hdr.length_0.bytes);
+        meta.lengths = (bit<16>)(meta.lengths + 16w0x2);
         hdr.length_0.setInvalid();
         hdr.add_order_0.setInvalid();
-        hdr.trade_0.setInvalid();
         hdr.rest_0.setInvalid();
+        hdr.trade_0.setInvalid();
     }
     // Takes the message out of this copy.
     action prune_1() {
         meta.pruned = (bit<16>)(meta.pruned + 16w0x1);
-        meta.removed = (bit<16>)(meta.removed + (bit<16>)((bit<16>)hdr.length_1.bytes + 16w0x2));
+        meta.removed = (bit<16>)(meta.removed + hdr.length_1.bytes);
+        meta.lengths = (bit<16>)(meta.lengths + 16w0x2);
         hdr.length_1.setInvalid();
         hdr.add_order_1.setInvalid();
-        hdr.trade_1.setInvalid();
         hdr.rest_1.setInvalid();
+        hdr.trade_1.setInvalid();
+    }
+    // Whether messages go to the copy's own port.
+    action meet() {
+        meta.shared_0_0 = (meta.ports_0_0 & meta.mine_0);
+        meta.shared_1_0 = (meta.ports_1_0 & meta.mine_0);
+    }
+    // The bytes that are gone, with the lengths in front.
+    action total() {
+        meta.removed = (bit<16>)(meta.removed + meta.lengths);
     }
     // Makes count and lengths right.
     action fix() {
         meta.changed = 1w0x1;
-        hdr.mold.count = (bit<16>)(hdr.mold.count - (bit<16>)meta.pruned);
-        hdr.ipv4.total_length = (bit<16>)(hdr.ipv4.total_length - (bit<16>)meta.removed);
-        hdr.ipv6.payload_length = (bit<16>)(hdr.ipv6.payload_length - (bit<16>)meta.removed);
-        hdr.udp.length = (bit<16>)(hdr.udp.length - (bit<16>)meta.removed);
+        hdr.mold.count = (bit<16>)(hdr.mold.count - meta.pruned);
+        hdr.ipv4.total_length = (bit<16>)(hdr.ipv4.total_length - meta.removed);
+        hdr.ipv6.payload_length = (bit<16>)(hdr.ipv6.payload_length - meta.removed);
+        hdr.udp.length = (bit<16>)(hdr.udp.length - meta.removed);
         hdr.udp.checksum = 16w0x0;
     }
     table own_port {
@@ -702,28 +669,57 @@ control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
         default_action = port_bit(0x0);
         size = 3;
     }
+    table keep_headers {
+        key = {
+            meta.shared_0_0: exact @name("meta.shared_0_0");
+        }
+        actions = {
+            drop_copy;
+            nothing;
+        }
+        default_action = nothing();
+        size = 1;
+    }
+    table keep_0 {
+        key = {
+            meta.shared_0_0: exact @name("meta.shared_0_0");
+        }
+        actions = {
+            prune_0;
+            nothing;
+        }
+        default_action = nothing();
+        size = 1;
+    }
+    table keep_1 {
+        key = {
+            meta.shared_1_0: exact @name("meta.shared_1_0");
+        }
+        actions = {
+            prune_1;
+            nothing;
+        }
+        default_action = nothing();
+        size = 1;
+    }
     apply {
         if (meta.too_many == 1w0x0) {
             own_port.apply();
             none_pruned();
-            if (hdr.rest_0.isValid()) {
-                if ((meta.ports_0_0 & meta.mine_0) == 3w0x0) {
-                    prune_0();
-                }
+            meet();
+            if (hdr.length_0.isValid()) {
+                keep_0.apply();
             } else {
-                if ((meta.ports_0_0 & meta.mine_0) == 3w0x0) {
-                    drop_copy();
-                }
+                keep_headers.apply();
             }
-            if (hdr.rest_1.isValid()) {
-                if ((meta.ports_1_0 & meta.mine_0) == 3w0x0) {
-                    prune_1();
-                }
+            if (hdr.length_1.isValid()) {
+                keep_1.apply();
             }
             if (meta.pruned != 16w0x0) {
-                if (meta.pruned == (bit<16>)hdr.mold.count) {
+                if (meta.pruned == hdr.mold.count) {
                     drop_copy();
                 } else {
+                    total();
                     fix();
                 }
             }

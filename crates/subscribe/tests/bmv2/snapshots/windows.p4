@@ -72,12 +72,12 @@ struct headers_t {
 }
 
 struct meta_t {
-    bit<6> current;
-    bit<64> updates;
-    bit<48> start;
-    bit<1> fresh;
     bit<64> value_0;
     bit<64> value_1;
+    bit<48> number;
+    bit<48> known;
+    bit<1> fresh;
+    bit<6> current_0;
     bit<1> note_0_0_called;
     bit<64> note_0_0_argument_0;
     bit<32> note_0_0_argument_1;
@@ -143,16 +143,12 @@ control Verify(inout headers_t hdr, inout meta_t meta) {
 }
 
 control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
-    register<bit<48>>(1) window_0_start;
+    register<bit<48>>(1) window_0_number;
     register<bit<64>>(1) window_0;
-    register<bit<48>>(1) window_1_start;
+    register<bit<48>>(1) window_1_number;
     register<bit<64>>(1) window_1;
     // Leaves the message alone.
     action nothing() {
-    }
-    // Takes the message to a state.
-    action go(bit<6> next) {
-        meta.current = next;
     }
     // Sends the packet nowhere.
     action discard() {
@@ -166,28 +162,28 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     action multicast(bit<16> group) {
         standard_metadata.mcast_grp = group;
     }
-    // Says which windows the message updates.
-    action update(bit<64> windows) {
-        meta.updates = windows;
+    // Takes the message to a state.
+    action go_0(bit<6> next) {
+        meta.current_0 = next;
     }
     // Takes the message into a window.
-    action update_0_0() {
-        window_0_start.read(meta.start, 0);
+    action take_0_0() {
+        meta.number = (bit<48>)((bit<48>)((bit<128>)((bit<128>)standard_metadata.ingress_global_timestamp * 128w0x147ae147ae148) >> 8w0x37) + 48w0x1);
+        window_0_number.read(meta.known, 0);
+        meta.fresh = ((meta.known == meta.number) ? 1w0x0 : 1w0x1);
+        window_0_number.write(0, meta.number);
         window_0.read(meta.value_0, 0);
-        meta.fresh = (((meta.start == 48w0x0) || ((bit<48>)(standard_metadata.ingress_global_timestamp - meta.start) >= 48w0x64)) ? 1w0x1 : 1w0x0);
-        meta.start = ((meta.fresh == 1w0x1) ? standard_metadata.ingress_global_timestamp : meta.start);
         meta.value_0 = ((meta.fresh == 1w0x1) ? 64w0x1 : (bit<64>)(meta.value_0 + 64w0x1));
-        window_0_start.write(0, meta.start);
         window_0.write(0, meta.value_0);
     }
     // Takes the message into a window.
-    action update_1_0() {
-        window_1_start.read(meta.start, 0);
+    action take_1_0() {
+        meta.number = (bit<48>)((bit<48>)((bit<128>)((bit<128>)standard_metadata.ingress_global_timestamp * 128w0x147ae147ae148) >> 8w0x37) + 48w0x1);
+        window_1_number.read(meta.known, 0);
+        meta.fresh = ((meta.known == meta.number) ? 1w0x0 : 1w0x1);
+        window_1_number.write(0, meta.number);
         window_1.read(meta.value_1, 0);
-        meta.fresh = (((meta.start == 48w0x0) || ((bit<48>)(standard_metadata.ingress_global_timestamp - meta.start) >= 48w0x64)) ? 1w0x1 : 1w0x0);
-        meta.start = ((meta.fresh == 1w0x1) ? standard_metadata.ingress_global_timestamp : meta.start);
         meta.value_1 = ((meta.fresh == 1w0x1) ? 64w0x1 : (bit<64>)(meta.value_1 + 64w0x1));
-        window_1_start.write(0, meta.start);
         window_1.write(0, meta.value_1);
     }
     // An application's action: what it does is written here.
@@ -206,40 +202,29 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table begin_0 {
         actions = {
-            go;
+            go_0;
         }
-        default_action = go(0x0);
+        default_action = go_0(0x0);
     }
     table has_one_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.one.isValid(): exact @name("hdr.one.$valid$");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
-        size = 1;
-    }
-    table has_one_0_else {
-        key = {
-            meta.current: exact @name("meta.current");
-        }
-        actions = {
-            go;
-            nothing;
-        }
-        default_action = nothing();
-        size = 1;
+        size = 2;
     }
     table one_kind_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.one.kind: exact @name("hdr.one.kind");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -247,10 +232,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_kind_0_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -258,11 +243,11 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_size_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.one.size: range @name("hdr.one.size");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -270,10 +255,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_size_0_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -281,44 +266,45 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table one_address_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             hdr.one.address: lpm @name("hdr.one.address");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
-        size = 4;
+        size = 8;
     }
-    table one_address_0_else {
+    table update_0_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            go;
+            take_0_0;
             nothing;
         }
         default_action = nothing();
-        size = 4;
+        size = 20;
     }
-    table updates_0 {
+    table update_1_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            update;
+            take_1_0;
+            nothing;
         }
-        default_action = update(0x0);
-        size = 26;
+        default_action = nothing();
+        size = 20;
     }
     table window_0_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             meta.value_0: range @name("meta.value_0");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -326,10 +312,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table window_0_0_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -337,11 +323,11 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table window_1_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
             meta.value_1: range @name("meta.value_1");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -349,10 +335,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table window_1_0_else {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
-            go;
+            go_0;
             nothing;
         }
         default_action = nothing();
@@ -360,7 +346,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table end_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
             forward;
@@ -372,7 +358,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table note_0_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
             call_note_0_0;
@@ -383,7 +369,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     table note_1_0 {
         key = {
-            meta.current: exact @name("meta.current");
+            meta.current_0: exact @name("meta.current_0");
         }
         actions = {
             call_note_1_0;
@@ -394,25 +380,16 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
     apply {
         begin_0.apply();
-        if (!has_one_0.apply().hit) {
-            has_one_0_else.apply();
-        }
+        has_one_0.apply();
         if (!one_kind_0.apply().hit) {
             one_kind_0_else.apply();
         }
         if (!one_size_0.apply().hit) {
             one_size_0_else.apply();
         }
-        if (!one_address_0.apply().hit) {
-            one_address_0_else.apply();
-        }
-        updates_0.apply();
-        if ((meta.updates & 64w0x1) != 64w0x0) {
-            update_0_0();
-        }
-        if ((meta.updates & 64w0x2) != 64w0x0) {
-            update_1_0();
-        }
+        one_address_0.apply();
+        update_0_0.apply();
+        update_1_0.apply();
         if (!window_0_0.apply().hit) {
             window_0_0_else.apply();
         }

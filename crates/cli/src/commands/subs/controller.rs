@@ -1,0 +1,121 @@
+//! `weft subs controller`: subscriptions kept for a network, and switches that follow.
+
+use super::route::{PolicyName, notes, of_network};
+use super::{Loaded, client, together};
+use anyhow::{Context, Result};
+use clap::Args;
+use std::path::PathBuf;
+use std::sync::Arc;
+use weftwire_control::Address;
+use weftwire_control::keeper::{Keeper, KeeperOptions};
+use weftwire_control::server::{Listener, serve};
+use weftwire_control::state::{Network, formats_digest};
+use weftwire_control::store::Store;
+use weftwire_linux::privileges::{User, drop_privileges, is_root};
+use weftwire_linux::random_words;
+use weftwire_linux::signals::StopSignal;
+use weftwire_subscribe::route::{Failures, Layers, Plan, fat_tree};
+
+/// Keep the subscriptions of a network's hosts in a file, and tell its switches what follows from them, until it is
+/// interrupted. Hosts subscribe by `weft subs subscribe`, switches follow by `weft subs run --switch`; both also by gRPC.
+#[derive(Args)]
+pub struct Arguments {
+    /// The network: its routers, switches and functions forward, all other nodes publish and subscribe
+    #[arg(value_name = "NETWORK.toml", required_unless_present = "fat_tree")]
+    network: Option<PathBuf>,
+    /// The network is a fat tree of switches with K ports
+    #[arg(long, value_name = "K", conflicts_with = "network")]
+    fat_tree: Option<u32>,
+    /// The message formats: .p4 files with annotations
+    #[arg(long = "format", value_name = "FILE", required = true)]
+    formats: Vec<PathBuf>,
+    /// Keep subscriptions in this file; it is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    store: PathBuf,
+    /// Listen here: unix:PATH, or HOST:PORT, where everybody who reaches it may do everything [default: the socket at
+    /// which clients ask without --controller]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<Address>,
+    /// What is saved: memory or traffic up a hierarchy; or how the spanning tree of any graph is chosen
+    #[arg(long, value_enum, default_value_t = PolicyName::Tr)]
+    policy: PolicyName,
+    /// Round constants of filters to multiples of this; by layer from the lowest, the last one for all above
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    alpha: Vec<u64>,
+    /// Most subscriptions at once
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    most: usize,
+    /// Remove subscriptions from the store that this network and these formats do not fit
+    #[arg(long)]
+    drop_unfit: bool,
+    /// The user that root becomes once everything is open [default: the caller of sudo, else nobody]
+    #[arg(long, value_name = "NAME", conflicts_with = "keep_privileges")]
+    user: Option<String>,
+    /// Do not give up privileges
+    #[arg(long)]
+    keep_privileges: bool,
+}
+
+/// Runs the command.
+pub fn execute(arguments: &Arguments) -> Result<()> {
+    let formats = Loaded::formats(&arguments.formats)?.formats;
+    let formats_digest = formats_digest(&together(&arguments.formats)?);
+    let layers = if arguments.policy.is_hierarchical() { Layers::Found } else { Layers::Flat };
+    let topology = match &arguments.network {
+        Some(file) => of_network(file, layers)?,
+        None => {
+            let mut topology = fat_tree(arguments.fat_tree.unwrap_or(4))?;
+            topology.set_layers(layers)?;
+            topology
+        }
+    };
+    let settings = arguments.policy.settings(&arguments.alpha);
+    let plan = Plan::new(&topology, &Failures::default(), settings.clone())?;
+    let notes = notes(&topology, &plan, arguments.policy);
+    notes.iter().for_each(|note| eprintln!("note: {note}"));
+    let (policy, formats) = (arguments.policy.name(), Arc::new(formats));
+    let network = Network { topology, settings, policy, formats, formats_digest, notes };
+
+    let stop = StopSignal::install()?;
+    let user = match is_root() && !arguments.keep_privileges {
+        true => Some(User::choose(arguments.user.as_deref())?),
+        false => None,
+    };
+    let address = match &arguments.listen {
+        Some(address) => address.clone(),
+        None => client::default_address()?,
+    };
+    let listener = Listener::open(&address, user.map(|user| (user.uid, user.gid)))?;
+    let [identity] = random_words::<1>().context("cannot draw a random number")?;
+    let options = KeeperOptions { drop_unfit: arguments.drop_unfit, most: arguments.most, ..KeeperOptions::default() };
+    let (switches, hosts) = (network.topology.switch_count(), network.topology.host_count());
+    let store = Store::open(&arguments.store, identity)?;
+    if !arguments.keep_privileges {
+        // Before there are threads: each has capabilities of its own.
+        drop_privileges(user)?;
+    }
+    let started = Keeper::start(network, store, options)?;
+    if started.removed > 0 {
+        eprintln!("{} subscriptions that do not fit were removed", started.removed);
+    }
+    if listener.is_remote() {
+        eprintln!(
+            "warning: whoever reaches {} may subscribe, unsubscribe and follow: it asks nobody who he is",
+            listener.address()
+        );
+    }
+    eprintln!(
+        "controls {switches} switches and {hosts} hosts with {} subscriptions; listens on {}; Ctrl-C ends it",
+        started.found,
+        listener.address()
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let (tell, told) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        stop.wait();
+        // The service may have failed before.
+        let _ = tell.send(());
+    });
+    runtime.block_on(serve(started, listener, async { drop(told.await) }))?;
+    Ok(())
+}

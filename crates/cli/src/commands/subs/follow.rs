@@ -1,0 +1,88 @@
+//! `weft subs run --switch`: a switch whose rules come from a controller.
+
+use super::{Loaded, client, run, together};
+use crate::commands;
+use anyhow::Result;
+use std::sync::{Arc, mpsc};
+use weftwire_control::ClientError;
+use weftwire_control::follow::{Follower, Notice};
+use weftwire_control::state::formats_digest;
+use weftwire_control::switch::FollowingSwitch;
+use weftwire_control::table::{FieldOrder, FollowedTable};
+use weftwire_core::function::Ports;
+use weftwire_linux::application::Application;
+use weftwire_linux::privileges::drop_privileges;
+
+/// Runs a switch that follows.
+pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
+    let loaded = Loaded::formats(&arguments.formats)?;
+    let order = match arguments.order.as_str() {
+        "auto" => FieldOrder::Chosen,
+        "file" => FieldOrder::Given(Vec::new()),
+        names => FieldOrder::Given(names.split(',').map(|name| loaded.field(name.trim())).collect::<Result<_>>()?),
+    };
+    let follower = Follower {
+        address: client::address(arguments.controller.as_ref())?,
+        switch: switch.to_owned(),
+        formats: formats_digest(&together(&arguments.formats)?),
+    };
+    let mut table = FollowedTable::new(Arc::new(loaded.formats), order, arguments.platform.port_numbers());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match runtime.block_on(follower.fetch(&mut table)) {
+        Ok(()) => compare_ports(&table, arguments),
+        Err(error @ (ClientError::Refused { .. } | ClientError::Protocol(_))) => return Err(error.into()),
+        Err(error) => eprintln!("{error}; goes on trying, and forwards nothing until then"),
+    }
+    // Its thread is made before this one takes a processor and a priority, which are not for it.
+    let (go, ready) = mpsc::channel();
+    let published = table.published().clone();
+    let keeps_privileges = arguments.platform.keeps_privileges();
+    std::thread::spawn(move || {
+        // Nobody says so if the start fails.
+        if ready.recv().is_err() {
+            return;
+        }
+        // Capabilities are each thread's own.
+        if !keeps_privileges && let Err(error) = drop_privileges(None) {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+        let mut connected = true;
+        runtime.block_on(follower.follow(&mut table, |notice, table| match notice {
+            Notice::UpToDate => {
+                connected = true;
+                eprintln!("has {} rules, up to change {}", table.rule_count(), table.revision());
+            }
+            Notice::Changed => {}
+            Notice::Lost(error) if connected => {
+                connected = false;
+                eprintln!("{error}; goes on with {} rules and tries again", table.rule_count());
+            }
+            Notice::Lost(_) => {}
+        }));
+    });
+    let start = |ports: &Ports, _, _| Ok(Box::new(FollowingSwitch::new(published, ports.clone())) as Box<_>);
+    let ready = || {
+        // The thread waits for nothing else; it is there.
+        let _ = go.send(());
+    };
+    commands::run::run(&arguments.platform, switch, start, || Ok(Application::new(Vec::new())), ready, false)
+}
+
+/// Says where the network and the ports here differ.
+fn compare_ports(table: &FollowedTable, arguments: &run::Arguments) {
+    let here: Vec<u32> = arguments.platform.port_numbers().map(|port| port.0.into()).collect();
+    for port in &table.start().ports {
+        if !here.contains(&port.number) {
+            eprintln!(
+                "warning: no --port {}: nothing reaches `{}` from here, which is at this port in the network",
+                port.number, port.neighbour
+            );
+        }
+    }
+    for number in here {
+        if !table.start().ports.iter().any(|port| port.number == number) {
+            eprintln!("warning: the network has no port {number} here; it gets nothing");
+        }
+    }
+}

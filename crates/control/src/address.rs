@@ -1,0 +1,77 @@
+//! Where a controller listens.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The address of a controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A host and a port; whoever reaches it may do everything.
+    Tcp(String),
+}
+
+impl Address {
+    /// What tonic wants to connect to.
+    pub(crate) fn uri(&self) -> String {
+        match self {
+            // Two slashes more would be taken away as those of a URI.
+            Address::Unix(path) => format!("unix://{}", path.display()),
+            Address::Tcp(place) => format!("http://{place}"),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        if let Some(path) = text.strip_prefix("unix:").or(text.contains('/').then_some(text)) {
+            if path.is_empty() {
+                return Err("`unix:` needs a path behind it, e.g. unix:/run/weftwire/controller.sock".to_owned());
+            }
+            return Ok(Address::Unix(path.into()));
+        }
+        let wrong = || format!("`{text}` is no address; write unix:PATH, or HOST:PORT like 127.0.0.1:7878");
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let host_fits = !host.is_empty() && (!host.contains(':') || host.starts_with('[') && host.ends_with(']'));
+        if !host_fits || port.parse::<u16>().is_err() {
+            return Err(wrong());
+        }
+        Ok(Address::Tcp(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp(place) => f.write_str(place),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_paths_or_places() {
+        for (text, shown) in [
+            ("unix:/run/a.sock", "unix:/run/a.sock"),
+            ("./a.sock", "unix:./a.sock"),
+            ("unix:a.sock", "unix:a.sock"),
+            ("127.0.0.1:7878", "127.0.0.1:7878"),
+            ("[::1]:7878", "[::1]:7878"),
+            ("controller.example:1", "controller.example:1"),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), shown);
+        }
+        for text in ["", "unix:", "7878", ":7878", "localhost", "::1:7878", "localhost:port", "localhost:65536"] {
+            let error = text.parse::<Address>().unwrap_err();
+            assert!(error.contains("unix:"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The controller's side: it listens and serves until it is told to stop.
+
+use crate::address::Address;
+use crate::keeper::{Keeper, Started};
+use crate::protocol::controller_server::ControllerServer;
+use crate::service::Service;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tonic::transport::Server;
+
+/// Largest request in bytes.
+const MOST_REQUEST: usize = 4 << 20;
+/// Requests of one connection at the same time; further ones wait.
+const MOST_STREAMS: u32 = 128;
+/// How often an idle connection is asked whether its other end is alive.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+/// How long requests may take to end once the controller is told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A controller that cannot listen.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// Somebody answers there.
+    #[error("another controller listens on {0}; give this one another --listen")]
+    InUse(Address),
+    /// Something else has the name.
+    #[error("{0} is there and is no socket; give another --listen")]
+    NoSocket(String),
+    /// The system refused.
+    #[error("cannot listen on {address}: {error}")]
+    System {
+        /// Where.
+        address: Address,
+        /// Why.
+        error: io::Error,
+    },
+    /// Serving failed.
+    #[error("the service failed: {0}")]
+    Service(#[from] tonic::transport::Error),
+}
+
+/// An open socket. A Unix socket's file goes away with it.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    address: Address,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixListener, SocketFile),
+    Tcp(TcpListener),
+}
+
+#[derive(Debug)]
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Listener {
+    /// Opens a socket. A Unix socket is for the user alone, or for `owner` (user and group) if this is root; one left by a
+    /// controller that is dead is replaced.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn open(address: &Address, owner: Option<(u32, u32)>) -> Result<Listener, ListenError> {
+        let failed = |error| ListenError::System { address: address.clone(), error };
+        let (socket, address) = match address {
+            Address::Unix(path) => {
+                if UnixStream::connect(path).is_ok() {
+                    return Err(ListenError::InUse(address.clone()));
+                }
+                let data = std::fs::symlink_metadata(path);
+                if data.is_ok_and(|data| !data.file_type().is_socket()) {
+                    return Err(ListenError::NoSocket(path.display().to_string()));
+                }
+                (open_unix(path, owner).map_err(failed)?, address.clone())
+            }
+            Address::Tcp(place) => {
+                let listener = TcpListener::bind(place).map_err(|error| match error.kind() {
+                    io::ErrorKind::AddrInUse => ListenError::InUse(address.clone()),
+                    _ => failed(error),
+                })?;
+                // Port 0 asks for any.
+                let address = listener.local_addr().map_err(failed)?;
+                (Socket::Tcp(listener), Address::Tcp(address.to_string()))
+            }
+        };
+        Ok(Listener { socket, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether others than this machine may reach it.
+    pub fn is_remote(&self) -> bool {
+        match &self.socket {
+            Socket::Unix(..) => false,
+            Socket::Tcp(listener) => listener.local_addr().is_ok_and(|address: SocketAddr| !address.ip().is_loopback()),
+        }
+    }
+}
+
+/// The file gets its name once nobody else may open it.
+fn open_unix(path: &Path, owner: Option<(u32, u32)>) -> io::Result<Socket> {
+    let mut early = path.as_os_str().to_owned();
+    early.push(format!(".{}", std::process::id()));
+    let early = SocketFile(early.into());
+    let listener = UnixListener::bind(&early.0)?;
+    std::fs::set_permissions(&early.0, std::fs::Permissions::from_mode(0o600))?;
+    if let Some((user, group)) = owner {
+        std::os::unix::fs::lchown(&early.0, Some(user), Some(group))?;
+    }
+    std::fs::rename(&early.0, path)?;
+    listener.set_nonblocking(true)?;
+    Ok(Socket::Unix(listener, SocketFile(path.to_owned())))
+}
+
+/// Serves until `stop`, then ends all streams, answers what was asked before, and closes the store. To be called in a
+/// runtime of tokio with time and input enabled.
+///
+/// # Errors
+/// [`ListenError`].
+pub async fn serve(started: Started, listener: Listener, stop: impl Future<Output = ()>) -> Result<(), ListenError> {
+    let Started { keeper, thread, .. } = started;
+    let served = serve_requests(keeper, listener, stop).await;
+    // It ends by itself, as nobody can ask it any more.
+    let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    served
+}
+
+async fn serve_requests(keeper: Keeper, listener: Listener, stop: impl Future<Output = ()>) -> Result<(), ListenError> {
+    let (stopping, stopped) = watch::channel(false);
+    let service = ControllerServer::new(Service::new(keeper, stopped.clone())).max_decoding_message_size(MOST_REQUEST);
+    let builder = Server::builder()
+        .max_concurrent_streams(MOST_STREAMS)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE));
+    let signal = {
+        let mut stopped = stopped.clone();
+        async move { drop(stopped.wait_for(|stop| *stop).await) }
+    };
+    let Listener { socket, address } = listener;
+    let failed = |error| ListenError::System { address: address.clone(), error };
+    let serving = async {
+        match socket {
+            Socket::Unix(listener, _file) => {
+                let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
+                let incoming = UnixListenerStream::new(listener);
+                builder.serve_with_incoming_shutdown(service, incoming, signal).await?;
+            }
+            Socket::Tcp(listener) => {
+                listener.set_nonblocking(true).map_err(failed)?;
+                let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
+                let incoming = TcpListenerStream::new(listener);
+                builder.serve_with_incoming_shutdown(service, incoming, signal).await?;
+            }
+        }
+        Ok(())
+    };
+    let ending = async {
+        stop.await;
+        stopping.send_replace(true);
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = serving => served,
+        () = ending => Ok(()),
+    }
+}

@@ -1,0 +1,267 @@
+//! A switch's table as the controller has it, compiled: one thread keeps it, another one forwards by it.
+
+use crate::protocol::{Entry, TableStart, TableUpdate};
+use crate::wire;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use weftwire_core::Port;
+use weftwire_lang::Span;
+use weftwire_subscribe::compiler::Options;
+use weftwire_subscribe::formats::FieldId;
+use weftwire_subscribe::route::MessageFilter;
+use weftwire_subscribe::rules::{Action, Rule};
+use weftwire_subscribe::{Compiler, MessageFormats, RuleId, order};
+
+/// Most entries that a switch takes.
+const MOST_ENTRIES: usize = 10_000_000;
+/// More changes than these are made in a copy of the rules, so that forwarding waits for none of them.
+const MANY: usize = 200;
+
+/// How the fields of a table are ordered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FieldOrder {
+    /// As suits the first rules that come, if there are some; else as in the formats.
+    Chosen,
+    /// These first, the others as in the formats.
+    Given(Vec<FieldId>),
+}
+
+/// The compiled table that packets are forwarded by.
+#[derive(Debug)]
+pub struct Current {
+    /// The rules.
+    pub compiler: Compiler,
+    /// The ports here that the logical up port stands for; rules name the first one.
+    pub up: Vec<Port>,
+    /// Another number if the compiler is another one, not the same one with other rules.
+    pub origin: u64,
+}
+
+/// What is shared between the thread that follows and the one that forwards.
+#[derive(Debug)]
+pub struct Published {
+    version: AtomicU64,
+    current: Mutex<Current>,
+}
+
+impl Published {
+    /// Another number after every change.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// The table, unless it is being changed in this moment.
+    pub fn try_current(&self) -> Option<MutexGuard<'_, Current>> {
+        match self.current.try_lock() {
+            Ok(current) => Some(current),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The table; waits while it is being changed.
+    pub fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps a table by the controller's updates.
+#[derive(Debug)]
+pub struct FollowedTable {
+    formats: Arc<MessageFormats>,
+    order: FieldOrder,
+    /// The ports that are here.
+    here: BTreeSet<Port>,
+    published: Arc<Published>,
+    rules: BTreeMap<(Port, MessageFilter), RuleId>,
+    start: TableStart,
+    revision: u64,
+    pending: Pending,
+}
+
+/// Parts of an update that has not come whole.
+#[derive(Debug, Default)]
+struct Pending {
+    start: Option<TableStart>,
+    removed: BTreeSet<(Port, MessageFilter)>,
+    added: BTreeSet<(Port, MessageFilter)>,
+}
+
+impl FollowedTable {
+    /// An empty table of a switch with these ports.
+    pub fn new(formats: Arc<MessageFormats>, order: FieldOrder, here: impl IntoIterator<Item = Port>) -> FollowedTable {
+        let current = Current { compiler: compile(&formats, &order, &[]), up: Vec::new(), origin: 0 };
+        FollowedTable {
+            formats,
+            order,
+            here: here.into_iter().collect(),
+            published: Arc::new(Published { version: AtomicU64::new(0), current: Mutex::new(current) }),
+            rules: BTreeMap::new(),
+            start: TableStart::default(),
+            revision: 0,
+            pending: Pending::default(),
+        }
+    }
+
+    /// What packets are forwarded by.
+    pub fn published(&self) -> &Arc<Published> {
+        &self.published
+    }
+
+    /// The configuration that the table is of; empty before the first one.
+    pub fn configuration(&self) -> &[u8] {
+        &self.start.configuration
+    }
+
+    /// The change that the table is at.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Which ports the controller's network has here.
+    pub fn start(&self) -> &TableStart {
+        &self.start
+    }
+
+    /// The rules: which filters each port has. The logical up port's are those of the first port that it stands for.
+    pub fn rules(&self) -> impl Iterator<Item = &(Port, MessageFilter)> {
+        self.rules.keys()
+    }
+
+    /// How many rules there are.
+    pub fn rule_count(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Forgets parts that have come, as the connection was lost.
+    pub fn restart(&mut self) {
+        self.pending = Pending::default();
+    }
+
+    /// Takes a part of an update. `true`: it was the last one, and the table is the new one.
+    ///
+    /// # Errors
+    /// What makes no sense in it. The next table is then to come in full; until then the old one stays.
+    pub fn take(&mut self, update: TableUpdate) -> Result<bool, String> {
+        let taken = self.take_part(update);
+        if taken.is_err() {
+            self.pending = Pending::default();
+            self.start.configuration.clear();
+        }
+        taken
+    }
+
+    fn take_part(&mut self, update: TableUpdate) -> Result<bool, String> {
+        if let Some(start) = update.start {
+            self.pending = Pending { start: Some(start), ..Pending::default() };
+        }
+        for entry in &update.removed {
+            let key = self.entry(entry)?;
+            self.pending.removed.insert(key);
+        }
+        for entry in &update.added {
+            let key = self.entry(entry)?;
+            self.pending.added.insert(key);
+        }
+        if self.rules.len().max(self.pending.removed.len()) + self.pending.added.len() > MOST_ENTRIES {
+            return Err(format!("the table has more than {MOST_ENTRIES} entries"));
+        }
+        if update.complete {
+            let pending = std::mem::take(&mut self.pending);
+            self.finish(pending)?;
+            self.revision = update.revision;
+        }
+        Ok(update.complete)
+    }
+
+    fn entry(&self, entry: &Entry) -> Result<(Port, MessageFilter), String> {
+        let start = self.pending.start.as_ref().unwrap_or(&self.start);
+        let number = u16::try_from(entry.port).map_err(|_| format!("{} is no number of a port", entry.port))?;
+        let port = match start.up_port != 0 && entry.port == start.up_port {
+            true => self.up_ports(start).first().copied().unwrap_or(Port(number)),
+            false => Port(number),
+        };
+        let filter = wire::decode(entry.filter.as_ref().ok_or("an entry has no filter")?, &self.formats)?;
+        Ok((port, MessageFilter::new(&filter, &self.formats).map_err(|error| error.to_string())?))
+    }
+
+    /// Those that are here.
+    fn up_ports(&self, start: &TableStart) -> Vec<Port> {
+        let up = start.ports.iter().filter(|port| port.up).filter_map(|port| Some(Port(port.number.try_into().ok()?)));
+        up.filter(|port| self.here.contains(port)).collect()
+    }
+
+    fn finish(&mut self, pending: Pending) -> Result<(), String> {
+        let Pending { start, mut removed, mut added } = pending;
+        if let Some(start) = start {
+            // In full: what stays is neither removed nor added.
+            removed = self.rules.keys().filter(|key| !added.contains(key)).cloned().collect();
+            added.retain(|key| !self.rules.contains_key(key));
+            self.start = start;
+        }
+        let up = self.up_ports(&self.start);
+        let mut ids = Vec::with_capacity(removed.len());
+        for key in &removed {
+            ids.push(*self.rules.get(key).ok_or("an entry is removed that the table has not")?);
+        }
+        if added.iter().any(|key| self.rules.contains_key(key)) {
+            return Err("an entry is added that the table has already".to_owned());
+        }
+        let fresh: Vec<Rule> = added.iter().map(|(port, filter)| rule(*port, filter)).collect();
+        if self.rules.is_empty() {
+            // All at once is much faster than one by one.
+            let compiler = compile(&self.formats, &self.order, &fresh);
+            self.rules = added.into_iter().zip((0..).map(RuleId)).collect();
+            let mut current = self.published.current();
+            *current = Current { compiler, up, origin: current.origin + 1 };
+        } else {
+            let changes = ids.len() + fresh.len();
+            let copy = (changes > MANY).then(|| self.published.current().compiler.clone());
+            let changed = match copy {
+                Some(mut compiler) => {
+                    let numbers = change(&mut compiler, &ids, &fresh)?;
+                    let mut current = self.published.current();
+                    (current.compiler, current.up) = (compiler, up);
+                    numbers
+                }
+                None => {
+                    let mut current = self.published.current();
+                    current.up = up;
+                    change(&mut current.compiler, &ids, &fresh)?
+                }
+            };
+            for key in &removed {
+                self.rules.remove(key);
+            }
+            self.rules.extend(added.into_iter().zip(changed));
+        }
+        self.published.version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+}
+
+fn rule(port: Port, filter: &MessageFilter) -> Rule {
+    Rule { filter: filter.filter(), actions: vec![Action::Forward(vec![port])], span: Span::default() }
+}
+
+/// Every filter was brought into clauses before, so none comes to too many.
+fn compile(formats: &MessageFormats, order: &FieldOrder, rules: &[Rule]) -> Compiler {
+    let order = match order {
+        FieldOrder::Given(fields) => Some(fields.clone()),
+        FieldOrder::Chosen => (!rules.is_empty()).then(|| order::choose(formats, rules).order),
+    };
+    let options = Options { order, ..Options::default() };
+    let compiled = Compiler::new(formats.clone(), &options, rules);
+    compiled.unwrap_or_else(|_| compile(formats, &FieldOrder::Given(Vec::new()), &[]))
+}
+
+fn change(compiler: &mut Compiler, removed: &[RuleId], added: &[Rule]) -> Result<Vec<RuleId>, String> {
+    // What comes goes first: a message that had a way and is to have another one is not lost meanwhile.
+    let mut numbers = Vec::with_capacity(added.len());
+    for rule in added {
+        numbers.push(compiler.add(rule).map_err(|error| error.to_string())?.0);
+    }
+    removed.iter().for_each(|id| drop(compiler.remove(*id)));
+    Ok(numbers)
+}
