@@ -92,7 +92,8 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     let forward = ports.prop_map(|ports| Action::Forward(ports.into_iter().map(Port).collect()));
     let call = (any::<u64>(), "[ -!#-~]{0,5}", any::<[u8; 4]>(), any::<[u16; 8]>(), 0..1u64 << 48).prop_map(
         |(number, text, ipv4, ipv6, mac)| {
-            let ipv6 = if number.is_multiple_of(3) { std::net::Ipv4Addr::from(ipv4).to_ipv6_mapped() } else { ipv6.into() };
+            let ipv6 =
+                if number.is_multiple_of(3) { std::net::Ipv4Addr::from(ipv4).to_ipv6_mapped() } else { ipv6.into() };
             let arguments = vec![
                 Argument::Number(number),
                 Argument::Text(text),
