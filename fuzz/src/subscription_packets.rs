@@ -40,7 +40,7 @@ const RULES: [&str; 2] = [
      udp.length < 20 : fwd(8);
      batch.version == 3 or ipv4.ttl < 9 : fwd(9);",
     "entry.price >= 2.5 and entry.kind != 3 : fwd(1);
-     entry.last & 7 == 1 : fwd(2);
+     entry.last & 0x81ff == 1 : fwd(2);
      tcp.syn == 1 or entry.kind in {1, 5} : fwd(2, 3);
      sum(entry.last) over 1us > 70000 and tcp.window > 0 : fwd(4);
      key < 0x8000000000000000 : fwd(5);
@@ -62,7 +62,7 @@ fn compiler(choice: usize) -> (Compiler, Vec<Rule>) {
 /// the bytes, with the IPv4 header's checksum made right if the length is odd.
 pub fn subscription_packets(data: &[u8]) {
     let [choice, rest @ ..] = data else { return };
-    let link = if choice & 2 == 0 { LinkType::Ethernet } else { LinkType::RawIp };
+    let link = if choice & 2 == 0 { LinkType::Ethernet } else { LinkType::Ip };
     let (compiler, rules) = compiler(usize::from(choice & 1));
     let formats = compiler.formats();
     let mut engine = Engine::new(&compiler);

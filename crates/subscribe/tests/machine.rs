@@ -161,7 +161,7 @@ fn rule() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
     fn the_image_forwards_as_the_switch_does(
@@ -180,7 +180,7 @@ proptest! {
             Err(error) => return Err(TestCaseError::fail(error.to_string())),
         };
         // Great programs take long and show nothing more.
-        if program.rows > 500 {
+        if program.rows > 200 {
             return Ok(());
         }
         let image = match program.image() {
