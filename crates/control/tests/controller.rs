@@ -151,7 +151,7 @@ async fn random_changes(seed: u64, policy: Policy, units: &[u64], logs: LogLimit
     let mut tables: BTreeMap<&String, FollowedTable> = names.iter().map(|name| (name, table(&network))).collect();
     let mut revision = 0;
 
-    let mut follow = |name: &str| {
+    let follow = |name: &str| {
         let (tell, told) = tokio::sync::watch::channel((0, BTreeSet::new()));
         let (follower, mut table) = (running.follower(name), table(&network));
         let task = tokio::spawn(async move {
