@@ -79,7 +79,7 @@ fn message(formats: &MessageFormats, (values, headers): ([u8; 5], u8)) -> Messag
         message.add_header(HeaderId(1));
     }
     let [kind, size, address, wide, other] = values.map(u128::from);
-    let numbers = [kind % 12 * 1000, size % 32, address % 64, (wide % 4 << 80) + wide % 3, other * 16 % 4096];
+    let numbers = [kind % 12 * 1000, size % 32, address % 64, ((wide % 4) << 80) + wide % 3, other * 16 % 4096];
     for (field, value) in numbers.into_iter().enumerate() {
         message.set(FieldId(field as u16), value);
     }
