@@ -184,6 +184,10 @@ impl Parsing<'_> {
             }
         }
         let mut states = Vec::new();
+        // Of messages that are too short for any shape, which may end the packet, no bits ahead are looked at.
+        let looks_ahead = message.select.iter().any(|select| matches!(select, Select::Ahead(..)));
+        let shortest = shapes.iter().map(|shape| u128::from(shape.length / 8)).min();
+        let shortest = shortest.filter(|_| looks_ahead).unwrap_or(0);
         for (index, shape) in shapes.iter().enumerate() {
             let name = format!("message_{slot}_{index}");
             let of_conditions = |select: &Select| {
@@ -213,8 +217,8 @@ impl Parsing<'_> {
                         // like this one, the shorter lengths are fewer cases than the longer ones.
                         add(Interval::point(bytes), &name);
                         if shapes[index + 1..].iter().all(|other| shape.is_apart(other)) {
-                            if let Some(last) = bytes.checked_sub(1) {
-                                add(Interval { first: 0, last }, &format!("other_{slot}"));
+                            if let Some(last) = bytes.checked_sub(1).filter(|last| shortest <= *last) {
+                                add(Interval { first: shortest, last }, &format!("other_{slot}"));
                             }
                             add(all, "too_many");
                         } else {
@@ -240,7 +244,26 @@ impl Parsing<'_> {
         if message.cases.is_empty() {
             message.select.clear();
         }
-        program.states.push(message);
+        if let (Framing::Prefix(width), Some(last)) = (batch.framing, shortest.checked_sub(1)) {
+            let kind = format!("kind_{slot}");
+            let length = message.select[0].clone();
+            let choice = State {
+                name: kind.clone(),
+                select: std::mem::replace(&mut message.select, vec![length]),
+                cases: std::mem::take(&mut message.cases),
+                otherwise: std::mem::replace(&mut message.otherwise, kind),
+                ..State::default()
+            };
+            let all = Interval::of_width(width).last;
+            for lengths in prefix_list(Interval { first: 0, last: last.min(all) }, width) {
+                let mask = all & !(lengths.last - lengths.first);
+                message.cases.push((vec![(lengths.first, mask)], choice.otherwise.clone()));
+            }
+            program.states.push(message);
+            program.states.push(choice);
+        } else {
+            program.states.push(message);
+        }
         program.states.append(&mut states);
         let mut other = State { name: format!("other_{slot}"), otherwise: self.behind(slot), ..State::default() };
         match batch.framing {

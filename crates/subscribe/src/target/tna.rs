@@ -154,8 +154,9 @@ fn window(window: &WindowRegister, text: &mut String) {
         // Sums and counts end at the greatest value.
         _ => (fresh, value.clone(), Some(format!("window.value |+| {value}"))),
     };
-    // No window has the number that it starts with, before the clock has run for years.
-    let _ = writeln!(text, "    Register<window_t, bit<1>>(1, {{ 0xffffffff, 0 }}) {name};");
+    // What it starts with is right for the window 0, too: the value of no messages.
+    let none = if window.function == Function::Min { "0xffffffff" } else { "0" };
+    let _ = writeln!(text, "    Register<window_t, bit<1>>(1, {{ 0, {none} }}) {name};");
     let _ = writeln!(text, "    RegisterAction<window_t, bit<1>, bit<32>>({name}) into_{name} = {{");
     text.push_str("        void apply(inout window_t window, out bit<32> result) {\n");
     let _ = writeln!(text, "            if ({test}) {{\n                window.value = {first};");

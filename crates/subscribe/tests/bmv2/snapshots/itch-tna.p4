@@ -223,14 +223,18 @@ parser IngressParser(packet_in packet, out headers_t hdr, out meta_t meta,
     state message_0 {
         packet.extract(hdr.length_0);
         counter.decrement(8w1);
+        transition select(hdr.length_0.bytes) {
+            0x0 &&& 0xffe0: other_0;
+            0x20 &&& 0xfffc: other_0;
+            default: kind_0;
+        }
+    }
+    state kind_0 {
         transition select(hdr.length_0.bytes, packet.lookahead<bit<8>>()[7:0]) {
             (0x24, 0x41): message_0_0;
-            (0x0 &&& 0xffe0, 0x41): other_0;
-            (0x20 &&& 0xfffc, 0x41): other_0;
             (_, 0x41): too_many;
             (0x2c, 0x50): message_0_1;
-            (0x0 &&& 0xffe0, 0x50): other_0;
-            (0x20 &&& 0xfff8, 0x50): other_0;
+            (0x24 &&& 0xfffc, 0x50): other_0;
             (0x28 &&& 0xfffc, 0x50): other_0;
             (_, 0x50): too_many;
             default: other_0;
@@ -319,14 +323,18 @@ parser IngressParser(packet_in packet, out headers_t hdr, out meta_t meta,
     state message_1 {
         packet.extract(hdr.length_1);
         counter.decrement(8w1);
+        transition select(hdr.length_1.bytes) {
+            0x0 &&& 0xffe0: other_1;
+            0x20 &&& 0xfffc: other_1;
+            default: kind_1;
+        }
+    }
+    state kind_1 {
         transition select(hdr.length_1.bytes, packet.lookahead<bit<8>>()[7:0]) {
             (0x24, 0x41): message_1_0;
-            (0x0 &&& 0xffe0, 0x41): other_1;
-            (0x20 &&& 0xfffc, 0x41): other_1;
             (_, 0x41): too_many;
             (0x2c, 0x50): message_1_1;
-            (0x0 &&& 0xffe0, 0x50): other_1;
-            (0x20 &&& 0xfff8, 0x50): other_1;
+            (0x24 &&& 0xfffc, 0x50): other_1;
             (0x28 &&& 0xfffc, 0x50): other_1;
             (_, 0x50): too_many;
             default: other_1;
@@ -781,14 +789,18 @@ parser EgressParser(packet_in packet, out headers_t hdr, out meta_t meta,
     state message_0 {
         packet.extract(hdr.length_0);
         counter.decrement(8w1);
+        transition select(hdr.length_0.bytes) {
+            0x0 &&& 0xffe0: other_0;
+            0x20 &&& 0xfffc: other_0;
+            default: kind_0;
+        }
+    }
+    state kind_0 {
         transition select(hdr.length_0.bytes, packet.lookahead<bit<8>>()[7:0]) {
             (0x24, 0x41): message_0_0;
-            (0x0 &&& 0xffe0, 0x41): other_0;
-            (0x20 &&& 0xfffc, 0x41): other_0;
             (_, 0x41): too_many;
             (0x2c, 0x50): message_0_1;
-            (0x0 &&& 0xffe0, 0x50): other_0;
-            (0x20 &&& 0xfff8, 0x50): other_0;
+            (0x24 &&& 0xfffc, 0x50): other_0;
             (0x28 &&& 0xfffc, 0x50): other_0;
             (_, 0x50): too_many;
             default: other_0;
@@ -877,14 +889,18 @@ parser EgressParser(packet_in packet, out headers_t hdr, out meta_t meta,
     state message_1 {
         packet.extract(hdr.length_1);
         counter.decrement(8w1);
+        transition select(hdr.length_1.bytes) {
+            0x0 &&& 0xffe0: other_1;
+            0x20 &&& 0xfffc: other_1;
+            default: kind_1;
+        }
+    }
+    state kind_1 {
         transition select(hdr.length_1.bytes, packet.lookahead<bit<8>>()[7:0]) {
             (0x24, 0x41): message_1_0;
-            (0x0 &&& 0xffe0, 0x41): other_1;
-            (0x20 &&& 0xfffc, 0x41): other_1;
             (_, 0x41): too_many;
             (0x2c, 0x50): message_1_1;
-            (0x0 &&& 0xffe0, 0x50): other_1;
-            (0x20 &&& 0xfff8, 0x50): other_1;
+            (0x24 &&& 0xfffc, 0x50): other_1;
             (0x28 &&& 0xfffc, 0x50): other_1;
             (_, 0x50): too_many;
             default: other_1;

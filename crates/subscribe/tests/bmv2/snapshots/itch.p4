@@ -170,6 +170,13 @@ parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
     }
     state message_0 {
         packet.extract(hdr.length_0);
+        transition select(hdr.length_0.bytes) {
+            0x0 &&& 0xffe0: other_0;
+            0x20 &&& 0xfffc: other_0;
+            default: kind_0;
+        }
+    }
+    state kind_0 {
         transition select(hdr.length_0.bytes, packet.lookahead<bit<8>>()[7:0]) {
             (0x24 &&& 0xfffc, 0x41): message_0_0;
             (0x28 &&& 0xfff8, 0x41): message_0_0;
@@ -221,6 +228,13 @@ parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
     }
     state message_1 {
         packet.extract(hdr.length_1);
+        transition select(hdr.length_1.bytes) {
+            0x0 &&& 0xffe0: other_1;
+            0x20 &&& 0xfffc: other_1;
+            default: kind_1;
+        }
+    }
+    state kind_1 {
         transition select(hdr.length_1.bytes, packet.lookahead<bit<8>>()[7:0]) {
             (0x24 &&& 0xfffc, 0x41): message_1_0;
             (0x28 &&& 0xfff8, 0x41): message_1_0;

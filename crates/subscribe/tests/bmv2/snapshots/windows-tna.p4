@@ -153,7 +153,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
         inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
         inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    Register<window_t, bit<1>>(1, { 0xffffffff, 0 }) window_0;
+    Register<window_t, bit<1>>(1, { 0, 0 }) window_0;
     RegisterAction<window_t, bit<1>, bit<32>>(window_0) into_window_0 = {
         void apply(inout window_t window, out bit<32> result) {
             if (window.number != meta.number_0) {
@@ -165,7 +165,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             result = window.value;
         }
     };
-    Register<window_t, bit<1>>(1, { 0xffffffff, 0 }) window_1;
+    Register<window_t, bit<1>>(1, { 0, 0 }) window_1;
     RegisterAction<window_t, bit<1>, bit<32>>(window_1) into_window_1 = {
         void apply(inout window_t window, out bit<32> result) {
             if (window.number != meta.number_1) {
