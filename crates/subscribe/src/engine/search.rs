@@ -52,7 +52,7 @@ impl Steps {
         // (distance + step - 1) / step: with r = 2^64 - 1 - reciprocal * step, the error (distance + step) * (1 + r) is
         // below 2^64 as long as both are below 2^32; what is farther is beyond the end.
         let distance = value.saturating_sub(self.first).saturating_add(self.step);
-        let place = (u128::from(distance) * u128::from(self.reciprocal) >> 64) as usize;
+        let place = ((u128::from(distance) * u128::from(self.reciprocal)) >> 64) as usize;
         self.nexts[place.min(self.nexts.len() - 1)]
     }
 
