@@ -96,6 +96,9 @@ enum Comparison {
         /// Messages sent as fast as can be
         #[arg(long, default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
         messages: u32,
+        /// Only systems with this in their name, e.g. `library`
+        #[arg(long)]
+        only: Option<String>,
         /// The program to measure; by default the one that was built beside this
         #[arg(long)]
         weft: Option<PathBuf>,
@@ -147,7 +150,9 @@ fn main() -> Result<()> {
         Comparison::Engine { once: Some(words), .. } => engine::once(&words[0], words[1].parse()?),
         Comparison::Engine { repeats, json, once: None } => engine::measure(repeats, json),
         Comparison::Network { repeats, weft, json } => network::compare(repeats, weft, json),
-        Comparison::Publish { repeats, messages, weft, out } => publish::compare(repeats, messages, weft, &out),
+        Comparison::Publish { repeats, messages, only, weft, out } => {
+            publish::compare(repeats, messages, only.as_deref(), weft, &out)
+        }
         Comparison::Simulator { case } => simulator::measure(case.as_deref()),
         Comparison::Subscriptions { part, weft, out } => subscriptions::measure(part.as_deref(), weft, out.as_deref()),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),

@@ -1,6 +1,23 @@
 //! Publishers and subscribers on UDP sockets.
 //!
 //! Messages go to a multicast group, which switches forward by their rules alone: only hosts that a rule names get them.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use weftwire_publish::client::{GROUP, Publisher, Subscriber};
+//! use weftwire_publish::message::Message;
+//! use weftwire_publish::topic::Topic;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let orders = Topic::new("orders")?;
+//! let mut publisher = Publisher::open("10.0.0.1".parse()?, GROUP)?;
+//! publisher.publish(&Message { key: Some(b"eu-1"), number: 250, ..Message::new(orders, b"a book") })?;
+//!
+//! let mut subscriber = Subscriber::open("10.0.0.2".parse()?, GROUP)?;
+//! subscriber.receive(Duration::from_secs(1), |message, arrival| println!("{message:?} {arrival:?}"))?;
+//! # Ok(())
+//! # }
+//! ```
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is where the sockets and the clock live")]
 
 use crate::message::{BadMessage, MAX_DATAGRAM, Message, PORT, TooLong};

@@ -78,7 +78,7 @@ impl Bridge<'_> {
 
 impl System for Bridge<'_> {
     fn name(&self) -> &'static str {
-        "weft, bridge for Kafka's client"
+        "weft, bridge"
     }
 
     fn has_flow_control(&self) -> bool {

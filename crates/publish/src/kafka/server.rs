@@ -248,12 +248,16 @@ impl Shared {
                 continue;
             }
             let shared = self.clone();
-            thread::spawn(move || {
+            let serve = move || {
                 if let Err(malformed) = shared.serve(&stream) {
                     *lock(&shared.report).malformed.entry(malformed).or_default() += 1;
                 }
                 shared.clients.fetch_sub(1, Ordering::Relaxed);
-            });
+            };
+            if thread::Builder::new().spawn(serve).is_err() {
+                self.clients.fetch_sub(1, Ordering::Relaxed);
+                lock(&self.report).too_many += 1;
+            }
         }
     }
 
