@@ -71,6 +71,9 @@ pub trait Outlet {
     ) -> Option<Offload>;
 }
 
+/// A set that no pipeline has, and which so is empty: what is left of a message that went its own way.
+const NOTHING: ActionSet = ActionSet(u32::MAX);
+
 /// Which messages each port gets.
 #[derive(Clone, Debug, Default)]
 struct Wanted {
@@ -193,7 +196,7 @@ impl Engine {
                     places.push(start..start + place.len());
                     start += place.len();
                 }
-                group_sets.push(std::mem::take(set));
+                group_sets.push(std::mem::replace(set, NOTHING));
             }
             if let Some(offload) = outlet.act(calls, places, changed, offload) {
                 let frame = Frame { bytes: changed, offload };
