@@ -60,10 +60,6 @@ impl Scale {
             if low * 1.2 > high {
                 (low, high) = (low / 2.0, high * 2.0);
             }
-            // Ends with a name, where there are few names.
-            if high < low * 1000.0 {
-                (low, high) = (round_below(low), -round_below(-high));
-            }
         } else if low >= 0.0 && axis.ends.0.is_none() {
             low = 0.0;
         }
@@ -150,21 +146,12 @@ fn powers(low: f64, high: f64) -> Vec<f64> {
     all.filter(|value| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(value)).collect()
 }
 
-/// The greatest of the values 1, 2 and 5 times a power of ten that is not above this one, which is not 0.
-fn round_below(value: f64) -> f64 {
-    let power = 10_f64.powf(value.abs().log10().floor());
-    let round = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power * value.signum());
-    let below = round.into_iter().filter(|round| *round <= value + value.abs() * 1e-9);
-    below.fold(f64::NEG_INFINITY, f64::max)
-}
-
 /// A round value with its unit and no more digits than it needs.
 fn short(unit: Unit, value: f64) -> String {
     let (size, name) = unit.suited(value);
     let scaled = value / size;
     let digits = (scaled * 1e6).round() / 1e6;
     let number = match scaled.abs() {
-        1e3.. if digits.fract() == 0.0 => grouped(digits as i64),
         1e4.. => grouped(digits as i64),
         ..1e-4 if scaled != 0.0 => format!("{scaled:.0e}"),
         _ => digits.to_string(),
@@ -215,15 +202,6 @@ mod tests {
         assert_eq!(texts, ["100 µs", "1 ms", "10 ms", "100 ms", "1 s"]);
         assert_eq!(scale.pixel(0.0), 0.0, "what has no logarithm lies at the low end");
         assert!((scale.pixel(2.0) - 100.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_short_logarithmic_axis_begins_and_ends_at_names() {
-        let axis = Axis::logarithmic("entries", Unit::Plain);
-        let scale = Scale::new(&axis, [52.0, 3282.0].into_iter(), (0.0, 100.0));
-        let texts: Vec<String> = scale.ticks(&axis).into_iter().map(|tick| tick.1).collect();
-        assert_eq!(texts, ["50", "100", "200", "500", "1\u{202f}000", "2\u{202f}000", "5\u{202f}000"]);
-        assert_eq!([1.0, 3.0, 50.0, 0.7, -3.0, -20.0].map(round_below), [1.0, 2.0, 50.0, 0.5, -5.0, -20.0]);
     }
 
     proptest! {
