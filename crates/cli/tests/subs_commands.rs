@@ -142,12 +142,12 @@ fn compile_writes_all_files_or_none() {
     assert_eq!(tables["layout"], "weftwire-subscription-tables/1");
 
     // Rules that the tables hold and a target does not: nothing is written, also not the tables.
-    place.write("mean.rules", "avg(add_order.price) over 1ms > 5 : fwd(1);");
-    let error = place.wrong(&["compile", "mean.rules", "--format", "itch.p4", "-o", "mean", "--target", "p4"]);
-    assert!(error.contains("the rules can't become a program for") && error.contains("avg"), "{error}");
-    let error = place.wrong(&["compile", "wrong.rules", "--format", "itch.p4", "-o", "mean"]);
+    place.write("far.rules", "add_order.price > 5 : fwd(600);");
+    let error = place.wrong(&["compile", "far.rules", "--format", "itch.p4", "-o", "far", "--target", "p4"]);
+    assert!(error.contains("the rules can't become a program for") && error.contains("port 600"), "{error}");
+    let error = place.wrong(&["compile", "wrong.rules", "--format", "itch.p4", "-o", "far"]);
     assert!(error.contains("wrong.rules:2:1") && error.contains("2 errors"), "{error}");
-    assert!(place.files("mean").is_empty());
+    assert!(place.files("far").is_empty());
     let error = place.wrong(&[&["compile"], &RULES[..], &["-o", "itch.p4"]].concat());
     assert!(error.contains("cannot make the folder itch.p4"), "{error}");
     let error = place.wrong(&[&["compile"], &RULES[..], &["--order", "add_order.stock,depth"]].concat());
@@ -190,8 +190,8 @@ fn match_writes_a_capture_a_port() {
     let told = place.good(&words);
     assert_eq!(
         told,
-        "30 packets with 720 messages; 624 messages match no rule\nport 2: 20 packets with 34 messages\n\
-         port 3: 26 packets with 63 messages\nport 4: 20 packets with 33 messages\n"
+        "150 packets with 1336 messages; 1005 messages match no rule\nport 2: 59 packets with 79 messages\n\
+         port 3: 111 packets with 252 messages\nport 4: 30 packets with 32 messages\n"
     );
     assert_eq!(place.files("out"), ["port-2.pcapng", "port-3.pcapng", "port-4.pcapng"]);
     // Into the same folder again: the same bytes.
@@ -200,7 +200,7 @@ fn match_writes_a_capture_a_port() {
     assert_eq!(fs::read(place.0.join("out/port-3.pcapng")).expect("it is there"), before);
     // What came out goes in again, and passes in whole.
     let again = ["match", "out/port-3.pcapng", "--rules", RULES[0], "--format", "itch.p4", "--out", "again"];
-    assert!(place.good(&again).contains("port 3: 26 packets with 63 messages"));
+    assert!(place.good(&again).contains("port 3: 111 packets with 252 messages"));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn broken_captures_leave_nothing() {
     let bytes = fs::read(place.0.join("market-data.pcapng")).expect("it is there");
     fs::write(place.0.join("cut.pcapng"), &bytes[..3000]).expect("written");
     for (capture, says) in [
-        ("cut.pcapng", "cannot read cut.pcapng: record 4: the file ends inside a block"),
+        ("cut.pcapng", "cannot read cut.pcapng: record 6: the file ends inside a block"),
         ("itch.p4", "cannot read itch.p4: this is no capture file"),
     ] {
         let error = place.wrong(&["match", capture, "--rules", RULES[0], "--format", "itch.p4", "--out", "out"]);
@@ -253,28 +253,28 @@ fn an_interrupted_match_leaves_no_files() {
 fn explain_tells_why() {
     let place = Place::new("explain");
     let told =
-        place.good(&[&["explain"], &RULES[..], &["add_order.stock=S01", "add_order.price=70.5", "--all"]].concat());
+        place.good(&[&["explain"], &RULES[..], &["add_order.stock=META", "add_order.price=40.5", "--all"]].concat());
     for part in [
-        "stock=\"S01\" price=70.5000",
-        "line 2 does not match: add_order.stock == S07 and add_order.price > 500 : fwd(2)",
-        "add_order.price > 500: does not hold, it is 70.5000",
+        "stock=\"META\" price=40.5000",
+        "line 2 does not match: add_order.stock == GOOGL and add_order.price > 50 : fwd(2)",
+        "add_order.price > 50: does not hold, it is 40.5000",
         "line 3 matches:",
-        "trade.shares >= 500: does not hold, the message has no trade",
+        "trade.shares >= 300: does not hold, the message has no trade",
         "it goes to ports 3\n",
     ] {
         assert!(told.contains(part), "{part}\n in\n{told}");
     }
     // Without --all only what matches.
-    let told = place.good(&[&["explain"], &RULES[..], &["trade.shares=500"]].concat());
+    let told = place.good(&[&["explain"], &RULES[..], &["trade.shares=300"]].concat());
     assert!(told.contains("line 4 matches") && !told.contains("line 2"), "{told}");
-    assert!(place.good(&[&["explain"], &RULES[..], &["trade.shares=499"]].concat()).ends_with("it is dropped\n"));
-    let told = place.good(&[&["explain"], &RULES[..], &["--capture", "market-data.pcapng", "--packet", "30"]].concat());
-    assert_eq!(told.lines().filter(|line| line.starts_with("message ")).count(), 24);
+    assert!(place.good(&[&["explain"], &RULES[..], &["trade.shares=299"]].concat()).ends_with("it is dropped\n"));
+    let told = place.good(&[&["explain"], &RULES[..], &["--capture", "market-data.pcapng", "--packet", "149"]].concat());
+    assert_eq!(told.lines().filter(|line| line.starts_with("message ")).count(), 17);
     for (words, says) in [
         (&["add_order.stuck=S01"][..], "did you mean `stock`?"),
         (&["add_order.stock"], "add_order.stock"),
         (&["add_order.price=1.23456"], "more decimals"),
-        (&["--capture", "market-data.pcapng", "--packet", "31"], "market-data.pcapng has 30 packets"),
+        (&["--capture", "market-data.pcapng", "--packet", "151"], "market-data.pcapng has 150 packets"),
     ] {
         let error = place.wrong(&[&["explain"], &RULES[..], words].concat());
         assert!(error.contains(says), "{words:?}: {error}");
@@ -301,13 +301,13 @@ fn route_counts_what_messages_cross() {
     let place = Place::new("route");
     place.write(
         "wanted",
-        "pod1-host1: add_order.stock == S01\npod2-host1: add_order.price > 500\npod3-host2: trade.shares >= 900\n",
+        "pod1-host1: add_order.stock == AAPL\npod2-host1: add_order.price > 50\npod3-host2: trade.shares >= 300\n",
     );
     let words = ["route", "--fat-tree", "4", "--format", "itch.p4", "--subscriptions", "wanted", "-o", "out"];
     let told = place.good(&[&words[..], &["--messages", "market-data.pcapng"]].concat());
     assert!(told.contains("3 subscriptions, 20 switches") && told.contains("links of layer"), "{told}");
     let results: serde_json::Value = serde_json::from_str(&place.read("out/results.json")).expect("it is JSON");
-    assert_eq!(results["messages"], 720);
+    assert_eq!(results["messages"], 1336);
     assert!(results["deliveries"].as_u64().is_some_and(|count| count > 50), "{}", results["deliveries"]);
     let traffic = place.read("out/traffic.csv");
     assert!(traffic.starts_with("layer,crossings,extra,extra_share\n") && traffic.lines().count() > 2, "{traffic}");
