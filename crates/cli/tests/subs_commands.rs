@@ -268,7 +268,8 @@ fn explain_tells_why() {
     let told = place.good(&[&["explain"], &RULES[..], &["trade.shares=300"]].concat());
     assert!(told.contains("line 4 matches") && !told.contains("line 2"), "{told}");
     assert!(place.good(&[&["explain"], &RULES[..], &["trade.shares=299"]].concat()).ends_with("it is dropped\n"));
-    let told = place.good(&[&["explain"], &RULES[..], &["--capture", "market-data.pcapng", "--packet", "149"]].concat());
+    let told =
+        place.good(&[&["explain"], &RULES[..], &["--capture", "market-data.pcapng", "--packet", "149"]].concat());
     assert_eq!(told.lines().filter(|line| line.starts_with("message ")).count(), 17);
     for (words, says) in [
         (&["add_order.stuck=S01"][..], "did you mean `stock`?"),
