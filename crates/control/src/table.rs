@@ -3,19 +3,21 @@
 use crate::protocol::{Entry, TableStart, TableUpdate};
 use crate::wire;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weftwire_core::Port;
+use weftwire_core::function::Ports;
 use weftwire_lang::Span;
 use weftwire_subscribe::compiler::Options;
+use weftwire_subscribe::engine::{Pipeline, SubscriptionSwitch};
 use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::route::MessageFilter;
 use weftwire_subscribe::rules::{Action, Rule};
+use weftwire_subscribe::tables::Delta;
 use weftwire_subscribe::{Compiler, MessageFormats, RuleId, order};
 
 /// Most entries that a switch takes.
 const MOST_ENTRIES: usize = 10_000_000;
-/// More changes than these are made in a copy of the rules, so that forwarding waits for none of them.
+/// After more changes than these, all is laid out anew: that takes less time than to carry each one over.
 const MANY: usize = 200;
 
 /// How the fields of a table are ordered.
@@ -27,53 +29,40 @@ pub enum FieldOrder {
     Given(Vec<FieldId>),
 }
 
-/// The compiled table that packets are forwarded by.
-#[derive(Debug)]
-pub struct Current {
-    /// The rules.
-    pub compiler: Compiler,
+/// The switch that packets are forwarded by, shared between the thread that follows and the one that forwards. Neither holds
+/// it while rules are compiled: the first for as long as it takes to carry one rule's change over, the other for a packet.
+#[derive(Clone)]
+pub struct Shared {
+    formats: Arc<MessageFormats>,
+    live: Arc<Mutex<Live>>,
+}
+
+/// What is shared.
+pub(crate) struct Live {
+    pub(crate) switch: SubscriptionSwitch,
     /// The ports here that the logical up port stands for; rules name the first one.
-    pub up: Vec<Port>,
-    /// Another number if the compiler is another one, not the same one with other rules.
-    pub origin: u64,
+    pub(crate) up: Vec<Port>,
 }
 
-/// What is shared between the thread that follows and the one that forwards.
-#[derive(Debug)]
-pub struct Published {
-    version: AtomicU64,
-    current: Mutex<Current>,
-}
-
-impl Published {
-    /// Another number after every change.
-    pub fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
+impl Shared {
+    /// The formats of its messages.
+    pub(crate) fn formats(&self) -> &MessageFormats {
+        &self.formats
     }
 
-    /// The table, unless it is being changed in this moment.
-    pub fn try_current(&self) -> Option<MutexGuard<'_, Current>> {
-        match self.current.try_lock() {
-            Ok(current) => Some(current),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    /// The table; waits while it is being changed.
-    pub fn current(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Keeps a table by the controller's updates.
-#[derive(Debug)]
 pub struct FollowedTable {
     formats: Arc<MessageFormats>,
     order: FieldOrder,
     /// The ports that are here.
     here: BTreeSet<Port>,
-    published: Arc<Published>,
+    compiler: Compiler,
+    shared: Shared,
     rules: BTreeMap<(Port, MessageFilter), RuleId>,
     start: TableStart,
     revision: u64,
@@ -91,12 +80,15 @@ struct Pending {
 impl FollowedTable {
     /// An empty table of a switch with these ports.
     pub fn new(formats: Arc<MessageFormats>, order: FieldOrder, here: impl IntoIterator<Item = Port>) -> FollowedTable {
-        let current = Current { compiler: compile(&formats, &order, &[]), up: Vec::new(), origin: 0 };
+        let compiler = compile(&formats, &order, &[]);
+        // It has no ports before the one that forwards says what they are.
+        let live = Live { switch: SubscriptionSwitch::new(&compiler, Ports::default()), up: Vec::new() };
         FollowedTable {
+            shared: Shared { formats: formats.clone(), live: Arc::new(Mutex::new(live)) },
             formats,
             order,
             here: here.into_iter().collect(),
-            published: Arc::new(Published { version: AtomicU64::new(0), current: Mutex::new(current) }),
+            compiler,
             rules: BTreeMap::new(),
             start: TableStart::default(),
             revision: 0,
@@ -105,8 +97,13 @@ impl FollowedTable {
     }
 
     /// What packets are forwarded by.
-    pub fn published(&self) -> &Arc<Published> {
-        &self.published
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The rules, compiled.
+    pub fn compiler(&self) -> &Compiler {
+        &self.compiler
     }
 
     /// The configuration that the table is of; empty before the first one.
@@ -209,35 +206,32 @@ impl FollowedTable {
             return Err("an entry is added that the table has already".to_owned());
         }
         let fresh: Vec<Rule> = added.iter().map(|(port, filter)| rule(*port, filter)).collect();
-        if self.rules.is_empty() {
+        self.shared.live().up = up;
+        let numbers = if self.rules.is_empty() {
             // All at once is much faster than one by one.
-            let compiler = compile(&self.formats, &self.order, &fresh);
-            self.rules = added.into_iter().zip((0..).map(RuleId)).collect();
-            let mut current = self.published.current();
-            *current = Current { compiler, up, origin: current.origin + 1 };
+            self.compiler = compile(&self.formats, &self.order, &fresh);
+            self.lay_out();
+            (0..).map(RuleId).take(fresh.len()).collect()
+        } else if ids.len() + fresh.len() > MANY {
+            let numbers = change(&mut self.compiler, &ids, &fresh, |_, _| ())?;
+            self.lay_out();
+            numbers
         } else {
-            let changes = ids.len() + fresh.len();
-            let copy = (changes > MANY).then(|| self.published.current().compiler.clone());
-            let changed = match copy {
-                Some(mut compiler) => {
-                    let numbers = change(&mut compiler, &ids, &fresh)?;
-                    let mut current = self.published.current();
-                    (current.compiler, current.up) = (compiler, up);
-                    numbers
-                }
-                None => {
-                    let mut current = self.published.current();
-                    current.up = up;
-                    change(&mut current.compiler, &ids, &fresh)?
-                }
-            };
-            for key in &removed {
-                self.rules.remove(key);
-            }
-            self.rules.extend(added.into_iter().zip(changed));
+            let shared = &self.shared;
+            change(&mut self.compiler, &ids, &fresh, |compiler, delta| shared.live().switch.apply(compiler, delta))?
+        };
+        for key in &removed {
+            self.rules.remove(key);
         }
-        self.published.version.fetch_add(1, Ordering::Release);
+        self.rules.extend(added.into_iter().zip(numbers));
         Ok(())
+    }
+
+    /// Lays all rules out anew, and lets the switch go over to them.
+    fn lay_out(&self) {
+        let mut pipeline = Pipeline::new(&self.compiler);
+        self.shared.live().switch.swap(&self.compiler, &mut pipeline);
+        // The old one is freed here, and not while the switch waits.
     }
 }
 
@@ -256,12 +250,34 @@ fn compile(formats: &MessageFormats, order: &FieldOrder, rules: &[Rule]) -> Comp
     compiled.unwrap_or_else(|_| compile(formats, &FieldOrder::Given(Vec::new()), &[]))
 }
 
-fn change(compiler: &mut Compiler, removed: &[RuleId], added: &[Rule]) -> Result<Vec<RuleId>, String> {
+/// Adds rules and removes others; `follow` sees each change. If one can't be added, none is.
+fn change(
+    compiler: &mut Compiler,
+    removed: &[RuleId],
+    added: &[Rule],
+    follow: impl Fn(&Compiler, &Delta),
+) -> Result<Vec<RuleId>, String> {
     // What comes goes first: a message that had a way and is to have another one is not lost meanwhile.
     let mut numbers = Vec::with_capacity(added.len());
+    let remove = |compiler: &mut Compiler, ids: &[RuleId]| {
+        for id in ids {
+            if let Some(delta) = compiler.remove(*id) {
+                follow(compiler, &delta);
+            }
+        }
+    };
     for rule in added {
-        numbers.push(compiler.add(rule).map_err(|error| error.to_string())?.0);
+        match compiler.add(rule) {
+            Ok((number, delta)) => {
+                numbers.push(number);
+                follow(compiler, &delta);
+            }
+            Err(error) => {
+                remove(compiler, &numbers);
+                return Err(error.to_string());
+            }
+        }
     }
-    removed.iter().for_each(|id| drop(compiler.remove(*id)));
+    remove(compiler, removed);
     Ok(numbers)
 }

@@ -13,14 +13,21 @@ use weftwire_control::protocol::{Outcome, Subscription};
 use weftwire_control::server::{Listener, serve};
 use weftwire_control::state::{LogLimits, Network, formats_digest};
 use weftwire_control::store::Store;
+use weftwire_control::switch::FollowingSwitch;
 use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::{Address, Client, ClientError};
-use weftwire_core::Port;
+use weftwire_core::function::Ports;
+use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
 use weftwire_lang::SourceMap;
 use weftwire_subscribe::MessageFormats;
+use weftwire_subscribe::engine::SubscriptionSwitch;
 use weftwire_subscribe::route::{Controller, MessageFilter, Out, Policy, Settings, Topology, fat_tree, ways};
 use weftwire_subscribe::subscriptions::read_subscriptions;
+use weftwire_subscribe::workload::market::{Feed, FeedSettings};
 use weftwire_subscribe::workload::{ITCH_FORMATS, Numbers};
+
+/// Where packets come from that switches of the tests forward.
+const OUTSIDE: Port = Port(9);
 
 /// A folder of a test's own, empty.
 fn folder(name: &str) -> PathBuf {
@@ -138,12 +145,40 @@ fn random_subscription(numbers: &mut Numbers, topology: &Topology) -> (String, S
     (topology.host_name(host).to_owned(), filter)
 }
 
+/// Packets out by port, those of the logical up port by its first one.
+fn sent(function: &mut dyn Function, now: Time, packets: &[Vec<u8>], up: &[Port]) -> Vec<BTreeMap<Port, Vec<u8>>> {
+    let mut out = Outbox::new();
+    let mut send = |packet: &Vec<u8>| {
+        out.clear();
+        function.frame(now, OUTSIDE, Frame::new(packet), &mut out);
+        let sends = out.items().iter().map(|output| match output {
+            Output::Send { port, bytes, .. } => (*port, out.bytes(bytes).to_vec()),
+            other => panic!("{other:?}"),
+        });
+        sends.map(|(port, bytes)| (if up.contains(&port) { up[0] } else { port }, bytes)).collect()
+    };
+    packets.iter().map(&mut send).collect()
+}
+
+/// A switch that followed all changes forwards as one that starts now.
+fn forwards_as_a_fresh_one(table: &FollowedTable, feed: &mut Feed, now: Time) {
+    let ports = Ports::new((1..=4).map(Port).chain([OUTSIDE]).map(|port| (port, LinkType::Ethernet)));
+    let packets: Vec<Vec<u8>> = (0..20).map(|_| feed.packet(0)).collect();
+    let number = |port: u32| Port(port.try_into().unwrap());
+    let up: Vec<Port> = table.start().ports.iter().filter(|port| port.up).map(|port| number(port.number)).collect();
+    let mut fresh = SubscriptionSwitch::new(table.compiler(), ports.clone());
+    let mut following = FollowingSwitch::new(table.shared().clone(), ports);
+    let expected = sent(&mut fresh, now, &packets, &up);
+    assert_eq!(sent(&mut following, now, &packets, &up), expected);
+}
+
 /// Subscriptions come and go, the controller restarts, connections are lost; each switch always gets to the table that a
 /// fresh controller has. Two switches follow all the time, the others look now and then.
 async fn random_changes(seed: u64, policy: Policy, units: &[u64], logs: LogLimits) {
     let (folder, network) = (folder(&format!("random-{seed}")), network(policy, units));
     let options = KeeperOptions { logs, ..KeeperOptions::default() };
     let mut numbers = Numbers::new(seed);
+    let mut feed = Feed::new(FeedSettings::default(), seed).opened();
     let mut wanted: BTreeSet<(String, String)> = BTreeSet::new();
     let mut running = Running::start(&folder, network.clone(), options);
     let names: Vec<String> =
@@ -208,7 +243,9 @@ async fn random_changes(seed: u64, policy: Policy, units: &[u64], logs: LogLimit
                 running.follower(name).fetch(table).await.unwrap();
                 same(&table.rules().cloned().collect(), &expected[name], &format!("{name}, step {step}"));
                 assert_eq!(table.revision(), revision);
-                assert_eq!(table.published().current().compiler.rule_count(), table.rule_count());
+                assert_eq!(table.compiler().rule_count(), table.rule_count());
+                // So late that all windows begin anew.
+                forwards_as_a_fresh_one(table, &mut feed, Time::from_nanoseconds((step + 1) * 1_000_000_000_000));
             }
             if numbers.below(20) == 0 {
                 tables.insert(name, self::table(&network));

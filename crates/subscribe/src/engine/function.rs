@@ -1,6 +1,7 @@
 //! A subscription switch as a function, for every platform that runs functions.
 
 use super::packets::{Engine, Outlet};
+use super::pipeline::Pipeline;
 use super::whole;
 use crate::application::{Action, ActionError, Exit, Passing, Registry, Verdict};
 use crate::compiler::{CallId, Compiler};
@@ -88,9 +89,15 @@ impl SubscriptionSwitch {
         Ok(switch)
     }
 
-    /// Goes over to the rules that a compiler has now, between two packets: see [`Engine::update`].
-    pub fn update(&mut self, compiler: &Compiler) {
-        self.engine.update(compiler);
+    /// Other ports than before.
+    pub fn set_ports(&mut self, ports: Ports) {
+        self.ports = ports;
+    }
+
+    /// Goes over to the rules that a compiler has now, laid out in `pipeline`, between two packets, and leaves the old ones
+    /// there: see [`Engine::swap`].
+    pub fn swap(&mut self, compiler: &Compiler, pipeline: &mut Pipeline) {
+        self.engine.swap(pipeline);
         self.name_calls(compiler, compiler.tables().leaves().values().copied());
     }
 

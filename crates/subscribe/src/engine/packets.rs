@@ -83,7 +83,7 @@ struct Wanted {
 }
 
 impl Engine {
-    /// An engine before any packet. It follows the compiler when told to: [`Engine::apply`], [`Engine::update`].
+    /// An engine before any packet. It follows the compiler when told to: [`Engine::apply`], [`Engine::swap`].
     pub fn new(compiler: &Compiler) -> Engine {
         let pipeline = Pipeline::new(compiler);
         Engine {
@@ -101,11 +101,11 @@ impl Engine {
         }
     }
 
-    /// Goes over to the rules that a compiler, this or another with the same formats, has now. Counts go on, and
+    /// Goes over to the rules of another pipeline for the same formats, and leaves the old one there. Counts go on, and
     /// windows of the same functions over the same messages.
-    pub fn update(&mut self, compiler: &Compiler) {
-        self.pipeline.update(compiler, &mut self.memory);
-        self.extractor = Extractor::new(compiler.formats(), &self.pipeline);
+    pub fn swap(&mut self, pipeline: &mut Pipeline) {
+        self.pipeline.swap(pipeline, &mut self.memory);
+        self.extractor = Extractor::new(&self.formats, &self.pipeline);
     }
 
     /// Follows the latest change of the compiler's rules, in time that goes with what it changes. Counts and windows

@@ -83,7 +83,7 @@ struct Actions {
 }
 
 /// A compiler's tables, laid out for one processor to walk. They follow the compiler when told to:
-/// [`Pipeline::apply`] what a rule changed, [`Pipeline::update`] to whatever its rules are now.
+/// [`Pipeline::apply`] what a rule changed, [`Pipeline::swap`] to what was laid out anew.
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     columns: Vec<Column>,
@@ -124,16 +124,15 @@ impl Pipeline {
         pipeline
     }
 
-    /// Goes over to the rules that a compiler, this or another with the same formats, has now. Windows of the same
-    /// functions over the same messages go on, others start anew.
-    pub fn update(&mut self, compiler: &Compiler, memory: &mut Memory) {
-        let new = Pipeline::new(compiler);
+    /// Goes over to another pipeline for the same formats, and leaves this one there. Windows of the same functions over
+    /// the same messages go on, others start anew.
+    pub fn swap(&mut self, other: &mut Pipeline, memory: &mut Memory) {
         let old = self.windows.iter().zip(&memory.0);
         let known: BTreeMap<_, Window> =
             old.filter_map(|(plan, window)| Some((&plan.as_ref()?.what, *window))).collect();
         let kept = |plan: &Option<WindowPlan>| known.get(&plan.as_ref()?.what).copied();
-        memory.0 = new.windows.iter().map(|plan| kept(plan).unwrap_or_default()).collect();
-        *self = new;
+        memory.0 = other.windows.iter().map(|plan| kept(plan).unwrap_or_default()).collect();
+        std::mem::swap(self, other);
     }
 
     /// Follows one change of the compiler, the latest, in time that goes with what it changes. Windows go on.

@@ -39,7 +39,7 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
     }
     // Its thread is made before this one takes a processor and a priority, which are not for it.
     let (go, ready) = mpsc::channel();
-    let published = table.published().clone();
+    let shared = table.shared().clone();
     let keeps_privileges = arguments.platform.keeps_privileges();
     std::thread::spawn(move || {
         // Nobody says so if the start fails.
@@ -64,7 +64,7 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
             Notice::Lost(_) => {}
         }));
     });
-    let start = |ports: &Ports, _, _| Ok(Box::new(FollowingSwitch::new(published, ports.clone())) as Box<_>);
+    let start = |ports: &Ports, _, _| Ok(Box::new(FollowingSwitch::new(shared, ports.clone())) as Box<_>);
     let ready = || {
         // The thread waits for nothing else; it is there.
         let _ = go.send(());
