@@ -61,9 +61,10 @@ pub fn clauses(filter: &Filter, state: bool, formats: &MessageFormats) -> Result
     if let Filter::All(parts) = filter
         && let Some(single) = normal.single(parts)
     {
-        return Ok(single.into_iter().collect());
+        return Ok(single.into_iter().filter(|clause| is_possible(clause, formats)).collect());
     }
     let mut clauses = normal.clauses(filter, false)?;
+    clauses.retain(|clause| is_possible(clause, formats));
     clauses.sort_unstable();
     clauses.dedup();
     Ok(clauses)
@@ -98,11 +99,25 @@ pub fn header_of(aggregate: Aggregate, formats: &MessageFormats) -> Option<Heade
     }
 }
 
-/// The clause that also asks for a header.
-#[must_use]
-pub fn with_header(clause: &Clause, header: HeaderId) -> Clause {
+/// The clause that also asks for a header; `None` if then it cannot hold.
+pub fn with_header(clause: &Clause, header: HeaderId, formats: &MessageFormats) -> Option<Clause> {
     let present: Clause = SmallVec::from_iter([(Term::Present(header), ValueSet::point(1))]);
-    conjunction(clause, &present).unwrap_or_default()
+    conjunction(clause, &present).filter(|clause| is_possible(clause, formats))
+}
+
+/// Whether a message may have all headers that a clause asks for.
+fn is_possible(clause: &Clause, formats: &MessageFormats) -> bool {
+    let present = |(term, values): &(Term, ValueSet)| match term {
+        Term::Present(header) if values.as_point() == Some(1) => Some(*header),
+        _ => None,
+    };
+    let mut headers = clause.iter().filter_map(present);
+    while let Some(header) = headers.next() {
+        if headers.clone().any(|other| formats.exclude(header, other)) {
+            return false;
+        }
+    }
+    true
 }
 
 struct Normal<'a> {

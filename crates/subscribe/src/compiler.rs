@@ -2,7 +2,7 @@
 
 use crate::clauses::{Clause, Term, TooManyClauses, aggregates, clauses, header_of, with_header};
 use crate::diagram::{Diagram, Effect, NodeId, SetId};
-use crate::formats::{FieldId, MessageFormats};
+use crate::formats::{FieldId, HeaderId, MessageFormats};
 use crate::rules::{Action, Aggregate, Call, Rule};
 use crate::tables::{Delta, Tables};
 use crate::trie::{Branch, Tests};
@@ -30,7 +30,7 @@ pub struct CallId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Variable {
     /// Whether the message has a header: 1 or 0.
-    Present(crate::formats::HeaderId),
+    Present(HeaderId),
     /// A field; 0 if the message lacks it, which no table then asks for.
     Field(FieldId),
     /// A piece of state, after this message's update.
@@ -150,12 +150,20 @@ impl Compiler {
         for (place, field) in order.iter().enumerate() {
             places[usize::from(field.0)] = place as u32;
         }
+        let headers = 0..formats.headers().len() as u16;
+        // The levels of headers come first.
+        let excluded = headers.clone().map(|level| {
+            let others = level + 1..headers.end;
+            let excluded = others.filter(|other| formats.exclude(HeaderId(level), HeaderId(*other)));
+            excluded.map(u32::from).collect()
+        });
+        let diagram = Diagram::new(excluded.collect());
         let mut compiler = Compiler {
             formats,
             without_state: options.without_state,
             order,
             places,
-            diagram: Diagram::default(),
+            diagram,
             trie: Branch::default(),
             root: crate::diagram::NOTHING,
             rules: BTreeMap::new(),
@@ -349,9 +357,11 @@ impl Compiler {
             states.push(state);
             let update = self.diagram.set(&[UPDATE | Effect::from(state.0)]);
             let header = header_of(aggregate, &self.formats);
-            updates.extend(
-                rest.iter().map(|clause| (header.map_or(clause.clone(), |it| with_header(clause, it)), update)),
-            );
+            let clause = |clause: &Clause| match header {
+                Some(header) => with_header(clause, header, &self.formats),
+                None => Some(clause.clone()),
+            };
+            updates.extend(rest.iter().filter_map(clause).map(|clause| (clause, update)));
         }
         let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
         let place = |term| match term {
@@ -442,7 +452,7 @@ impl Levels<'_> {
         let headers = self.formats.headers().len();
         let level = level as usize;
         if level < headers {
-            Variable::Present(crate::formats::HeaderId(level as u16))
+            Variable::Present(HeaderId(level as u16))
         } else if let Some(field) = self.order.get(level - headers) {
             Variable::Field(*field)
         } else {

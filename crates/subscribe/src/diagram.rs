@@ -93,8 +93,12 @@ pub(crate) fn intervals<'a>(
 }
 
 /// All nodes and leaves.
+///
+/// Some bits may exclude each other: no way from a node leads through the 1 of both.
 #[derive(Clone, Debug)]
 pub struct Diagram {
+    /// By level: the later levels whose bits are 0 where the one there is 1, in order. The levels behind have none.
+    excluded: Vec<Box<[u32]>>,
     nodes: Vec<Option<Node>>,
     free: Vec<u32>,
     known: HashTable<u32>,
@@ -107,9 +111,11 @@ pub struct Diagram {
     unions: HashMap<(NodeId, NodeId), NodeId, Mix>,
 }
 
-impl Default for Diagram {
-    fn default() -> Diagram {
+impl Diagram {
+    /// A diagram without nodes. `excluded`, by level: the later levels whose bits are 0 where the one there is 1, in order.
+    pub fn new(excluded: Vec<Box<[u32]>>) -> Diagram {
         let mut diagram = Diagram {
+            excluded,
             nodes: Vec::new(),
             free: Vec::new(),
             known: HashTable::new(),
@@ -122,9 +128,7 @@ impl Default for Diagram {
         diagram.set(&[]);
         diagram
     }
-}
 
-impl Diagram {
     /// A node. Leaves and ids of collected nodes have none.
     pub fn node(&self, id: NodeId) -> Option<&Node> {
         if id.leaf().is_some() { None } else { self.nodes.get(id.index())?.as_ref() }
@@ -164,10 +168,31 @@ impl Diagram {
     /// The node of these edges, whose neighbours may lead to the same place; the place itself if all do.
     pub fn make(&mut self, level: u32, mut edges: Vec<Edge>) -> NodeId {
         merge(&mut edges);
+        if let [_, one] = &mut edges[..]
+            && self.excluded.get(level as usize).is_some_and(|levels| !levels.is_empty())
+        {
+            one.to = self.without(one.to, level);
+            merge(&mut edges);
+        }
         let [_, _, ..] = edges[..] else { return edges.first().map_or(NOTHING, |edge| edge.to) };
         let size = edges.len();
         let edges = if size < pieces::LONG { Pieces::short(edges) } else { Pieces::long(cut(0, &edges)) };
         self.intern(Node { level, edges }, size)
+    }
+
+    /// What `id` does if the bits are 0 that the one at `level` excludes.
+    fn without(&mut self, id: NodeId, level: u32) -> NodeId {
+        let excluded = &self.excluded[level as usize];
+        let Some(node) = self.node(id).filter(|node| Some(&node.level) <= excluded.last()) else { return id };
+        if excluded.contains(&node.level) {
+            let zero = node.next(0);
+            return self.without(zero, level);
+        }
+        let (here, mut edges) = (node.level, node.edges.iter().copied().collect::<Vec<_>>());
+        for edge in &mut edges {
+            edge.to = self.without(edge.to, level);
+        }
+        self.make(here, edges)
     }
 
     /// A node with other edges for some of its values. `edges` gets the edges around them, starting with the given value,

@@ -272,6 +272,34 @@ impl MessageFormats {
         format!("{}.{}", self.header(field.header).name, field.name)
     }
 
+    /// Whether no message has both headers: what tells them from others are different values of the same bits.
+    pub fn exclude(&self, left: HeaderId, right: HeaderId) -> bool {
+        // Headers that start at the same place share bytes.
+        let start = |header| match &self.header(header).place {
+            Place::Message { of, .. } => (Some(*of), None),
+            Place::Behind { header, .. } => (None, Some(*header)),
+            _ => (None, None),
+        };
+        let place = |condition: &Condition| match start(condition.header) {
+            (None, None) => (condition.offset, condition.width, (Some(condition.header), Some(condition.header))),
+            start => (condition.offset, condition.width, start),
+        };
+        self.conditions(left)
+            .any(|one| self.conditions(right).any(|other| place(&one) == place(&other) && one.value != other.value))
+    }
+
+    /// What holds for messages that have a header.
+    fn conditions(&self, header: HeaderId) -> impl Iterator<Item = Condition> + '_ {
+        let in_front = |header: &HeaderId| match &self.header(*header).place {
+            Place::Behind { header, .. } => Some(*header),
+            _ => None,
+        };
+        std::iter::successors(Some(header), in_front).filter_map(|header| match &self.header(header).place {
+            Place::Message { when, .. } | Place::Behind { when, .. } => *when,
+            _ => None,
+        })
+    }
+
     /// The header of a name; structs of the file may have given it further names.
     pub fn header_named(&self, name: &str) -> Option<HeaderId> {
         self.header_names.get(name).copied()

@@ -110,7 +110,8 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         );
     }
     let (states, leaves, groups) = (document.states, document.leaves.len(), document.groups.len());
-    println!("{states} states, {leaves} of them ends; {groups} multicast groups");
+    let ending = if groups == 1 { "" } else { "s" };
+    println!("{states} states, {leaves} of them ends; {groups} multicast group{ending}");
     let Some(folder) = &arguments.out else { return Ok(()) };
     // All is made before anything is written, and an interruption waits for what is being written.
     let mut files = Vec::new();

@@ -7,6 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::evaluate::Evaluator;
+use weftwire_subscribe::formats::HeaderId;
 use weftwire_subscribe::rules::{Filter, Subject, Test};
 use weftwire_subscribe::{Message, packet, read_rules, show};
 
@@ -105,6 +106,13 @@ fn written(fields: &[String], loaded: &Loaded) -> Result<Message> {
                 }
             }
             _ => bail!("`{text}` is not FIELD=VALUE"),
+        }
+    }
+    let headers = (0..loaded.formats.headers().len() as u16).map(HeaderId).filter(|header| message.has(*header));
+    for (one, other) in headers.clone().flat_map(|one| headers.clone().map(move |other| (one, other))) {
+        if loaded.formats.exclude(one, other) {
+            let name = |header| &loaded.formats.header(header).name;
+            bail!("no message is both `{}` and `{}`", name(one), name(other));
         }
     }
     Ok(message)

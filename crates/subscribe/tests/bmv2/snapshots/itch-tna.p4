@@ -492,7 +492,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 4;
+        size = 2;
     }
     table add_order_stock_0 {
         key = {
@@ -504,7 +504,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table add_order_stock_0_else {
         key = {
@@ -515,7 +515,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table add_order_price_0 {
         key = {
@@ -527,7 +527,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 56;
+        size = 28;
     }
     table trade_stock_0 {
         key = {
@@ -539,7 +539,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 3;
+        size = 1;
     }
     table trade_stock_0_else {
         key = {
@@ -550,7 +550,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 3;
+        size = 1;
     }
     table end_0 {
         key = {
@@ -560,7 +560,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             ports_0;
         }
         default_action = ports_0(0x0);
-        size = 5;
+        size = 3;
     }
     table begin_1 {
         actions = {
@@ -590,7 +590,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 4;
+        size = 2;
     }
     table add_order_stock_1 {
         key = {
@@ -602,7 +602,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table add_order_stock_1_else {
         key = {
@@ -613,7 +613,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table add_order_price_1 {
         key = {
@@ -625,7 +625,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 56;
+        size = 28;
     }
     table trade_stock_1 {
         key = {
@@ -637,7 +637,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 3;
+        size = 1;
     }
     table trade_stock_1_else {
         key = {
@@ -648,7 +648,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             nothing;
         }
         default_action = nothing();
-        size = 3;
+        size = 1;
     }
     table end_1 {
         key = {
@@ -658,7 +658,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             ports_1;
         }
         default_action = ports_1(0x0);
-        size = 5;
+        size = 3;
     }
     table spread {
         key = {
@@ -670,7 +670,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
             discard;
         }
         default_action = multicast(0x2);
-        size = 6;
+        size = 5;
     }
     table everywhere {
         actions = {

@@ -364,7 +364,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 4;
+        size = 2;
     }
     table add_order_stock_0 {
         key = {
@@ -376,7 +376,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table add_order_stock_0_else {
         key = {
@@ -387,7 +387,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table add_order_price_0 {
         key = {
@@ -399,7 +399,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 4;
+        size = 2;
     }
     table add_order_price_0_else {
         key = {
@@ -410,7 +410,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table trade_stock_0 {
         key = {
@@ -422,7 +422,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 3;
+        size = 1;
     }
     table trade_stock_0_else {
         key = {
@@ -433,7 +433,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 3;
+        size = 1;
     }
     table end_0 {
         key = {
@@ -443,7 +443,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             ports_0;
         }
         default_action = ports_0(0x0);
-        size = 5;
+        size = 3;
     }
     table begin_1 {
         actions = {
@@ -473,7 +473,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 4;
+        size = 2;
     }
     table add_order_stock_1 {
         key = {
@@ -485,7 +485,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table add_order_stock_1_else {
         key = {
@@ -496,7 +496,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table add_order_price_1 {
         key = {
@@ -508,7 +508,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 4;
+        size = 2;
     }
     table add_order_price_1_else {
         key = {
@@ -519,7 +519,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 2;
+        size = 1;
     }
     table trade_stock_1 {
         key = {
@@ -531,7 +531,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 3;
+        size = 1;
     }
     table trade_stock_1_else {
         key = {
@@ -542,7 +542,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             nothing;
         }
         default_action = nothing();
-        size = 3;
+        size = 1;
     }
     table end_1 {
         key = {
@@ -552,7 +552,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             ports_1;
         }
         default_action = ports_1(0x0);
-        size = 5;
+        size = 3;
     }
     table spread {
         key = {
@@ -564,7 +564,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             discard;
         }
         default_action = multicast(0x2);
-        size = 6;
+        size = 5;
     }
     table everywhere {
         actions = {
