@@ -136,7 +136,9 @@ fn random_subscription(numbers: &mut Numbers, topology: &Topology) -> (String, S
     let filter = match numbers.below(8) {
         0 => format!("add_order.stock == {stock} and orders > {price}"),
         1 => {
-            format!("add_order.stock != {stock} and not (trade.price in [{price}, 9] or add_order.shares == {price})")
+            format!(
+                "add_order.stock != {stock} and not (add_order.price in [{price}, 9] or add_order.shares == {price})"
+            )
         }
         2 => format!("avg(add_order.price) over {price}ms > 60 and add_order.stock == {stock}"),
         3 => "true".to_owned(),
