@@ -429,6 +429,7 @@ fn random_rules_on_tofino() {
         .run(&inputs, |(rules, frames, (ternary, compress), times)| {
             let targets = Targets { ternary, compress, ..Targets::default() };
             let result = agree_on_tofino(&formats, &rules.join("\n"), &frames, &targets, &times, &takes_apart);
+            prop_assume!(!matches!(result, Err(Unsupported::Stages(_))), "more stages than Tofino has");
             prop_assert_eq!(result, Ok(()));
             Ok(())
         })
@@ -448,6 +449,7 @@ fn random_rules_with_windows_on_tofino() {
         .run(&inputs, |(rules, frames, (ternary, compress), times)| {
             let targets = Targets { ternary, compress, ..Targets::default() };
             let result = agree_on_tofino(&formats, &rules.join("\n"), &frames, &targets, &times, &takes_apart);
+            prop_assume!(!matches!(result, Err(Unsupported::Stages(_))), "more stages than Tofino has");
             prop_assert_eq!(result, Ok(()));
             Ok(())
         })
@@ -469,6 +471,7 @@ fn random_rules_on_batches_on_tofino() {
         .run(&inputs, |(rules, frames, messages, (ternary, compress), times)| {
             let targets = Targets { messages, ternary, compress };
             let result = agree_on_tofino(&formats, &rules.join("\n"), &frames, &targets, &times, &takes_apart);
+            prop_assume!(!matches!(result, Err(Unsupported::Stages(_))), "more stages than Tofino has");
             prop_assert_eq!(result, Ok(()));
             Ok(())
         })
