@@ -51,11 +51,16 @@ impl System for Library<'_> {
             }
             Ok::<_, std::io::Error>(receipts.outcome())
         });
-        self.publisher.set_rate(load.rate);
+        // When latency counts, each goes alone, and is stamped after the wait for its turn.
+        let alone = load.rate.filter(|rate| *rate <= 1_000);
+        let together = if alone.is_some() { 1 } else { TOGETHER };
+        self.publisher.set_rate(load.rate.filter(|_| alone.is_none()));
         let mut payload = vec![0; load.size];
-        // When latency counts, each goes alone.
-        let together = if load.rate.is_some_and(|rate| rate <= 1_000) { 1 } else { TOGETHER };
         for number in 0..load.count {
+            if let Some(rate) = alone {
+                let due = Duration::from_nanos(u64::from(number) * 1_000_000_000 / rate);
+                thread::sleep(due.saturating_sub(start.elapsed()));
+            }
             stamp(&mut payload, now(), u64::from(number));
             self.publisher.queue(&Message::new(self.topic, &payload))?;
             if (number + 1) % together == 0 || number + 1 == load.count {

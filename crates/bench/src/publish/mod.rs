@@ -94,30 +94,11 @@ pub fn compare(repeats: u32, messages: u32, only: Option<&str>, weft: Option<Pat
     };
     let weft = weft.to_str().context("the program has a plain name")?;
     fs::create_dir_all(out)?;
-    let out = out.canonicalize()?;
-    let java = java::Java::prepare(&out)?;
-
-    let switched = Lab::switched(weft, &out)?;
-    let routed = Lab::routed()?;
-    let mut systems: Vec<Box<dyn System>> = vec![
-        Box::new(library::Library::new(&switched)?),
-        Box::new(java::Bridge::new(&switched, weft, &java)),
-        Box::new(nats::Nats::new(&routed)?),
-        Box::new(java::Broker::new(&routed, &java)?),
-    ];
-    systems.retain(|system| only.is_none_or(|only| system.name().contains(only)));
-    let mut rows: Vec<Vec<Row>> = Vec::new();
-    for repeat in 0..repeats {
-        for size in SIZES {
-            for (index, system) in systems.iter_mut().enumerate() {
-                let row = measure(system.as_mut(), size, messages)?;
-                eprintln!("{repeat}: {row:?}");
-                let place = SIZES.len() * index + SIZES.iter().position(|it| *it == size).unwrap_or(0);
-                rows.resize(rows.len().max(place + 1), Vec::new());
-                rows[place].push(row);
-            }
-        }
-    }
+    let folder = std::env::temp_dir().join(format!("weft-publish-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let rows = rounds(repeats, messages, only, weft, &folder);
+    fs::remove_dir_all(&folder)?;
+    let rows = rows?;
     let medians: Vec<Row> = rows.iter().filter_map(|rows| median_of(rows)).collect();
     let mut csv = String::from("system,bytes,messages_per_s,lost_percent,lossless_messages_per_s,p50_us,p99_us\n");
     for row in rows.iter().flatten() {
@@ -138,6 +119,33 @@ pub fn compare(repeats: u32, messages: u32, only: Option<&str>, weft: Option<Pat
         );
     }
     Ok(())
+}
+
+/// All rounds, by system and size; what programs need lies in `folder`.
+fn rounds(repeats: u32, messages: u32, only: Option<&str>, weft: &str, folder: &Path) -> Result<Vec<Vec<Row>>> {
+    let java = java::Java::prepare(folder)?;
+    let switched = Lab::switched(weft, folder)?;
+    let routed = Lab::routed()?;
+    let mut systems: Vec<Box<dyn System>> = vec![
+        Box::new(library::Library::new(&switched)?),
+        Box::new(java::Bridge::new(&switched, weft, &java)),
+        Box::new(nats::Nats::new(&routed)?),
+        Box::new(java::Broker::new(&routed, &java)?),
+    ];
+    systems.retain(|system| only.is_none_or(|only| system.name().contains(only)));
+    let mut rows: Vec<Vec<Row>> = Vec::new();
+    for repeat in 0..repeats {
+        for size in SIZES {
+            for (index, system) in systems.iter_mut().enumerate() {
+                let row = measure(system.as_mut(), size, messages)?;
+                eprintln!("{repeat}: {row:?}");
+                let place = SIZES.len() * index + SIZES.iter().position(|it| *it == size).unwrap_or(0);
+                rows.resize(rows.len().max(place + 1), Vec::new());
+                rows[place].push(row);
+            }
+        }
+    }
+    Ok(rows)
 }
 
 fn measure(system: &mut dyn System, size: usize, messages: u32) -> Result<Row> {

@@ -16,24 +16,25 @@ const COLUMNS: [Column; 3] = [
     ("latency at 1,000 messages a second, 99th percentile", |row| row.late, " us"),
 ];
 
-/// For each figure one bar a system and size, on a logarithmic scale.
+/// For each figure one bar a system and size.
 pub fn picture(rows: &[Row]) -> String {
     let mut body = String::new();
     let mut y = 20.0;
     for (title, value, unit) in COLUMNS {
         let _ = writeln!(body, "<text x=\"10\" y=\"{y}\" font-weight=\"bold\">{title}</text>");
         y += 10.0;
-        let most = rows.iter().map(value).fold(1.0, f64::max).log10().max(1.0);
+        let most = rows.iter().map(value).fold(1.0, f64::max);
         for row in rows {
             let (value, thick) = (value(row), BAR - 3.0);
-            let length = (WIDTH - LEFT - 90.0) * value.max(1.0).log10() / most;
+            let length = (WIDTH - LEFT - 90.0) * value / most;
             let colour = if row.size == SIZES[0] { "#4477aa" } else { "#88ccee" };
             let (text, end) = (y + 11.0, LEFT + length + 5.0);
+            let value = crate::subscriptions::grouped(value.round() as usize);
             let _ = write!(
                 body,
                 "<text x=\"10\" y=\"{text}\">{}, {} bytes</text>\n\
                  <rect x=\"{LEFT}\" y=\"{y}\" width=\"{length:.1}\" height=\"{thick}\" fill=\"{colour}\"/>\n\
-                 <text x=\"{end:.1}\" y=\"{text}\">{value:.0}{unit}</text>\n",
+                 <text x=\"{end:.1}\" y=\"{text}\">{value}{unit}</text>\n",
                 row.system, row.size
             );
             y += BAR;
