@@ -103,7 +103,7 @@ pub fn compare(repeats: u32, messages: u32, only: Option<&str>, weft: Option<Pat
     let mut csv = String::from("system,bytes,messages_per_s,lost_percent,lossless_messages_per_s,p50_us,p99_us\n");
     for row in rows.iter().flatten() {
         csv += &format!(
-            "{},{},{:.0},{:.3},{:.0},{:.1},{:.1}\n",
+            "\"{}\",{},{:.0},{:.3},{:.0},{:.1},{:.1}\n",
             row.system, row.size, row.fastest, row.lost, row.lossless, row.median, row.late
         );
     }
