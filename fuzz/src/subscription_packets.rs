@@ -1,6 +1,7 @@
 //! The body of the target `subscription_packets`: packets through the engine, and what the rules say read one by one.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use weftwire_core::{Frame, LinkType, Port};
 use weftwire_lang::SourceMap;
 use weftwire_subscribe::engine::Engine;
@@ -48,7 +49,10 @@ const RULES: [&str; 2] = [
      min(entry.last) over 50ns < 5 : fwd(7);",
 ];
 
-fn compiler(choice: usize) -> (Compiler, Vec<Rule>) {
+/// Compiling takes longer than a packet.
+static COMPILED: LazyLock<[(Compiler, Vec<Rule>); 2]> = LazyLock::new(|| [0, 1].map(compiled));
+
+fn compiled(choice: usize) -> (Compiler, Vec<Rule>) {
     let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
     let text = [PREFIXED, FIXED][choice];
     let formats = MessageFormats::read("formats", text, &mut sources, &mut diagnostics);
@@ -63,10 +67,10 @@ fn compiler(choice: usize) -> (Compiler, Vec<Rule>) {
 pub fn subscription_packets(data: &[u8]) {
     let [choice, rest @ ..] = data else { return };
     let link = if choice & 2 == 0 { LinkType::Ethernet } else { LinkType::Ip };
-    let (compiler, rules) = compiler(usize::from(choice & 1));
+    let (compiler, rules) = &COMPILED[usize::from(choice & 1)];
     let formats = compiler.formats();
-    let mut engine = Engine::new(&compiler);
-    let mut evaluator = Evaluator::new(formats, &rules);
+    let mut engine = Engine::new(compiler);
+    let mut evaluator = Evaluator::new(formats, rules);
     let (mut rest, mut now) = (rest, 0);
     while let [later, high, low, tail @ ..] = rest {
         now += u64::from(*later);
