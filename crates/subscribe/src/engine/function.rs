@@ -107,23 +107,21 @@ impl SubscriptionSwitch {
         self.name_calls(compiler, delta.leaves());
     }
 
-    /// Goes over to the rules and formats of another compiler, between two packets. Counts go on; windows and what
-    /// actions remember start anew.
-    ///
-    /// # Errors
-    /// As [`SubscriptionSwitch::with_actions`]; the switch goes on as it was.
-    pub fn replace(&mut self, compiler: &Compiler) -> Result<(), ActionError> {
-        if let Some(registry) = &self.registry {
-            registry.check_rules(compiler)?;
+    /// Goes over to the rules, formats and actions of another switch, between two packets, and leaves the old ones there: to
+    /// make the one and to free the other takes longer than packets may wait. Counts go on; windows and what actions
+    /// remember start anew.
+    pub fn replace(&mut self, other: &mut SubscriptionSwitch) {
+        other.engine.count_from(self.engine.tally());
+        std::mem::swap(&mut self.engine, &mut other.engine);
+        std::mem::swap(&mut self.registry, &mut other.registry);
+        std::mem::swap(&mut self.calls, &mut other.calls);
+        std::mem::swap(&mut self.whole, &mut other.whole);
+        for call in other.calls.iter().filter(|call| !call.text.is_empty()) {
+            *self.past_calls.entry(call.text.clone()).or_default() += call.count;
         }
-        let tally = self.engine.tally();
-        self.engine = Engine::new(compiler);
-        self.engine.count_from(tally);
-        for call in self.calls.drain(..).filter(|call| !call.text.is_empty()) {
-            *self.past_calls.entry(call.text).or_default() += call.count;
+        for call in &mut self.calls {
+            call.count = self.past_calls.remove(&call.text).unwrap_or(0);
         }
-        self.name_calls(compiler, compiler.tables().leaves().values().copied());
-        Ok(())
     }
 
     /// Gets ready for the actions of these leaves. A call keeps its number as long as the compiler lives.
