@@ -18,6 +18,7 @@ pub mod protocol {
 }
 
 pub mod address;
+mod admission;
 pub mod client;
 pub mod follow;
 pub mod keeper;

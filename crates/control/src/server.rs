@@ -1,6 +1,7 @@
 //! The controller's side: it listens and serves until it is told to stop.
 
 use crate::address::Address;
+use crate::admission::admitted;
 use crate::keeper::{Keeper, Started};
 use crate::protocol::controller_server::ControllerServer;
 use crate::service::Service;
@@ -18,6 +19,8 @@ use tonic::transport::Server;
 
 /// Largest request in bytes.
 const MOST_REQUEST: usize = 4 << 20;
+/// Connections at the same time; further ones wait.
+pub const MOST_CONNECTIONS: usize = 256;
 /// Requests of one connection at the same time; further ones wait.
 const MOST_STREAMS: u32 = 128;
 /// How often an idle connection is asked whether its other end is alive.
@@ -161,13 +164,13 @@ async fn serve_requests(keeper: Keeper, listener: Listener, stop: impl Future<Ou
         match socket {
             Socket::Unix(listener, _file) => {
                 let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
-                let incoming = UnixListenerStream::new(listener);
+                let incoming = admitted(UnixListenerStream::new(listener), MOST_CONNECTIONS);
                 builder.serve_with_incoming_shutdown(service, incoming, signal).await?;
             }
             Socket::Tcp(listener) => {
                 listener.set_nonblocking(true).map_err(failed)?;
                 let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-                let incoming = TcpListenerStream::new(listener);
+                let incoming = admitted(TcpListenerStream::new(listener), MOST_CONNECTIONS);
                 builder.serve_with_incoming_shutdown(service, incoming, signal).await?;
             }
         }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use weftwire_control::follow::{Follower, Notice};
 use weftwire_control::keeper::{Keeper, KeeperOptions, StartError};
 use weftwire_control::protocol::{Outcome, Subscription};
-use weftwire_control::server::{Listener, serve};
+use weftwire_control::server::{Listener, MOST_CONNECTIONS, serve};
 use weftwire_control::state::{LogLimits, Network, formats_digest};
 use weftwire_control::store::Store;
 use weftwire_control::switch::FollowingSwitch;
@@ -306,6 +306,23 @@ async fn what_means_the_same_is_one_subscription() {
     assert_eq!(client.unsubscribe(one("trade.price > 2")).await.unwrap().unchanged, 1);
     assert_eq!(listed(&client, Some("pod1-host1")).await, [("pod1-host1".into(), "trade.price > 1".into())]);
     assert_eq!(listed(&client, Some("pod1-host2")).await, []);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_connections_wait() {
+    let running = Running::start(&folder("many"), network(Policy::default(), &[]), KeeperOptions::default());
+    let address = running.address.clone();
+    let Address::Unix(path) = &address else { unreachable!("it is a Unix socket") };
+    let open = || std::os::unix::net::UnixStream::connect(path).unwrap();
+    let mut held: Vec<_> = std::iter::repeat_with(open).take(MOST_CONNECTIONS).collect();
+    let asked = async { Client::connect(&address).await?.topology().await };
+    let mut asked = std::pin::pin!(asked);
+    let soon = std::time::Duration::from_millis(300);
+    assert!(tokio::time::timeout(soon, &mut asked).await.is_err(), "it was answered, though there is no place");
+    held.pop();
+    assert!(asked.await.is_ok());
+    drop(held);
     running.stop().await;
 }
 
