@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Groups of consumers.
-const MAX_GROUPS: usize = 1_024;
+const MAX_GROUPS: usize = 256;
 /// Producers remembered for each partition.
 const MAX_PRODUCERS: usize = 1_024;
 /// What an answer has of records, whatever the client allows.
@@ -204,10 +204,12 @@ impl Broker {
                 }
             }
             Body::Fetch { wait, least, most, topics } => {
+                let most = usize::try_from(*most).unwrap_or(0).min(MAX_FETCH);
                 let wait = Wait::Fetch {
                     deadline: now + Duration::from_millis((*wait).clamp(0, MAX_WAIT) as u64),
-                    least: usize::try_from(*least).unwrap_or(0),
-                    most: usize::try_from(*most).unwrap_or(0).min(MAX_FETCH),
+                    // No answer has more.
+                    least: usize::try_from(*least).unwrap_or(0).min(most),
+                    most,
                     topics: for_each(topics, |_, partition| *partition),
                 };
                 return self.now_or_later(now, wait);
@@ -400,7 +402,7 @@ impl Broker {
     }
 
     fn fetch(&self, topics: &Topics<FetchPartition>, most: usize) -> Response {
-        let mut left = most;
+        let (mut left, mut first) = (most, true);
         let mut read = |name: &str, wanted: &FetchPartition| {
             let mut fetched =
                 Fetched { partition: wanted.partition, error: code::NONE, end: -1, start: -1, records: Vec::new() };
@@ -410,10 +412,11 @@ impl Broker {
             (fetched.start, fetched.end) = (log.start(), log.end());
             let share = left.min(usize::try_from(wanted.most).unwrap_or(0));
             // The first partition with records gives one in any case.
-            if (left == most || share > 0) && log.read(wanted.offset, share, &mut fetched.records).is_err() {
+            if (first || share > 0) && log.read(wanted.offset, share, &mut fetched.records).is_err() {
                 fetched.error = code::OFFSET_OUT_OF_RANGE;
             }
             left = left.saturating_sub(fetched.records.len());
+            first &= fetched.records.is_empty();
             fetched
         };
         Response::Fetch(

@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Members of a group.
-pub const MAX_MEMBERS: usize = 256;
-/// Partitions of which a group remembers how far it has read.
-pub const MAX_OFFSETS: usize = 65_536;
+pub const MAX_MEMBERS: usize = 64;
+/// Bytes that a member says when it joins, and bytes of its share.
+pub const MAX_SAID: usize = 64 << 10;
+/// Bytes of a note with an offset; Kafka's own limit.
+pub const MAX_NOTE: usize = 4_096;
 /// How long a member may be silent, and have to join again: at least and at most.
 const SESSION: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1_800));
 
@@ -76,6 +78,10 @@ impl Group {
         }
         if !request.member.is_empty() && !self.members.contains_key(request.member) {
             return Err(code::UNKNOWN_MEMBER_ID);
+        }
+        let said = request.protocols.iter().map(|(name, said)| name.len() + said.len()).sum::<usize>();
+        if said + request.kind.len() > MAX_SAID {
+            return Err(code::INVALID_REQUEST);
         }
         if request.protocols.is_empty() || !self.agrees(request) {
             return Err(code::INCONSISTENT_GROUP_PROTOCOL);
@@ -191,6 +197,9 @@ impl Group {
     /// The protocol's error.
     pub fn sync(&mut self, now: Duration, asker: &Asker<'_>, shares: &[(&str, &[u8])]) -> Result<(), i16> {
         self.known(now, asker)?;
+        if shares.iter().any(|(_, share)| share.len() > MAX_SAID) {
+            return Err(code::INVALID_REQUEST);
+        }
         if self.state == State::Sharing && self.leader == asker.member {
             for (name, share) in shares {
                 if let Some(member) = self.members.get_mut(*name) {
@@ -231,10 +240,10 @@ impl Group {
         code::NONE
     }
 
-    /// Remembers how far the group has read. Gives the protocol's error.
+    /// Remembers how far the group has read of a partition that there is. Gives the protocol's error.
     pub fn commit(&mut self, partition: (Topic, u16), offset: Offset) -> i16 {
-        if self.offsets.len() >= MAX_OFFSETS && !self.offsets.contains_key(&partition) {
-            return code::UNKNOWN;
+        if offset.note.len() > MAX_NOTE {
+            return code::OFFSET_METADATA_TOO_LARGE;
         }
         self.offsets.insert(partition, offset);
         code::NONE
@@ -385,14 +394,22 @@ mod tests {
 
     #[test]
     fn who_does_not_fit_is_refused() {
-        let (mut group, ..) = pair();
+        let (mut group, one, _) = pair();
         let other = JoinGroup { protocols: vec![("other", b"")], ..request("", b"") };
         assert_eq!(group.join(SECOND, "x", &other), Err(code::INCONSISTENT_GROUP_PROTOCOL));
         let other = JoinGroup { kind: "connect", ..request("", b"") };
         assert_eq!(group.join(SECOND, "x", &other), Err(code::INCONSISTENT_GROUP_PROTOCOL));
         assert_eq!(group.join(SECOND, "x", &request("nobody", b"")), Err(code::UNKNOWN_MEMBER_ID));
+        let long = vec![0; MAX_SAID + 1];
+        assert_eq!(group.join(SECOND, "x", &request("", &long)), Err(code::INVALID_REQUEST));
         let other = JoinGroup { session: 0, ..request("", b"") };
         assert_eq!(group.join(SECOND, "x", &other), Err(code::INVALID_SESSION_TIMEOUT));
+        let shares = [(&*one, &long[..])];
+        assert_eq!(group.sync(SECOND, &asker(2, &one), &shares), Err(code::INVALID_REQUEST));
+        let place = (Topic::new("t").unwrap(), 0);
+        for (length, expected) in [(MAX_NOTE, code::NONE), (MAX_NOTE + 1, code::OFFSET_METADATA_TOO_LARGE)] {
+            assert_eq!(group.commit(place, Offset { offset: 1, note: "n".repeat(length) }), expected);
+        }
         for number in 0..MAX_MEMBERS {
             assert_eq!(group.join(SECOND, "x", &request("", b"")).is_ok(), number < MAX_MEMBERS - 2);
         }

@@ -7,11 +7,11 @@ use super::wire::Write;
 pub mod code {
     #![allow(missing_docs, reason = "Kafka's own names")]
     pub const NONE: i16 = 0;
-    pub const UNKNOWN: i16 = -1;
     pub const OFFSET_OUT_OF_RANGE: i16 = 1;
     pub const CORRUPT_MESSAGE: i16 = 2;
     pub const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
     pub const MESSAGE_TOO_LARGE: i16 = 10;
+    pub const OFFSET_METADATA_TOO_LARGE: i16 = 12;
     pub const COORDINATOR_NOT_AVAILABLE: i16 = 15;
     pub const INVALID_TOPIC: i16 = 17;
     pub const ILLEGAL_GENERATION: i16 = 22;
