@@ -56,8 +56,7 @@ main() {
     run sim examples/networks/arq.toml --out "$out/arq-simulated"
     if [ "$(id -u)" = 0 ]; then
         step "The same network for real, from network namespaces, and whether both agree"
-        run up examples/networks/arq.toml --run --out "$out/arq-real" --name "demo$$"
-        run compare "$out/arq-simulated" "$out/arq-real" --out "$out/arq-comparison.html"
+        compare_with_reality
     else
         echo "SKIPPED: the same network for real needs root (sudo make demo)"
     fi
@@ -71,6 +70,21 @@ main() {
     echo "Look at:"
     for file in "$out"/*.html "$out"/*/report.html "$out"/*.svg "$out"/*.pcapng "$out"/*/*.pcapng "$out"/*.json; do
         echo "  $PWD/$file"
+    done
+}
+
+# The machine may have other work: a real run that was late is repeated, and in the end compared as it is.
+compare_with_reality() {
+    local attempt comparison=("$out/arq-simulated" "$out/arq-real" --out "$out/arq-comparison.html")
+    for attempt in 1 2 3; do
+        run up examples/networks/arq.toml --run --out "$out/arq-real" --name "demo$$"
+        if [ "$attempt" = 3 ]; then
+            run compare "${comparison[@]}" --allow-late
+        elif echo "\$ weft compare ${comparison[*]}" && "$weft" compare "${comparison[@]}"; then
+            return
+        else
+            echo "This machine had other work; once more"
+        fi
     done
 }
 
