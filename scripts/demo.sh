@@ -83,7 +83,7 @@ compare_with_reality() {
         elif echo "\$ weft compare ${comparison[*]}" && "$weft" compare "${comparison[@]}"; then
             return
         else
-            echo "This machine had other work; once more"
+            echo "That may be the machine's other work: once more"
         fi
     done
 }

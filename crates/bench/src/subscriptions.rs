@@ -5,6 +5,7 @@ mod engine;
 mod latency;
 mod telemetry;
 
+use crate::table::grouped;
 use anyhow::{Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -248,19 +249,6 @@ fn siena() -> Result<()> {
     }
     table.print();
     Ok(())
-}
-
-/// A number with its thousands apart.
-pub fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Rows of words, printed as the table of a page.

@@ -1,5 +1,8 @@
 //! Actions of applications on a switch: frames in, frames out.
 
+mod common;
+
+use common::compile;
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weftwire_core::function::Ports;
@@ -11,13 +14,12 @@ use weftwire_core::wire::ethernet::Ethernet;
 use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::ipv6::Ipv6;
 use weftwire_core::{Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Segmentation, Time};
-use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::application::{Action, Passing, Registry, Verdict};
 use weftwire_subscribe::engine::SubscriptionSwitch;
 use weftwire_subscribe::formats::{ActionSignature, ArgumentKind};
+use weftwire_subscribe::packet;
 use weftwire_subscribe::rules::Argument;
 use weftwire_subscribe::workload::{self, Numbers};
-use weftwire_subscribe::{Compiler, MessageFormats, packet, read_rules};
 
 const IP: &str = include_str!("../../../examples/subscriptions/ip.p4");
 const IP_RULES: &str = include_str!("../../../examples/subscriptions/ip.rules");
@@ -28,17 +30,6 @@ const ITCH: &str = include_str!("../../../examples/subscriptions/itch.p4");
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 0xfe];
 const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SERVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
-
-fn compile(formats: &[&str], rules: &str) -> Compiler {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let files: Vec<(&str, &str)> = formats.iter().map(|text| ("formats.p4", *text)).collect();
-    let formats = MessageFormats::read_all(&files, &mut sources, &mut diagnostics);
-    let rules = formats.as_ref().map(|it| read_rules("rules", rules, it, &mut sources, &mut diagnostics));
-    let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
-    let errors: Vec<String> = errors.map(|it| it.to_text(&sources)).collect();
-    assert!(errors.is_empty(), "{errors:?}");
-    Compiler::new(formats.expect("right"), &Default::default(), &rules.expect("right")).expect("few clauses")
-}
 
 fn ports() -> Ports {
     Ports::new((1..=4).map(|port| (Port(port), LinkType::Ethernet)))

@@ -1,15 +1,17 @@
 //! The compiled tables and diagrams against the rules read one by one, over random rules and messages.
 
+mod common;
+
+use common::rules;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
-use weftwire_lang::SourceMap;
 use weftwire_subscribe::compiler::{Options, Variable};
 use weftwire_subscribe::engine::{Memory, Pipeline};
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::formats::{FieldId, HeaderId};
 use weftwire_subscribe::switch::Switch;
-use weftwire_subscribe::{Compiler, Message, MessageFormats, Rule, read_rules};
+use weftwire_subscribe::{Compiler, Message, MessageFormats};
 
 /// Two headers with fields of all kinds, small enough for rules to meet.
 const FORMATS: &str = r#"
@@ -29,25 +31,6 @@ const FORMATS: &str = r#"
         @subscribe[] bit<4> other;
     }
 "#;
-
-fn formats() -> MessageFormats {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let formats = MessageFormats::read("formats.p4", FORMATS, &mut sources, &mut diagnostics);
-    assert!(diagnostics.is_empty(), "{:?}", diagnostics.iter().map(|d| d.to_text(&sources)).collect::<Vec<_>>());
-    formats.unwrap()
-}
-
-fn rules(text: &str, formats: &MessageFormats) -> Vec<Rule> {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let rules = read_rules("rules", text, formats, &mut sources, &mut diagnostics);
-    let errors: Vec<String> = diagnostics
-        .iter()
-        .filter(|it| it.severity == weftwire_lang::Severity::Error)
-        .map(|it| it.to_text(&sources))
-        .collect();
-    assert!(errors.is_empty(), "{text}\n{errors:?}");
-    rules
-}
 
 fn operator() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["==", "=", "!=", "<", "<=", ">", ">="])
@@ -203,7 +186,7 @@ fn order() -> impl Strategy<Value = Vec<FieldId>> {
 }
 
 fn run(cases: u32, state: bool, most_rules: usize, messages: usize) {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let mut runner = TestRunner::new(Config::with_cases(cases));
     let inputs = (prop::collection::vec(rule(state), 0..most_rules), prop::collection::vec(draft(), messages), order());
     runner

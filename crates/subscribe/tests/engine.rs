@@ -1,25 +1,20 @@
 //! The engine on packets against the slow way: messages found one by one, tables walked, copies made anew.
 
+mod common;
+
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::port::Checksum;
 use weftwire_core::{Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Time, function::Ports};
-use weftwire_lang::{Severity, SourceMap};
+use weftwire_lang::SourceMap;
 use weftwire_subscribe::engine::{Engine, SubscriptionSwitch};
 use weftwire_subscribe::switch::Switch;
 use weftwire_subscribe::workload::{self, Numbers};
-use weftwire_subscribe::{Compiler, MessageFormats, packet, read_rules};
+use weftwire_subscribe::{Compiler, packet, read_rules};
 
 fn compile(text: &str) -> Compiler {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let formats =
-        MessageFormats::read("itch.p4", workload::ITCH_FORMATS, &mut sources, &mut diagnostics).expect("formats");
-    let rules = read_rules("rules", text, &formats, &mut sources, &mut diagnostics);
-    let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
-    let errors: Vec<String> = errors.map(|it| it.to_text(&sources)).collect();
-    assert!(errors.is_empty(), "{errors:?}");
-    Compiler::new(formats, &Default::default(), &rules).expect("few clauses")
+    common::compile(&[workload::ITCH_FORMATS], text)
 }
 
 /// Rules about batches, single packets, state, several ports and prefixes.

@@ -1,13 +1,14 @@
 //! Headers that no message has together: tables have no states for them.
 
+mod common;
+
 use proptest::prelude::*;
-use weftwire_lang::SourceMap;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::diagram::NodeId;
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::formats::{FieldId, HeaderId};
 use weftwire_subscribe::switch::Switch;
-use weftwire_subscribe::{Compiler, Message, MessageFormats, Rule, Variable, read_rules};
+use weftwire_subscribe::{Compiler, Message, MessageFormats, Variable};
 
 /// Messages are of one of three kinds; the third one's may go on, in one of two ways; and the batch may have a stamp.
 const FORMATS: &str = r#"
@@ -20,24 +21,13 @@ const FORMATS: &str = r#"
     header stamp { @subscribe[] bit<8> age; }
 "#;
 
-fn formats() -> MessageFormats {
-    let (mut sources, mut found) = (SourceMap::default(), Vec::new());
-    let formats = MessageFormats::read("formats", FORMATS, &mut sources, &mut found);
-    assert!(found.is_empty(), "{:?}", found.iter().map(|it| it.to_text(&sources)).collect::<Vec<_>>());
-    formats.unwrap()
-}
-
-fn rules(text: &str, formats: &MessageFormats) -> Vec<Rule> {
-    read_rules("rules", text, formats, &mut SourceMap::default(), &mut Vec::new())
-}
-
 fn header(formats: &MessageFormats, name: &str) -> HeaderId {
     formats.header_named(name).unwrap()
 }
 
 #[test]
 fn what_excludes_what() {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let exclude = |left, right| formats.exclude(header(&formats, left), header(&formats, right));
     for (left, right) in [("first", "second"), ("first", "third"), ("left", "right"), ("left", "first")] {
         assert!(exclude(left, right) && exclude(right, left), "{left}, {right}");
@@ -107,12 +97,12 @@ proptest! {
         gone in rule(),
         drafts in prop::collection::vec((0..6u8, any::<bool>(), any::<[u8; 6]>()), 100),
     ) {
-        let formats = formats();
-        let rules = rules(&texts.join("\n"), &formats);
+        let formats = common::formats(FORMATS);
+        let rules = common::rules(&texts.join("\n"), &formats);
         let options = Options::default();
         let compiler = Compiler::new(formats.clone(), &options, &rules).unwrap();
         let mut changed = Compiler::new(formats.clone(), &options, &[]).unwrap();
-        let gone = changed.add(&self::rules(&gone, &formats)[0]).unwrap().0;
+        let gone = changed.add(&common::rules(&gone, &formats)[0]).unwrap().0;
         rules.iter().for_each(|rule| drop(changed.add(rule).unwrap()));
         changed.remove(gone).unwrap();
         let mut evaluator = Evaluator::new(&formats, &rules);
@@ -134,9 +124,9 @@ proptest! {
 /// Of ports for kinds of messages no sets are made.
 #[test]
 fn sets_of_ports_are_of_messages_that_there_are() {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let text = "first.size > 3 : fwd(1); second.size > 3 : fwd(2); third.more == 1 : fwd(3); left.size == 1 : fwd(4);";
-    let compiler = Compiler::new(formats.clone(), &Options::default(), &rules(text, &formats)).unwrap();
+    let compiler = Compiler::new(formats.clone(), &Options::default(), &common::rules(text, &formats)).unwrap();
     let sets: std::collections::BTreeSet<Vec<u16>> = compiler
         .tables()
         .leaves()

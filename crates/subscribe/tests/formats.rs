@@ -1,5 +1,8 @@
 //! Format files, and the messages that packets have by them.
 
+mod common;
+
+use common::formats;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 use weftwire_core::{Frame, LinkType, Packet};
 use weftwire_lang::SourceMap;
@@ -9,17 +12,10 @@ use weftwire_subscribe::{MessageFormats, read_rules, show};
 
 const ITCH: &str = include_str!("../../../examples/subscriptions/itch.p4");
 
-fn read(text: &str) -> MessageFormats {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let formats = MessageFormats::read("formats.p4", text, &mut sources, &mut diagnostics);
-    let found: Vec<String> = diagnostics.iter().map(|it| it.to_text(&sources)).collect();
-    formats.unwrap_or_else(|| panic!("{found:?}"))
-}
-
 /// The paper's Figure 4, and what the published compiler's examples look like.
 #[test]
 fn the_published_spelling_is_understood() {
-    let formats = read(
+    let formats = formats(
         "header itch_order_t { bit<16> stock_locate; bit<32> shares; bit<64> stock; bit<32> price; }
          struct headers { ethernet_t ethernet; itch_order_t add_order; }
          @pragma query_field(add_order.shares)
@@ -45,7 +41,7 @@ fn the_published_spelling_is_understood() {
 
 #[test]
 fn fields_of_built_in_headers_need_no_declaration() {
-    let formats = read(ITCH);
+    let formats = formats(ITCH);
     let header = formats.header_named("ipv4").unwrap();
     assert!(formats.field_named(header, "destination").is_some());
     assert!(formats.fields_named("dscp").len() == 2, "of IPv4 and IPv6");
@@ -88,7 +84,7 @@ fn shown(formats: &MessageFormats, frame: &[u8]) -> Vec<String> {
 
 #[test]
 fn a_batch_is_many_messages() {
-    let formats = read(ITCH);
+    let formats = formats(ITCH);
     let (a, b) = (message(b'A', b"GOOGL   ", 505_000), message(b'P', b"MSFT    ", 10));
     let other = vec![b'S'; 12];
     let all = frame(&[a, other, b], 3);
@@ -107,7 +103,7 @@ fn a_batch_is_many_messages() {
 
 #[test]
 fn pruned_packets_are_right_packets() {
-    let formats = read(ITCH);
+    let formats = formats(ITCH);
     let list: Vec<Vec<u8>> = (0..5).map(|n| message(b'A', b"GOOGL   ", n)).collect();
     let all = frame(&list, 5);
     let found = messages(&formats, LinkType::Ethernet, &all).unwrap();

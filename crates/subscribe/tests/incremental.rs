@@ -1,5 +1,8 @@
 //! Rules that come and go: the diagram, the tables and the deltas against those of a fresh compilation.
 
+mod common;
+
+use common::rules;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
@@ -9,7 +12,7 @@ use weftwire_subscribe::diagram::{NodeId, SetId};
 use weftwire_subscribe::formats::MatchKind;
 use weftwire_subscribe::tables::{Change, Delta, State, Tables};
 use weftwire_subscribe::workload::Numbers;
-use weftwire_subscribe::{Compiler, MessageFormats, Rule, RuleId, Variable, read_rules};
+use weftwire_subscribe::{Compiler, MessageFormats, RuleId, Variable};
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="100ns"]
@@ -20,17 +23,6 @@ const FORMATS: &str = r#"
     }
     header two { @subscribe[] bit<8> other; }
 "#;
-
-fn formats() -> MessageFormats {
-    MessageFormats::read("f", FORMATS, &mut SourceMap::default(), &mut Vec::new()).unwrap()
-}
-
-fn rules(text: &str, formats: &MessageFormats) -> Vec<Rule> {
-    let mut diagnostics = Vec::new();
-    let rules = read_rules("r", text, formats, &mut SourceMap::default(), &mut diagnostics);
-    assert!(diagnostics.iter().all(|it| it.severity == weftwire_lang::Severity::Warning), "{text}: {diagnostics:?}");
-    rules
-}
 
 fn test() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -145,7 +137,7 @@ impl Held {
 
 #[test]
 fn rules_that_come_and_go_leave_what_a_fresh_compilation_makes() {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let inputs = (prop::collection::vec(rule(), 0..12), prop::collection::vec(step(), 1..24));
     TestRunner::new(Config::with_cases(400))
         .run(&inputs, |(start, steps)| {
@@ -239,7 +231,7 @@ fn kinds(compiler: &Compiler) -> Vec<(MatchKind, usize)> {
 
 #[test]
 fn the_diagram_does_not_depend_on_the_order_of_rules() {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let inputs =
         prop::collection::vec(rule(), 1..14).prop_flat_map(|rules| (Just(rules.clone()), Just(rules).prop_shuffle()));
     TestRunner::new(Config::with_cases(400))
@@ -260,7 +252,7 @@ fn the_diagram_does_not_depend_on_the_order_of_rules() {
 
 #[test]
 fn rules_that_mean_the_same_give_the_same_diagram() {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let compile =
         |text: &str| whole(&Compiler::new(formats.clone(), &Options::default(), &rules(text, &formats)).unwrap());
     for (left, right) in [

@@ -1,15 +1,16 @@
 //! An engine that runs while rules come and go: against the rules read one by one, and against an engine made anew.
 
+mod common;
+
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_core::Port;
-use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::engine::{Memory, Pipeline};
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::formats::{FieldId, HeaderId};
 use weftwire_subscribe::rules::Call;
 use weftwire_subscribe::switch::Switch;
-use weftwire_subscribe::{Compiler, Message, MessageFormats, Rule, RuleId, read_rules};
+use weftwire_subscribe::{Compiler, Message, MessageFormats, Rule, RuleId};
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="700ns"]
@@ -22,15 +23,8 @@ const FORMATS: &str = r#"
     header two { @subscribe[] bit<96> wide; @subscribe[] bit<16> other; }
 "#;
 
-fn formats() -> MessageFormats {
-    MessageFormats::read("f", FORMATS, &mut SourceMap::default(), &mut Vec::new()).expect("formats")
-}
-
 fn rule(text: &str, formats: &MessageFormats) -> Rule {
-    let mut diagnostics = Vec::new();
-    let rules = read_rules("r", text, formats, &mut SourceMap::default(), &mut diagnostics);
-    assert!(diagnostics.iter().all(|it| it.severity == Severity::Warning), "{text}: {diagnostics:?}");
-    rules.into_iter().next().expect("one rule")
+    common::rules(text, formats).into_iter().next().expect("one rule")
 }
 
 fn compile(formats: &MessageFormats, rules: &[Rule]) -> Compiler {
@@ -150,7 +144,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..30),
         drafts in prop::collection::vec((any::<[u8; 5]>(), 0..8u8), 300),
     ) {
-        let formats = formats();
+        let formats = common::formats(FORMATS);
         // No two rules have the same state at a time: who comes later shares what the earlier has seen, which rules by
         // themselves do not know.
         let all: Vec<Option<Rule>> = steps.iter().map(|step| match step {
@@ -207,7 +201,7 @@ fn share_state(left: &Rule, right: &Rule, formats: &MessageFormats) -> bool {
 
 #[test]
 fn a_number_that_is_used_again_starts_anew() {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let first = rule("size > 3 and count() over 1s > 2 : fwd(1);", &formats);
     let second = rule("size > 4 and count() over 1s > 2 : fwd(2);", &formats);
     let large = message(&formats, ([0, 9, 0, 0, 0], 1));

@@ -1,16 +1,17 @@
 //! Rules as a machine: the engine that runs the image sends what the switch sends.
 
+mod common;
+
+use common::compile;
 use proptest::prelude::*;
 use weftwire_core::port::Checksum;
 use weftwire_core::{
     Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Time, builtin_formats, function::Ports,
 };
 use weftwire_engine::{EngineOptions, make};
-use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::engine::SubscriptionSwitch;
 use weftwire_subscribe::machine::{Unfit, machine};
 use weftwire_subscribe::workload::ITCH_FORMATS;
-use weftwire_subscribe::{Compiler, MessageFormats, read_rules};
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="300ns"]
@@ -32,16 +33,6 @@ const FORMATS: &str = r#"
         @subscribe[] bit<8> last;
     }
 "#;
-
-fn compiler(formats: &str, rules: &str) -> Compiler {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let formats = MessageFormats::read("formats", formats, &mut sources, &mut diagnostics).expect("right");
-    let rules = read_rules("rules", rules, &formats, &mut sources, &mut diagnostics);
-    let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
-    let errors: Vec<String> = errors.map(|it| it.to_text(&sources)).collect();
-    assert!(errors.is_empty(), "{errors:?}");
-    Compiler::new(formats, &Default::default(), &rules).expect("few clauses")
-}
 
 fn ports() -> Ports {
     Ports::new((1..=4).map(|port| (Port(port), LinkType::Ethernet)))
@@ -169,7 +160,7 @@ proptest! {
         packets in prop::collection::vec((any::<u8>(), any::<[u8; 6]>(), 1u16..6, 0i64..300), 60),
     ) {
         let text = rules.join("\n");
-        let compiler = compiler(FORMATS, &text);
+        let compiler = compile(&[FORMATS], &text);
         let program = match machine(&compiler, "random") {
             Ok(program) => program,
             // Rules that multiply are not refused by mistake alone.
@@ -203,8 +194,8 @@ proptest! {
 
 #[test]
 fn a_program_is_easy_to_read() {
-    let compiler = compiler(
-        FORMATS,
+    let compiler = compile(
+        &[FORMATS],
         "probe.price > 5.5 and kind == 3 : fwd(2);
          kind == 3 and count() over 1ms > 100 : fwd(3);",
     );
@@ -257,7 +248,7 @@ initial state switching {
 #[test]
 fn long_tables_become_machines() {
     let rules: String = (0..3000).map(|n| format!("udp.destination_port == {n} : fwd({});", 1 + n % 3)).collect();
-    let program = machine(&compiler("", &rules), "long").expect("it fits");
+    let program = machine(&compile(&[""], &rules), "long").expect("it fits");
     let rows = program.image().expect("it fits").rows.len();
     // Two rows a value; one port in three needs none: it is what is done otherwise.
     assert!((4000..=program.rows as usize).contains(&rows), "{rows} rows of {}", program.rows);
@@ -265,7 +256,7 @@ fn long_tables_become_machines() {
 
 #[test]
 fn what_no_machine_can_do_is_refused() {
-    let refused = |formats: &str, rules: &str| machine(&compiler(formats, rules), "it").expect_err("refused");
+    let refused = |formats: &str, rules: &str| machine(&compile(&[formats], rules), "it").expect_err("refused");
     let many: String = (0..40)
         .map(|n| format!("udp.source_port > {n} and udp.destination_port > {} and udp.length > {n}: fwd({n});", 40 - n))
         .skip(1)
@@ -293,7 +284,7 @@ fn all_builtin_headers_have_their_names() {
         let fields = format.fields.iter().filter(|field| field.option.is_none() && field.width <= 64);
         for field in fields.filter(|field| field.offset + u32::from(field.width) <= format.length) {
             let rules = format!("{}.{} == 1 : fwd(1);", format.name, field.name);
-            let program = machine(&compiler("", &rules), "it").expect("nothing is in the way");
+            let program = machine(&compile(&[""], &rules), "it").expect("nothing is in the way");
             let image = program.image().expect("it is right");
             assert!(image.fields.iter().any(|it| it.format == format.name), "{rules}");
         }

@@ -1,16 +1,18 @@
 //! Filters of rules in the routing: coarser ones match no less, text says the same, and with compiled tables in all switches
 //! every subscriber gets exactly its messages, once.
 
+mod common;
+
+use common::rules;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use weftwire_lang::SourceMap;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::formats::{FieldId, HeaderId};
 use weftwire_subscribe::route::*;
 use weftwire_subscribe::rules::{Action, Rule};
-use weftwire_subscribe::{Message, MessageFormats, read_rules, write};
+use weftwire_subscribe::{Message, MessageFormats, write};
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="100ns"]
@@ -29,22 +31,6 @@ const FORMATS: &str = r#"
         @subscribe[] bit<4> other;
     }
 "#;
-
-fn formats() -> Arc<MessageFormats> {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let formats = MessageFormats::read("formats.p4", FORMATS, &mut sources, &mut diagnostics);
-    let found: Vec<_> = diagnostics.iter().map(|it| it.to_text(&sources)).collect();
-    Arc::new(formats.unwrap_or_else(|| panic!("{found:?}")))
-}
-
-fn rules(text: &str, formats: &MessageFormats) -> Vec<Rule> {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let rules = read_rules("rules", text, formats, &mut sources, &mut diagnostics);
-    let severe = diagnostics.iter().filter(|it| it.severity == weftwire_lang::Severity::Error);
-    let errors: Vec<String> = severe.map(|it| it.to_text(&sources)).collect();
-    assert!(errors.is_empty(), "{text}\n{}", errors.join("\n"));
-    rules
-}
 
 fn operator() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">="])
@@ -131,7 +117,7 @@ proptest! {
         unit in 0u64..60,
         drafts in prop::collection::vec(draft(), 40),
     ) {
-        let formats = formats();
+        let formats = Arc::new(common::formats(FORMATS));
         let Some(exact) = subscription(&text, &formats) else { return Ok(()) };
         let coarse = exact.relaxed(unit);
         prop_assert_eq!(&exact.relaxed(1), &exact);
@@ -152,7 +138,7 @@ proptest! {
         text in filter(prop_oneof![3 => test(), 2 => state_test()].boxed()),
         drafts in prop::collection::vec((draft(), 0u64..400), 30),
     ) {
-        let formats = formats();
+        let formats = Arc::new(common::formats(FORMATS));
         let Some(exact) = subscription(&text, &formats) else { return Ok(()) };
         let coarse = exact.relaxed(1);
         prop_assert!(!coarse.has_state());
@@ -174,7 +160,7 @@ proptest! {
         unit in 0u64..30,
         drafts in prop::collection::vec(draft(), 40),
     ) {
-        let formats = formats();
+        let formats = Arc::new(common::formats(FORMATS));
         let Some(exact) = subscription(&text, &formats) else { return Ok(()) };
         for filter in [exact.relaxed(unit), exact] {
             let written = write::filter(&formats, &filter.filter());
@@ -198,7 +184,7 @@ proptest! {
         wanted in prop::collection::vec((any::<prop::sample::Index>(), filter(test().boxed())), 0..9),
         drafts in prop::collection::vec(draft(), 1..5),
     ) {
-        let formats = formats();
+        let formats = Arc::new(common::formats(FORMATS));
         let mut topology = fat_tree(k).unwrap();
         if flat {
             topology.set_layers(Layers::Flat).unwrap();
@@ -236,7 +222,7 @@ proptest! {
 
 #[test]
 fn constants_are_rounded_outward_and_nothing_else() {
-    let formats = formats();
+    let formats = Arc::new(common::formats(FORMATS));
     let relaxed = |text: &str, unit| {
         let filter = subscription(text, &formats).unwrap().relaxed(unit);
         write::filter(&formats, &filter.filter())

@@ -1,5 +1,7 @@
 //! Rules that are written and read again are the same rules.
 
+mod common;
+
 use proptest::prelude::*;
 use weftwire_core::Port;
 use weftwire_lang::{Severity, SourceMap, Span};
@@ -21,11 +23,6 @@ const FORMATS: &str = r#"
         @subscribe[] bit<128> wide;
     }
 "#;
-
-fn formats() -> MessageFormats {
-    let formats = MessageFormats::read("formats", FORMATS, &mut SourceMap::default(), &mut Vec::new());
-    formats.expect("these are right")
-}
 
 /// Values near the edges of bytes and of letters.
 fn number() -> impl Strategy<Value = u128> {
@@ -49,7 +46,7 @@ fn set(width: u16, numbers: &[(u128, u128)]) -> ValueSet {
 
 /// A test of what the numbers say.
 fn test(subject: usize, numbers: &[(u128, u128)]) -> Filter {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let window = |function, field, window_ns| Subject::State(Aggregate::Window { function, field, window_ns });
     let fields = formats.fields();
     let place = |name: &str| FieldId(fields.iter().position(|field| field.name == name).expect("it is there") as u16);
@@ -134,7 +131,7 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_again(filter in filter(), actions in actions()) {
-        let formats = formats();
+        let formats = common::formats(FORMATS);
         let rule = Rule { filter, actions, span: Span::default() };
         let text = write::rule(&formats, &rule);
         let again = read(&text, &formats);
@@ -144,7 +141,7 @@ proptest! {
 
 #[test]
 fn texts_of_any_bytes_are_written() {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let written = |text: &str| {
         let rules = read(&format!("{text} : drop;"), &formats);
         write::filter(&formats, &rules[0].filter)
@@ -169,7 +166,7 @@ fn texts_of_any_bytes_are_written() {
 /// As deep as can be read is as deep as can be written.
 #[test]
 fn deep_filters_are_read_again() {
-    let formats = formats();
+    let formats = common::formats(FORMATS);
     let chain =
         |open: &str| format!("{}kind == 1{} : drop;", open.repeat(60), ")".repeat(60 * open.matches('(').count()));
     for text in [chain("not "), chain("kind == 2 or kind == 3 and ("), chain("kind == 3 and (kind == 2 or ")] {

@@ -1,6 +1,7 @@
 //! The results as bars.
 
 use super::{Row, SIZES};
+use crate::table::grouped;
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 760.0;
@@ -29,7 +30,7 @@ pub fn picture(rows: &[Row]) -> String {
             let length = (WIDTH - LEFT - 90.0) * value / most;
             let colour = if row.size == SIZES[0] { "#4477aa" } else { "#88ccee" };
             let (text, end) = (y + 11.0, LEFT + length + 5.0);
-            let value = crate::subscriptions::grouped(value.round() as usize);
+            let value = grouped(value.round() as usize);
             let _ = write!(
                 body,
                 "<text x=\"10\" y=\"{text}\">{}, {} bytes</text>\n\

@@ -1,7 +1,8 @@
 //! The engine's speed on one core, beside others on the same rules and messages in the same run.
 
-use super::{Lines, SEED, Start, formats, grouped, rules};
+use super::{Lines, SEED, Start, formats, rules};
 use crate::allocations::allocations;
+use crate::table::grouped;
 use a_tree::{ATree, AttributeDefinition, Event};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::BTreeSet;

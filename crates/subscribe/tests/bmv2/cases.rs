@@ -6,14 +6,15 @@ use proptest::test_runner::{Config, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use weftwire_core::LinkType;
-use weftwire_lang::SourceMap;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::target::{
     Architecture, Program, Targets, Unsupported, bfrt, bmv2, commands as written, p4 as p4text, p4runtime as runtime,
     tna,
 };
-use weftwire_subscribe::{Compiler, MessageFormats, Rule, packet, read_rules};
+use weftwire_subscribe::{Compiler, MessageFormats, packet};
+
+pub use crate::common::{formats, rules};
 
 pub const ITCH: &str = include_str!("../../../../examples/subscriptions/itch.p4");
 
@@ -37,20 +38,6 @@ pub const SINGLE: &str = r#"
         @subscribe[] bit<4> other;
     }
 "#;
-
-pub fn formats(text: &str) -> MessageFormats {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let formats = MessageFormats::read("formats.p4", text, &mut sources, &mut diagnostics);
-    formats.unwrap_or_else(|| panic!("{:?}", diagnostics.iter().map(|it| it.to_text(&sources)).collect::<Vec<_>>()))
-}
-
-pub fn rules(text: &str, formats: &MessageFormats) -> Vec<Rule> {
-    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
-    let rules = read_rules("rules", text, formats, &mut sources, &mut diagnostics);
-    let error = diagnostics.iter().find(|it| it.severity == weftwire_lang::Severity::Error);
-    assert!(error.is_none(), "{text}\n{:?}", error.map(|it| it.to_text(&sources)));
-    rules
-}
 
 pub fn compiler(formats: &MessageFormats, text: &str) -> Compiler {
     Compiler::new(formats.clone(), &Options::default(), &rules(text, formats)).expect("few clauses")

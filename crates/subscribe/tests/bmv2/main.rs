@@ -4,6 +4,8 @@
 mod bfrt;
 mod cases;
 mod commands;
+#[path = "../common/mod.rs"]
+mod common;
 mod p4;
 mod p4runtime;
 mod simple_switch;

@@ -68,11 +68,11 @@ impl<'a> Parser<'a> {
     pub(super) fn named(&mut self, word: String, span: Span) -> Parsed<Named<'a>> {
         let formats: &'a MessageFormats = self.formats;
         if !self.accept(".") {
-            let mut names = formats.names().iter().filter(|name| name.name == word);
-            return match *formats.fields_named(&word) {
-                [field] => Ok(Named::Field(field)),
-                [] if names.clone().count() == 1 => Ok(Named::Name(names.next().expect("it was counted"))),
-                [] => {
+            let names: Vec<_> = formats.names().iter().filter(|name| name.name == word).collect();
+            return match (formats.fields_named(&word), &names[..]) {
+                ([field], _) => Ok(Named::Field(*field)),
+                ([], [name]) => Ok(Named::Name(name)),
+                ([], _) => {
                     let names = self.formats.fields().iter().map(|field| field.name.as_str());
                     let counters = self.formats.counters().iter().map(|counter| counter.name.as_str());
                     let help = match nearest(&word, names.chain(counters)) {
@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
                     };
                     self.fail(span, format!("there is no field `{word}`"), help)
                 }
-                ref several => {
+                (several, _) => {
                     let names: Vec<String> = several.iter().map(|id| self.formats.full_name(*id)).collect();
                     let message = format!("several headers have a field `{word}`");
                     self.fail(span, message, format!("write one of {}", names.join(", ")))
