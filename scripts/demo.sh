@@ -186,4 +186,6 @@ run() {
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# What runs may end in good order by itself; the rest is not wanted then.
+trap 'exit 130' INT TERM
 main
