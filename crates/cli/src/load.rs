@@ -1,5 +1,6 @@
 //! Functions from files: the one place where engines, compilers and files meet.
 
+use crate::console::tell;
 use crate::parameters::{self, Parameter};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -125,7 +126,7 @@ pub fn summary(diagnostics: &[Diagnostic]) -> String {
 /// Shows all diagnostics with their source lines.
 pub fn show(diagnostics: &[Diagnostic], sources: &SourceMap) {
     for diagnostic in diagnostics {
-        eprintln!("{}\n", render(diagnostic, sources));
+        tell!("{}\n", render(diagnostic, sources));
     }
 }
 

@@ -4,10 +4,13 @@
     clippy::disallowed_types,
     reason = "the command line: this is where files, processes and the terminal live"
 )]
+// They panic when the stream is closed or full: `console::say!` and `console::tell!` do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
 mod capture;
 mod commands;
+mod console;
 mod load;
 mod network;
 mod output;
@@ -71,7 +74,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    match Arguments::try_parse() {
+        Ok(arguments) => console::end(execute(arguments.command)),
+        Err(found) => console::end_of_arguments(&found),
+    }
+}
+
+fn execute(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Bench(arguments) => commands::bench::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(arguments),
         Command::Compile(arguments) => commands::compile::execute(arguments),
@@ -92,19 +102,5 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => commands::compare::execute(&arguments),
         Command::Flows(arguments) => commands::flows::execute(arguments),
         Command::Debug(arguments) => commands::debug::execute(arguments),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        // A reader like `head` that has seen enough is not an error.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
     }
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let source = error.downcast_ref::<std::io::Error>();
-    source.is_some_and(|source| source.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -1,12 +1,13 @@
 //! Networks from files, for the commands that simulate them or bring them up.
 
+use crate::capture;
 use crate::commands::subs;
 use crate::load::{self, Loaded, show};
-use crate::{capture, output::PendingFile};
+use crate::output::{PendingFile, Writer};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
 use weftwire_core::trace::TraceRecord;
@@ -187,10 +188,10 @@ pub type Functions = BTreeMap<NodeIndex, Loaded>;
 
 /// The captures and traces of a run: a file for each node, with an interface for each of its captured ports.
 pub struct RunFiles {
-    captures: BTreeMap<NodeIndex, (PendingFile, CaptureWriter<BufWriter<File>>)>,
+    captures: BTreeMap<NodeIndex, (PendingFile, CaptureWriter<Writer>)>,
     /// The interface of each captured port in its node's file.
     interfaces: BTreeMap<PortPlace, usize>,
-    traces: BTreeMap<NodeIndex, (PendingFile, BufWriter<File>)>,
+    traces: BTreeMap<NodeIndex, (PendingFile, Writer)>,
 }
 
 impl RunFiles {
@@ -250,7 +251,7 @@ impl RunFiles {
     }
 }
 
-fn create(path: &Path) -> Result<(PendingFile, BufWriter<File>)> {
+fn create(path: &Path) -> Result<(PendingFile, Writer)> {
     let mut file = PendingFile::create(path)?;
     let writer = file.take_writer();
     Ok((file, writer))

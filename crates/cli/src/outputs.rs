@@ -1,6 +1,7 @@
 //! What a run of a network leaves behind: a folder with its results as tables, pictures and one JSON document. The same for a
 //! simulation and for a real run.
 
+use crate::console::{say, tell};
 use crate::network::{Change, Functions};
 use crate::output;
 use anyhow::{Context, Result};
@@ -93,14 +94,14 @@ pub fn describe(results: &Results, folder: &Path) {
     let run = &results.run;
     let complete = results.flows.iter().filter(|flow| flow.end.is_some()).count();
     for warning in &run.warnings {
-        eprintln!("warning: {warning}");
+        tell!("warning: {warning}");
     }
-    println!("{}: {} s on the {}", run.network, Time::from_nanoseconds(run.lasted), run.platform);
-    println!("flows           {:>14}  of them complete {complete}", results.flows.len());
+    say!("{}: {} s on the {}", run.network, Time::from_nanoseconds(run.lasted), run.platform);
+    say!("flows           {:>14}  of them complete {complete}", results.flows.len());
     let rate = match run.processor_seconds > 0.0 {
         true => format!("  {:.2} million/s of processor time", run.packet_hops as f64 / run.processor_seconds / 1e6),
         false => String::new(),
     };
-    println!("packet-hops     {:>14}{rate}", run.packet_hops);
-    println!("report          {}", folder.join("report.html").display());
+    say!("packet-hops     {:>14}{rate}", run.packet_hops);
+    say!("report          {}", folder.join("report.html").display());
 }

@@ -73,7 +73,7 @@ pub enum CaptureError {
         cause: String,
     },
     /// Reading or writing failed.
-    #[error("capture: {0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
 }
 

@@ -1,8 +1,10 @@
 //! What a run leaves behind: trace records as JSON lines, and a capture of every port.
 
+use crate::error::LinuxError;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
 use weftwire_core::port::Checksum;
@@ -12,12 +14,13 @@ use weftwire_core::{Frame, LinkType, Offload, Port, Time, segments};
 /// Writes the run's files. An error of writing ends that file, not the run; [`Recorder::finish`] reports it.
 #[derive(Default)]
 pub struct Recorder {
-    trace: Option<BufWriter<File>>,
+    trace: Option<(PathBuf, BufWriter<File>)>,
     capture: Option<Capture>,
-    failure: Option<io::Error>,
+    failure: Option<LinuxError>,
 }
 
 struct Capture {
+    path: PathBuf,
     writer: CaptureWriter<BufWriter<File>>,
     /// The file's interfaces, in its order.
     ports: Vec<(Port, LinkType)>,
@@ -31,22 +34,28 @@ impl Recorder {
         Recorder::default()
     }
 
-    /// Writes trace records to `file`, one JSON document a line.
-    pub fn set_trace(&mut self, file: File) {
-        self.trace = Some(BufWriter::new(file));
+    /// Writes trace records to `file`, one JSON document a line. Errors name it by `path`.
+    pub fn set_trace(&mut self, path: &Path, file: File) {
+        self.trace = Some((path.to_owned(), BufWriter::new(file)));
     }
 
     /// Captures the frames of these ports in pcapng form. Frames that are sent have the comment [`SENT`]. What is left to
     /// hardware is done in the captured copy, so that the capture can be replayed: checksums are complete, and a
-    /// super-frame is one long packet.
+    /// super-frame is one long packet. Errors name the file by `path`.
     ///
     /// # Errors
     /// The file can't be written.
-    pub fn set_capture(&mut self, file: File, ports: &[(Port, &str, LinkType)]) -> io::Result<()> {
+    pub fn set_capture(&mut self, path: &Path, file: File, ports: &[(Port, &str, LinkType)]) -> Result<(), LinuxError> {
         let interface = |&(_, name, link): &(Port, &str, LinkType)| CaptureInterface { name: name.to_owned(), link };
         let interfaces: Vec<CaptureInterface> = ports.iter().map(interface).collect();
-        let writer = CaptureWriter::pcapng(BufWriter::new(file), &interfaces).map_err(io::Error::other)?;
-        self.capture = Some(Capture { writer, ports: ports.iter().map(|port| (port.0, port.2)).collect(), start: 0 });
+        let writer = CaptureWriter::pcapng(BufWriter::new(file), &interfaces);
+        let writer = writer.map_err(|error| failed(path, io::Error::other(error)))?;
+        self.capture = Some(Capture {
+            path: path.to_owned(),
+            writer,
+            ports: ports.iter().map(|port| (port.0, port.2)).collect(),
+            start: 0,
+        });
         Ok(())
     }
 
@@ -77,17 +86,17 @@ impl Recorder {
         let bytes = completed(capture.ports[interface].1, frame);
         let written = capture.writer.write(at.after(capture.start), interface, &bytes, comment);
         if let Err(error) = written {
+            self.failure = Some(failed(&capture.path, io::Error::other(error)));
             self.capture = None;
-            self.failure = Some(io::Error::other(error));
         }
     }
 
     pub(crate) fn trace(&mut self, record: &TraceRecord) {
-        let Some(file) = &mut self.trace else { return };
+        let Some((path, file)) = &mut self.trace else { return };
         let written = serde_json::to_writer(&mut *file, record).map_err(io::Error::from);
         if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {
+            self.failure = Some(failed(path, error));
             self.trace = None;
-            self.failure = Some(error);
         }
     }
 
@@ -95,15 +104,19 @@ impl Recorder {
     ///
     /// # Errors
     /// The last error of writing during the whole run.
-    pub fn finish(&mut self) -> io::Result<()> {
-        if let Some(mut file) = self.trace.take() {
-            file.flush()?;
+    pub fn finish(&mut self) -> Result<(), LinuxError> {
+        if let Some((path, mut file)) = self.trace.take() {
+            file.flush().map_err(|error| failed(&path, error))?;
         }
-        if let Some(capture) = self.capture.take() {
-            capture.writer.into_inner().flush()?;
+        if let Some(Capture { path, writer, .. }) = self.capture.take() {
+            writer.into_inner().flush().map_err(|error| failed(&path, error))?;
         }
         self.failure.take().map_or(Ok(()), Err)
     }
+}
+
+fn failed(path: &Path, error: io::Error) -> LinuxError {
+    LinuxError::system(format!("write {}", path.display()), error)
 }
 
 /// The frame as one packet with nothing left undone. One that can't be parsed stays as it is.
@@ -145,7 +158,7 @@ mod tests {
         let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut recorder = Recorder::new();
-        recorder.set_capture(file.try_clone().unwrap(), &[(Port(3), "eth0", LinkType::Ethernet)]).unwrap();
+        recorder.set_capture(&path, file.try_clone().unwrap(), &[(Port(3), "eth0", LinkType::Ethernet)]).unwrap();
         for ((at, bytes), offload) in (0..).zip(&right).zip(offloads) {
             let mut undone = bytes.clone();
             if offload.checksum == Checksum::Partial {

@@ -264,7 +264,7 @@ impl Turns<'_> {
 
     fn finish(mut self) -> Result<Report, LinuxError> {
         self.effects.application.finish().map_err(|error| LinuxError::system("copy the application's bytes", error))?;
-        self.effects.recorder.finish().map_err(|error| LinuxError::system("write the trace or capture", error))?;
+        self.effects.recorder.finish()?;
         let counters = |open: OpenPort| {
             let OpenPort { port, name, mut device } = open;
             (port, name, device.counters())

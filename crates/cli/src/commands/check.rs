@@ -1,5 +1,6 @@
 //! `weft check`: is this program, image or network right?
 
+use crate::console::say;
 use crate::{load, network};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -26,9 +27,9 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     for file in &arguments.files {
         if file.extension().is_some_and(|extension| extension == "toml") {
             match network::check(file) {
-                Ok(()) => println!("{}: ok", file.display()),
+                Ok(()) => say!("{}: ok", file.display()),
                 Err(error) => {
-                    println!("{error:#}");
+                    say!("{error:#}");
                     failed += 1;
                 }
             }
@@ -38,20 +39,20 @@ pub fn execute(arguments: Arguments) -> Result<()> {
             let compilation = load::try_compile(file)?;
             load::show(&compilation.diagnostics, &compilation.sources);
             if compilation.diagnostics.is_empty() {
-                println!("{}: ok", file.display());
+                say!("{}: ok", file.display());
             } else {
-                println!("{}: {}", file.display(), load::summary(&compilation.diagnostics));
+                say!("{}: {}", file.display(), load::summary(&compilation.diagnostics));
                 failed += usize::from(compilation.image.is_none() || arguments.deny_warnings);
             }
             compilation.image
         } else {
             match load::image(file) {
                 Ok(image) => {
-                    println!("{}: ok", file.display());
+                    say!("{}: ok", file.display());
                     Some((*image).clone())
                 }
                 Err(error) => {
-                    println!("{}: {error:#}", file.display());
+                    say!("{}: {error:#}", file.display());
                     failed += 1;
                     None
                 }

@@ -1,5 +1,6 @@
 //! `weft compare`: do two runs of a network agree?
 
+use crate::console;
 use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -32,7 +33,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let agreement = compare(&left, &right);
     let labels = [&arguments.left, &arguments.right].map(|folder| folder.display().to_string());
     output::text(Some(&arguments.out), &comparison::page(&agreement, &labels[0], &labels[1]))?;
-    print!("{agreement}");
+    console::say_text(format_args!("{agreement}"));
     if !agreement.agrees(arguments.allow_late) {
         bail!("the runs do not agree");
     }

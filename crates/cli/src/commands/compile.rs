@@ -1,5 +1,6 @@
 //! `weft compile`: a program to its image.
 
+use crate::console::tell;
 use crate::{load, output};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -33,7 +34,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     if output == Path::new("-") {
         return Ok(());
     }
-    eprintln!("{}: {} states, {} rows, {}", output.display(), image.states.len(), image.rows.len(), image.digest);
+    tell!("{}: {} states, {} rows, {}", output.display(), image.states.len(), image.rows.len(), image.digest);
     Ok(())
 }
 
@@ -47,7 +48,7 @@ pub fn profile(name: &str) -> Result<Profile, String> {
 pub fn report_excess(image: &Image, profile: &Profile) -> bool {
     let excess = profile.exceeded(image);
     for found in &excess {
-        eprintln!("profile {}: {found}", profile.name);
+        tell!("profile {}: {found}", profile.name);
     }
     excess.is_empty()
 }

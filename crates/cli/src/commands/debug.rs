@@ -1,8 +1,8 @@
 //! `weft debug`: follows the debug records of a running function.
 
+use crate::console::{self, tell};
 use anyhow::Result;
 use clap::Args;
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_linux::control::{Request, Response};
@@ -29,16 +29,15 @@ pub struct Arguments {
 pub fn execute(arguments: Arguments) -> Result<()> {
     let mut client = ControlClient::connect(arguments.control.as_deref())?;
     client.ask(&Request::Debug { on: true, events: arguments.events })?;
-    let mut out = stdout().lock();
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 {
         match client.next_response()? {
             Some(Response::Trace(record)) => {
                 let line = if arguments.json { serde_json::to_string(&record)? } else { line(&record) };
-                writeln!(out, "{line}")?;
+                console::write(format!("{line}\n").as_bytes())?;
                 left -= 1;
             }
-            Some(Response::Lost(count)) => eprintln!("{count} records lost: more came than could be read"),
+            Some(Response::Lost(count)) => tell!("{count} records lost: more came than could be read"),
             Some(_) => {}
             None => break,
         }

@@ -1,5 +1,6 @@
 //! `weft down`: removes what `weft up` has made.
 
+use crate::console::say;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::Path;
@@ -26,7 +27,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     };
     for name in wanted {
         if down(&name)? {
-            println!("{name} is down");
+            say!("{name} is down");
         }
     }
     Ok(())

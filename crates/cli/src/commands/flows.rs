@@ -1,10 +1,10 @@
 //! `weft flows`: looks into a running function and changes it, over its control socket.
 
 use crate::arguments::assignment;
+use crate::console;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 use weftwire_core::FlowId;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary};
@@ -61,7 +61,6 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Action::Delete { flow } => Request::Delete { flow: FlowId(flow) },
         Action::Counters => Request::Counters,
     };
-    let mut out = stdout().lock();
     let text = match client.ask(&request)? {
         Response::Flows(flows) if arguments.json => json(&flows)?,
         Response::Flow(flow) if arguments.json => json(&flow)?,
@@ -74,7 +73,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
             bail!("the run gave an answer to another question")
         }
     };
-    Ok(out.write_all(text.as_bytes())?)
+    console::write(text.as_bytes())
 }
 
 fn json(value: &impl Serialize) -> Result<String> {

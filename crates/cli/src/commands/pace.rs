@@ -2,6 +2,7 @@
 
 mod picture;
 
+use crate::console;
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -172,14 +173,14 @@ fn compile(arguments: &Compile) -> Result<()> {
     }
     match arguments.output.as_deref() {
         Some(path) if path == Path::new("-") => {
-            eprint!("{description}");
+            console::tell_text(format_args!("{description}"));
             output::text(None, &evolution.to_json())
         }
         path => {
             if let Some(path) = path {
                 output::text(Some(path), &evolution.to_json())?;
             }
-            print!("{description}");
+            console::say_text(format_args!("{description}"));
             Ok(())
         }
     }

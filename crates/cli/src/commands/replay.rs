@@ -1,12 +1,13 @@
 //! `weft replay`: a function in virtual time, fed from captures.
 
-use crate::output::PendingFile;
+use crate::console::{self, tell};
+use crate::output::{PendingFile, Writer};
 use crate::parameters::{Parameter, parameter};
 use crate::{capture, load};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::fs;
+use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -139,9 +140,9 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     let mut text = describe(&summary, &plan, delivered);
     // Writing to a string does not fail.
     let _ = write_counters(&mut text, &function.counters());
-    eprint!("{text}");
+    console::tell_text(format_args!("{text}"));
     for error in &summary.errors {
-        eprintln!("error: {error}");
+        tell!("error: {error}");
     }
     ensure!(summary.errors.is_empty(), "the replay ended, but not all went well");
     Ok(())
@@ -182,10 +183,7 @@ fn read_input(spec: &PortSpec) -> Result<Input> {
     let all = records.len();
     let cut = records.iter().filter(|record| (record.bytes.len() as u64) < u64::from(record.original_length)).count();
     if cut > 0 {
-        eprintln!(
-            "warning: the capture {} cut {cut} of its frames short; they will count as truncated",
-            path.display()
-        );
+        tell!("warning: the capture {} cut {cut} of its frames short; they will count as truncated", path.display());
     }
     let frames: Vec<Captured> = records
         .into_iter()
@@ -194,7 +192,7 @@ fn read_input(spec: &PortSpec) -> Result<Input> {
         .map(|record| Captured { time: record.time, bytes: record.bytes })
         .collect();
     if frames.is_empty() && all > 0 {
-        eprintln!("warning: of the {all} frames in {} none arrives at port {}", path.display(), spec.port);
+        tell!("warning: of the {all} frames in {} none arrives at port {}", path.display(), spec.port);
     }
     Ok(Input { port: spec.port, link, frames })
 }
@@ -223,7 +221,7 @@ fn progress(stop: &StopSignal) -> impl FnMut(Progress) -> ControlFlow<()> + '_ {
         let share = progress.done * 100 / progress.total.max(1);
         if shown && share != last {
             last = share;
-            eprint!("\r{share:3} % of {} inputs, {} s\x1b[K\r", progress.total, progress.now);
+            console::tell_text(format_args!("\r{share:3} % of {} inputs, {} s\x1b[K\r", progress.total, progress.now));
         }
         if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -231,10 +229,10 @@ fn progress(stop: &StopSignal) -> impl FnMut(Progress) -> ControlFlow<()> + '_ {
 
 /// The replay's output files.
 struct Files {
-    capture: Option<(PendingFile, CaptureWriter<BufWriter<File>>)>,
+    capture: Option<(PendingFile, CaptureWriter<Writer>)>,
     ports: Vec<Port>,
-    trace: Option<(PendingFile, BufWriter<File>)>,
-    receive: Option<(PendingFile, BufWriter<File>)>,
+    trace: Option<(PendingFile, Writer)>,
+    receive: Option<(PendingFile, Writer)>,
     delivered: u64,
 }
 
@@ -297,7 +295,8 @@ impl Sink for Files {
     }
 
     fn notice(&mut self, at: Time, flow: FlowId, name: &str, value: i64) -> io::Result<()> {
-        writeln!(io::stderr(), "{at} flow {flow}: {name} {value}")
+        tell!("{at} flow {flow}: {name} {value}");
+        Ok(())
     }
 
     fn trace(&mut self, record: &TraceRecord) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! `weft report`: a capture of a run as a page for people.
 
+use crate::console::tell;
 use crate::{capture, load, output};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -49,7 +50,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     output::text(Some(&arguments.out), &page(&show))?;
     if arguments.out != Path::new("-") {
         let ends = format!("{} - {}", connection.client, connection.server);
-        eprintln!("{}: connection {number} of {}, {ends}", arguments.out.display(), found.len());
+        tell!("{}: connection {number} of {}, {ends}", arguments.out.display(), found.len());
     }
     Ok(())
 }

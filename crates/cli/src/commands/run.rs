@@ -1,14 +1,15 @@
 //! `weft run`: a function on real ports.
 
 use crate::arguments::mac;
-use crate::load;
+use crate::console::{self, tell};
 use crate::parameters::{Parameter, parameter};
+use crate::{load, output};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::fs::File;
-use std::io::{stderr, stdin, stdout};
+use std::io::{stderr, stdin};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use weftwire_core::function::Ports;
 use weftwire_core::{Endpoints, Function, LinkType, Port};
@@ -177,10 +178,10 @@ pub fn run(
         duration: platform.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
         exit_when_ended,
     };
-    eprintln!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
+    tell!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
     let report = run.run(function.as_mut())?;
-    eprint!("{report}");
+    console::tell_text(format_args!("{report}"));
     Ok(())
 }
 
@@ -191,11 +192,11 @@ fn precision(platform: &Platform) -> Policy {
         return Policy::Sleep;
     }
     for refused in place.take().refused {
-        eprintln!("warning: timers may be late: {refused}");
+        tell!("warning: timers may be late: {refused}");
     }
     let policy = platform.precision.policy();
     if let (Precision::Auto, Policy::SleepSpin { margin }) = (platform.precision, policy) {
-        eprintln!("timers are waited for spinning for the last {} us", margin / 1_000);
+        tell!("timers are waited for spinning for the last {} us", margin / 1_000);
     }
     policy
 }
@@ -225,14 +226,7 @@ fn application(arguments: &Arguments) -> Result<Application> {
         });
     }
     if let Some(path) = &arguments.receive {
-        application.set_sink(match path.to_str() {
-            Some("-") => File::from(stdout().as_fd().try_clone_to_owned()?),
-            _ => File::options()
-                .append(true)
-                .create(true)
-                .open(path)
-                .with_context(|| format!("cannot open {} to receive into it", path.display()))?,
-        });
+        application.set_sink(output::open_growing(path, true)?);
     }
     Ok(application)
 }
@@ -267,15 +261,11 @@ fn on_link(arguments: &Arguments, mut ends: Endpoints) -> Result<Endpoints> {
 fn recorder(platform: &Platform, ports: &[OpenPort]) -> Result<Recorder> {
     let mut recorder = Recorder::new();
     if let Some(path) = &platform.trace {
-        recorder.set_trace(create(path)?);
+        recorder.set_trace(path, output::open_growing(path, false)?);
     }
     if let Some(path) = &platform.out {
         let ports: Vec<_> = ports.iter().map(|open| (open.port, open.name.as_str(), open.device.link())).collect();
-        recorder.set_capture(create(path)?, &ports).with_context(|| format!("cannot write {}", path.display()))?;
+        recorder.set_capture(path, output::open_growing(path, false)?, &ports)?;
     }
     Ok(recorder)
-}
-
-fn create(path: &Path) -> Result<File> {
-    File::create(path).with_context(|| format!("cannot write {}", path.display()))
 }

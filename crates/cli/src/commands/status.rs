@@ -1,6 +1,7 @@
 //! `weft status`: the networks that are up.
 
 use super::down::only;
+use crate::console::{self, say};
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
@@ -52,14 +53,14 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     };
     let shown: Vec<Shown> = wanted.into_iter().map(Shown::of).collect();
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&shown)?);
+        say!("{}", serde_json::to_string_pretty(&shown)?);
         return Ok(());
     }
     if shown.is_empty() {
-        println!("no network is up");
+        say!("no network is up");
     }
     for network in &shown {
-        print!("{}", text(network)?);
+        console::say_text(format_args!("{}", text(network)?));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod applications;
 mod subscriptions;
 
+use crate::console::{self, say};
 use crate::outputs;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -115,7 +116,7 @@ fn measure<C: Sync, T: Send + Clone>(
             outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
             let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
             if shown {
-                eprint!("\r{} %: {}\x1b[K\r", 100 * finished / cases.len(), name(case));
+                console::tell_text(format_args!("\r{} %: {}\x1b[K\r", 100 * finished / cases.len(), name(case)));
             }
         }
     };
@@ -125,7 +126,7 @@ fn measure<C: Sync, T: Send + Clone>(
         }
     });
     if shown {
-        eprint!("\r\x1b[K");
+        console::tell_text(format_args!("\r\x1b[K"));
     }
     if stop.requested() {
         bail!("interrupted; nothing was written");
@@ -153,9 +154,15 @@ fn write(folder: &Path, study: &Study) -> Result<()> {
 /// Figures 3 and 4 in numbers, on standard output.
 fn describe(study: &Study, folder: &Path) {
     use weftwire_study::Design;
-    println!(
+    say!(
         "{:>5}  {:>9}  {:>12}  {:>11}  {:>12}  {:>6}  {:>6}",
-        "load", "1/(1-l^4)", "random free", "first free", "cuckoo", "worst", "cuckoo"
+        "load",
+        "1/(1-l^4)",
+        "random free",
+        "first free",
+        "cuckoo",
+        "worst",
+        "cuckoo"
     );
     let find = |design: Design, load: f64| {
         let mut lines = study.lines.iter();
@@ -164,7 +171,7 @@ fn describe(study: &Study, folder: &Path) {
     for load in &study.options.loads {
         let found = [Design::RANDOM_FREE, Design::FIRST_FREE, Design::CUCKOO].map(|design| find(design, *load));
         if let [Some(random), Some(first), Some(cuckoo)] = found {
-            println!(
+            say!(
                 "{load:>5.2}  {:>9.4}  {:>12.4}  {:>11.4}  {:>12.4}  {:>6}  {:>6}",
                 Study::theory(*load),
                 random.mean_tries(),
@@ -175,5 +182,5 @@ fn describe(study: &Study, folder: &Path) {
             );
         }
     }
-    println!("report          {}", folder.join("report.html").display());
+    say!("report          {}", folder.join("report.html").display());
 }

@@ -12,6 +12,7 @@ mod reload;
 mod route;
 mod run;
 
+use crate::console::say;
 use crate::load;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -118,9 +119,9 @@ fn execute_check(arguments: &CheckArguments) -> Result<()> {
         found.extend(check::check(&loaded.formats, &loaded.rules));
         load::show(&found, &loaded.sources);
         if found.is_empty() {
-            println!("{}: ok, {} rules", file.display(), loaded.rules.len());
+            say!("{}: ok, {} rules", file.display(), loaded.rules.len());
         } else {
-            println!("{}: {}", file.display(), load::summary(&found));
+            say!("{}: {}", file.display(), load::summary(&found));
             failed += usize::from(is_error(&found) || arguments.deny_warnings);
         }
     }

@@ -1,5 +1,6 @@
 //! `weft up`: a network from network namespaces.
 
+use crate::console::{self, say};
 use crate::network::{self, NetworkFile};
 use crate::outputs;
 use anyhow::{Context, Result, ensure};
@@ -102,14 +103,14 @@ fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
         }
     });
     if terminal {
-        eprint!("\r\x1b[K");
+        console::tell_text(format_args!("\r\x1b[K"));
     }
     let results = results?;
     outputs::write_run(out, &text, &network, &results)?;
     outputs::describe(&results, out);
     if let Some(lateness) = results.run.lateness {
         let microseconds = |nanoseconds: i64| nanoseconds as f64 / 1e3;
-        println!(
+        say!(
             "relay late by   {:>11.1} us  at the median, p99 {:.1} us, worst {:.1} us",
             microseconds(lateness.p50),
             microseconds(lateness.p99),
@@ -123,8 +124,7 @@ fn show(progress: &RunProgress<'_>) {
     let delivered: u64 = progress.relay.directions.iter().map(|it| it.counts.delivered_packets).sum();
     let (now, end) = (Time::from_nanoseconds(progress.now), Time::from_nanoseconds(progress.end));
     let late = progress.relay.lateness.p99 / 1000;
-    // Nobody is left to tell if standard error is closed.
-    let _ = write!(io::stderr(), "\r\x1b[K{now:.1} of {end} s, {delivered} packet-hops, relay p99 {late} us late");
+    console::tell_text(format_args!("\r\x1b[K{now:.1} of {end} s, {delivered} packet-hops, relay p99 {late} us late"));
 }
 
 /// Starts a process that makes and holds the network, and waits until it is ready.
@@ -143,8 +143,7 @@ fn start() -> Result<()> {
         std::process::exit(status.code().filter(|code| *code != 0).unwrap_or(1));
     }
     said.truncate(said.len() - READY.len());
-    io::stdout().write_all(&said)?;
-    Ok(())
+    console::write(&said)
 }
 
 /// What was made and how to use it.

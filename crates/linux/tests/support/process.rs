@@ -109,7 +109,7 @@ pub fn bridge_main() {
         .collect();
     let mut recorder = Recorder::new();
     if let Some(trace) = std::env::var_os("WEFT_TRACE") {
-        recorder.set_trace(File::create(trace).unwrap());
+        recorder.set_trace(std::path::Path::new(&trace), File::create(&trace).unwrap());
     }
     let control = Some(ControlServer::open(&control, "bridge", Some(user)).unwrap());
     drop_privileges(Some(user)).unwrap();

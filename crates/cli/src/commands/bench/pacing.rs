@@ -5,6 +5,7 @@ mod page;
 mod results;
 mod summary;
 
+use crate::console::{self, say, tell};
 use crate::outputs::{make_folder, write_json, write_text};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -68,10 +69,14 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let mut rounds = 0;
     while (rounds == 0 || start.elapsed() < time) && !stop.requested() {
         rounds += 1;
-        eprint!("\r{:3.0} of {} s, round {rounds} ", start.elapsed().as_secs_f64(), arguments.seconds);
+        console::tell_text(format_args!(
+            "\r{:3.0} of {} s, round {rounds} ",
+            start.elapsed().as_secs_f64(),
+            arguments.seconds
+        ));
         bench.round(&stop)?;
     }
-    eprintln!();
+    tell!("");
     bench.results.rounds = rounds;
     let all = arguments.flows as usize;
     if all > 0 && !stop.requested() {
@@ -81,7 +86,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         bail!("interrupted: nothing was written");
     }
     bench.results.machine.jitter(&bench.jitter);
-    print!("{}", summary::text(&bench.results));
+    console::say_text(format_args!("{}", summary::text(&bench.results)));
     if let Some(folder) = &arguments.out {
         make_folder(folder)?;
         write_json(&folder.join("pacing.json"), &bench.results)?;
@@ -89,7 +94,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
             write_text(&folder.join(format!("{}.csv", table.name())), &table.to_csv())?;
         }
         write_text(&folder.join("pacing.html"), &page::page(&bench.results))?;
-        println!("report          {}", folder.join("pacing.html").display());
+        say!("report          {}", folder.join("pacing.html").display());
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Many simulations of one network, each under other random faults.
 
+use crate::console::{self, say};
 use crate::network::{Functions, NetworkFile};
 use crate::outputs;
 use anyhow::{Context, Result, bail};
@@ -37,20 +38,20 @@ pub fn run(
     let (mut done, mut failed) = (0, Vec::new());
     for seed in (0..u64::from(schedules)).map(|number| seed.wrapping_add(number)) {
         if shown {
-            eprint!("\r{done} of {schedules} schedules, {} failed\x1b[K\r", failed.len());
+            console::tell_text(format_args!("\r{done} of {schedules} schedules, {} failed\x1b[K\r", failed.len()));
         }
         let faults = schedule(network, seed);
         let verdict = experiment.examine(&faults).with_context(|| format!("cannot simulate {}", network.name))?;
         if shown {
-            eprint!("\r\x1b[K");
+            console::tell_text(format_args!("\r\x1b[K"));
         }
         if verdict.interrupted {
             break;
         }
         done += 1;
-        println!("{}", line(seed, &faults, &verdict));
+        say!("{}", line(seed, &faults, &verdict));
         for warning in &verdict.warnings {
-            println!("  warning: {warning}");
+            say!("  warning: {warning}");
         }
         if let Some(finding) = verdict.violations.first() {
             failed.push(seed);
@@ -59,7 +60,7 @@ pub fn run(
             report(file, network, seed, &faults, finding, folder)?;
         }
     }
-    println!("{done} schedules examined, {} failed", failed.len());
+    say!("{done} schedules examined, {} failed", failed.len());
     if !failed.is_empty() {
         let seeds: Vec<String> = failed.iter().map(u64::to_string).collect();
         bail!("invariants broke with the seeds {}", seeds.join(", "));
@@ -86,10 +87,10 @@ fn line(seed: u64, faults: &[Fault], verdict: &Verdict) -> String {
 /// All but the first finding, which is shown already.
 fn explain(verdict: &Verdict) {
     for finding in verdict.violations.iter().skip(1).take(9) {
-        println!("  also: {finding}");
+        say!("  also: {finding}");
     }
     if let Some(place) = QuietPanics::last() {
-        println!("  panic: {place}");
+        say!("  panic: {place}");
     }
 }
 
@@ -120,15 +121,15 @@ fn report(
     let blocks = to_toml(faults, network);
     let heading = format!("# Chaos seed {seed} breaks `{}`:\n# {}\n", finding.invariant, finding.text);
     if faults.is_empty() {
-        println!("\n{heading}# It breaks without faults, too.\n");
+        say!("\n{heading}# It breaks without faults, too.\n");
     } else {
-        println!("\n{heading}{blocks}");
+        say!("\n{heading}{blocks}");
     }
     if let Some(folder) = folder {
         let path = folder.join(format!("chaos-{seed}.toml"));
         let text = format!("{}\n{heading}{blocks}", file.text());
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        println!("written to {}; files that it names are relative to {}", path.display(), show(&file.folder));
+        say!("written to {}; files that it names are relative to {}", path.display(), show(&file.folder));
     }
     Ok(())
 }

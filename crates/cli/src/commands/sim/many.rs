@@ -4,6 +4,7 @@
 //! and holds `run.json`, which says of what it is the result. So a run is done or not, whoever made it and whatever happened.
 
 use super::{Arguments, one};
+use crate::console::{self, say, tell};
 use crate::network::{Change, Functions, NetworkFile, Sweep};
 use crate::outputs;
 use anyhow::{Context, Result, bail, ensure};
@@ -77,7 +78,7 @@ pub fn run(
         }
     }
     if done > 0 {
-        eprintln!("{done} runs are there already");
+        tell!("{done} runs are there already");
     }
     execute(file, &todo, arguments, stop)?;
     if stop.requested() {
@@ -175,7 +176,7 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
             }
             let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
             if shown {
-                eprint!("\r{finished} of {} runs\x1b[K\r", todo.len());
+                console::tell_text(format_args!("\r{finished} of {} runs\x1b[K\r", todo.len()));
             }
         }
     };
@@ -185,7 +186,7 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
         }
     });
     if shown {
-        eprint!("\r\x1b[K");
+        console::tell_text(format_args!("\r\x1b[K"));
     }
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
@@ -244,16 +245,11 @@ fn collect(folder: &Path, points: &[Point], runs: &[Run<'_>]) -> Result<()> {
         all.push((run.origin.key.clone(), results));
     }
     if missing > 0 {
-        println!(
-            "{} of {} runs are in {}; when the other shards are there too,",
-            all.len(),
-            runs.len(),
-            folder.display()
-        );
-        println!("the same command without --shard makes the tables of all");
+        say!("{} of {} runs are in {}; when the other shards are there too,", all.len(), runs.len(), folder.display());
+        say!("the same command without --shard makes the tables of all");
         return Ok(());
     }
     outputs::write_many(folder, &points[0].network.name, &all)?;
-    println!("{} runs; tables and report are in {}", all.len(), folder.display());
+    say!("{} runs; tables and report are in {}", all.len(), folder.display());
     Ok(())
 }

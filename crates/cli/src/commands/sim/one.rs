@@ -1,5 +1,6 @@
 //! One simulation, with everything that it can write.
 
+use crate::console;
 use crate::network::{Functions, NetworkFile, RunFiles};
 use crate::outputs;
 use anyhow::{Context, Result, bail};
@@ -26,13 +27,13 @@ pub fn run(file: &NetworkFile, network: &Network, folder: &Path, stop: &StopSign
         let share = progress.now.nanoseconds().saturating_mul(100) / progress.end.nanoseconds().max(1);
         if shown && share != last {
             last = share;
-            eprint!("\r{share:3} % {} s, {} events\x1b[K\r", progress.now, progress.events);
+            console::tell_text(format_args!("\r{share:3} % {} s, {} events\x1b[K\r", progress.now, progress.events));
         }
         if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let results = simulate_into(file, network, &functions, folder, &mut progress)?;
     if shown {
-        eprint!("\r\x1b[K");
+        console::tell_text(format_args!("\r\x1b[K"));
     }
     outputs::write_run(folder, file.text(), network, &results)?;
     outputs::describe(&results, folder);

@@ -1,5 +1,6 @@
 //! `weft study applications`.
 
+use crate::console::say;
 use crate::outputs;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -70,10 +71,10 @@ fn write(folder: &Path, study: &Study) -> Result<()> {
 
 /// The figures in numbers, on standard output.
 fn describe(study: &Study, folder: &Path) {
-    println!("messages of interest: microseconds of 50 %, 99 %, 99.9 % and all");
+    say!("messages of interest: microseconds of 50 %, 99 %, 99.9 % and all");
     for run in &study.market {
         let at = |share| quantile(&run.latencies_ns, share) as f64 / 1e3;
-        println!(
+        say!(
             "{:<26} {:<6} {:>9.1} {:>9.1} {:>9.1} {:>9.1}   {} of {} messages, {} packets at the host",
             run.feed,
             run.filter,
@@ -86,10 +87,10 @@ fn describe(study: &Study, folder: &Path) {
             run.packets_at_host
         );
     }
-    println!("cold content: milliseconds of 50 %, 95 % and all");
+    say!("cold content: milliseconds of 50 %, 95 % and all");
     for run in &study.content {
         let at = |share| quantile(&run.cold_ns, share) as f64 / 1e6;
-        println!(
+        say!(
             "{:<6} {:>9.2} {:>9.2} {:>9.2}   {} requests at the cache, {} hits",
             run.rules,
             at(0.5),
@@ -99,6 +100,6 @@ fn describe(study: &Study, folder: &Path) {
             run.hits
         );
     }
-    println!("highway         {} alerts", study.highway.len());
-    println!("report          {}", folder.join("report.html").display());
+    say!("highway         {} alerts", study.highway.len());
+    say!("report          {}", folder.join("report.html").display());
 }

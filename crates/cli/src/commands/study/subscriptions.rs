@@ -1,6 +1,7 @@
 //! `weft study subscriptions`.
 
 use super::measure;
+use crate::console::say;
 use crate::outputs;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -124,22 +125,22 @@ fn write(folder: &Path, study: &Study, document: &Document) -> Result<()> {
 /// The ends of the figures in numbers, on standard output.
 fn describe(document: &Document, folder: &Path) {
     let (filters, rules) = (document.options.filters.last(), document.options.rules.last());
-    println!("most entries of a switch; packets of the core beyond those without rounding");
+    say!("most entries of a switch; packets of the core beyond those without rounding");
     for row in &document.results {
         match &row.trial {
             Trial::FatTree { traffic_reduction, alpha, filters: count } if Some(count) == filters => {
                 let policy = if *traffic_reduction { "tr" } else { "mr" };
                 let entries: Vec<String> = row.most_entries.iter().map(|entries| format!("{entries:>9.1}")).collect();
                 let extra = 100.0 * row.extra.unwrap_or(0.0);
-                println!("{count} filters  {policy}  alpha {alpha:>4}  {}  {extra:>6.2} %", entries.join(" "));
+                say!("{count} filters  {policy}  alpha {alpha:>4}  {}  {extra:>6.2} %", entries.join(" "));
             }
             Trial::Tree { graph, degree_weighted, rules_per_node, rules: count } if Some(count) == rules => {
                 let tree = if *degree_weighted { "MST++" } else { "MST" };
                 let entries = row.most_entries.first().copied().unwrap_or(0.0);
-                println!("{count} rules, {rules_per_node} a node  {tree:<5}  {entries:>9.1}  {graph}");
+                say!("{count} rules, {rules_per_node} a node  {tree:<5}  {entries:>9.1}  {graph}");
             }
             _ => {}
         }
     }
-    println!("report          {}", folder.join("report.html").display());
+    say!("report          {}", folder.join("report.html").display());
 }

@@ -1,11 +1,11 @@
 //! The commands that ask a controller.
 
 use super::read;
+use crate::console::{self, say, tell};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::Serialize;
 use std::future::Future;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -180,7 +180,7 @@ fn ask<T, F: Future<Output = Result<T>>>(connection: &Connection, work: impl FnO
 }
 
 fn json(value: &impl Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string(value)?);
+    say!("{}", serde_json::to_string(value)?);
     Ok(())
 }
 
@@ -199,10 +199,10 @@ pub fn subscribe(arguments: &Subscribe) -> Result<()> {
         return json(&outcome);
     }
     match (count, outcome.unchanged) {
-        (1, 0) => println!("subscribed"),
-        (1, _) => println!("subscribed before; nothing changed"),
-        (_, 0) => println!("{count} subscriptions made"),
-        (_, there) => println!("{} subscriptions made, {there} were there before", outcome.changed),
+        (1, 0) => say!("subscribed"),
+        (1, _) => say!("subscribed before; nothing changed"),
+        (_, 0) => say!("{count} subscriptions made"),
+        (_, there) => say!("{} subscriptions made, {there} were there before", outcome.changed),
     }
     Ok(())
 }
@@ -233,8 +233,8 @@ pub fn unsubscribe(arguments: &Unsubscribe) -> Result<()> {
     }
     if !arguments.connection.json {
         match outcome.unchanged {
-            0 => println!("{} subscriptions ended", outcome.changed),
-            absent => println!("{} subscriptions ended, {absent} were not there", outcome.changed),
+            0 => say!("{} subscriptions ended", outcome.changed),
+            absent => say!("{} subscriptions ended, {absent} were not there", outcome.changed),
         }
     }
     Ok(())
@@ -244,22 +244,22 @@ pub fn unsubscribe(arguments: &Unsubscribe) -> Result<()> {
 pub fn list(arguments: &List) -> Result<()> {
     let mut count = 0_u64;
     ask(&arguments.connection, |client| async move {
-        let mut output = io::BufWriter::new(io::stdout().lock());
         pages(&client, arguments.host.as_deref(), |page| {
+            let mut text = String::new();
             for it in page {
                 count += 1;
                 if arguments.connection.json {
-                    writeln!(output, "{}", serde_json::to_string(&ShownSubscription::of(it))?)?;
+                    text += &serde_json::to_string(&ShownSubscription::of(it))?;
                 } else {
-                    writeln!(output, "{}: {}", it.host, it.filter)?;
+                    text += &format!("{}: {}", it.host, it.filter);
                 }
+                text.push('\n');
             }
-            Ok(())
+            console::write(text.as_bytes())
         })
         .await?;
-        output.flush()?;
         if count == 0 && !arguments.connection.json {
-            eprintln!("no subscription");
+            tell!("no subscription");
         }
         Ok(())
     })
@@ -269,12 +269,12 @@ pub fn list(arguments: &List) -> Result<()> {
 pub fn topology(arguments: &Topology) -> Result<()> {
     let found = ask(&arguments.connection, |client| async move { Ok(client.topology().await?) })?;
     if arguments.connection.json {
-        println!("{}", serde_json::to_string_pretty(&ShownTopology::of(found))?);
+        say!("{}", serde_json::to_string_pretty(&ShownTopology::of(found))?);
         return Ok(());
     }
     let alpha: Vec<String> = found.alpha.iter().map(u64::to_string).collect();
     let alpha = if alpha.is_empty() { String::new() } else { format!(", alpha {}", alpha.join(",")) };
-    println!(
+    say!(
         "{} switches, {} hosts, {} subscriptions; change {}; policy {}{alpha}",
         found.switches.len(),
         found.hosts.len(),
@@ -282,9 +282,9 @@ pub fn topology(arguments: &Topology) -> Result<()> {
         found.revision,
         found.policy
     );
-    found.notes.iter().for_each(|note| println!("note: {note}"));
+    found.notes.iter().for_each(|note| say!("note: {note}"));
     let width = found.switches.iter().map(|switch| switch.name.len()).max().unwrap_or(0).max(6);
-    println!("{:<width$} {:>5} {:<22} ports", "switch", "layer", "follows");
+    say!("{:<width$} {:>5} {:<22} ports", "switch", "layer", "follows");
     for switch in &found.switches {
         let follows = match switch.followers {
             0 => "no".to_owned(),
@@ -296,7 +296,7 @@ pub fn topology(arguments: &Topology) -> Result<()> {
             format!("{} {}{}", port.number, port.neighbour, if port.up { " (up)" } else { "" })
         };
         let ports: Vec<String> = switch.ports.iter().map(port).collect();
-        println!("{:<width$} {:>5} {follows:<22} {}", switch.name, switch.layer, ports.join(", "));
+        say!("{:<width$} {:>5} {follows:<22} {}", switch.name, switch.layer, ports.join(", "));
     }
     Ok(())
 }
@@ -313,17 +313,17 @@ pub fn watch(arguments: &Watch) -> Result<()> {
             };
             let Some(reply) = reply else { bail!("the controller ended the watch") };
             if reply.changes.is_empty() {
-                eprintln!("watches from change {} on; Ctrl-C ends it", reply.revision);
+                tell!("watches from change {} on; Ctrl-C ends it", reply.revision);
             }
             for change in reply.changes {
                 let Some(it) = change.subscription else { continue };
                 if arguments.connection.json {
                     json(&ShownChange { subscribed: change.subscribed, subscription: ShownSubscription::of(it) })?;
                 } else {
-                    println!("{} {}: {}", if change.subscribed { '+' } else { '-' }, it.host, it.filter);
+                    say!("{} {}: {}", if change.subscribed { '+' } else { '-' }, it.host, it.filter);
                 }
             }
-            io::stdout().flush()?;
+            console::finish()?;
         }
     })
 }

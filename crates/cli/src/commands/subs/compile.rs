@@ -1,6 +1,7 @@
 //! `weft subs compile`: rules to tables.
 
 use super::Loaded;
+use crate::console::say;
 use crate::{output, outputs};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -89,29 +90,40 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
     let (compiler, choice) = loaded.compile(&arguments.order)?;
     let document = Document::new(&compiler);
-    println!("{} rules, {} stages", compiler.rule_count(), document.stages.len());
+    say!("{} rules, {} stages", compiler.rule_count(), document.stages.len());
     if let Some(choice) = choice {
-        println!(
+        say!(
             "order: chosen with {} rules, which need {} entries; {} in the file's order",
-            choice.sample, choice.entries, choice.entries_in_file_order
+            choice.sample,
+            choice.entries,
+            choice.entries_in_file_order
         );
     }
-    println!(
+    say!(
         "{:<40} {:>6} {:>8} {:>10} {:>12} {:>11} {:>15}",
-        "stage", "kind", "entries", "as ternary", "ternary bits", "compressed", "compressed bits"
+        "stage",
+        "kind",
+        "entries",
+        "as ternary",
+        "ternary bits",
+        "compressed",
+        "compressed bits"
     );
     for cost in &document.costs {
         let kind = format!("{:?}", cost.kind).to_lowercase();
         let compressed = cost.compressed.map.entries + cost.compressed.stage.entries;
         let bits = cost.compressed.map.bits + cost.compressed.stage.bits;
-        println!(
+        say!(
             "{:<40} {kind:>6} {:>8} {:>10} {:>12} {compressed:>11} {bits:>15}",
-            cost.variable, cost.entries, cost.ternary.entries, cost.ternary.bits
+            cost.variable,
+            cost.entries,
+            cost.ternary.entries,
+            cost.ternary.bits
         );
     }
     let (states, leaves, groups) = (document.states, document.leaves.len(), document.groups.len());
     let ending = if groups == 1 { "" } else { "s" };
-    println!("{states} states, {leaves} of them ends; {groups} multicast group{ending}");
+    say!("{states} states, {leaves} of them ends; {groups} multicast group{ending}");
     let Some(folder) = &arguments.out else { return Ok(()) };
     // All is made before anything is written, and an interruption waits for what is being written.
     let mut files = Vec::new();
@@ -130,7 +142,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 /// Says what a program needs of its switch.
 fn show_size(program: &Program, target: target::Target) {
     let size = program.size();
-    println!(
+    say!(
         "{}: {} tables; {} exact entries of {} bits, {} ternary ones of {} bits",
         target.name(),
         size.tables,
@@ -140,7 +152,7 @@ fn show_size(program: &Program, target: target::Target) {
         size.ternary.bits
     );
     if target == target::Target::Tna {
-        println!(
+        say!(
             "tna: at least {} stages in ingress and {} in egress, of which Tofino 1 has {}",
             limits::stages(&program.ingress),
             limits::stages(&program.egress),

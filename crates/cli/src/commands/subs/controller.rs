@@ -2,6 +2,7 @@
 
 use super::route::{PolicyName, notes, of_network};
 use super::{Loaded, client, together};
+use crate::console::tell;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::path::PathBuf;
@@ -71,7 +72,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let settings = arguments.policy.settings(&arguments.alpha);
     let plan = Plan::new(&topology, &Failures::default(), settings.clone())?;
     let notes = notes(&topology, &plan, arguments.policy);
-    notes.iter().for_each(|note| eprintln!("note: {note}"));
+    notes.iter().for_each(|note| tell!("note: {note}"));
     let (policy, formats) = (arguments.policy.name(), Arc::new(formats));
     let network = Network { topology, settings, policy, formats, formats_digest, notes };
 
@@ -94,15 +95,15 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     }
     let started = Keeper::start(network, store, options)?;
     if started.removed > 0 {
-        eprintln!("{} subscriptions that do not fit were removed", started.removed);
+        tell!("{} subscriptions that do not fit were removed", started.removed);
     }
     if listener.is_remote() {
-        eprintln!(
+        tell!(
             "warning: whoever reaches {} may subscribe, unsubscribe and follow: it asks nobody who he is",
             listener.address()
         );
     }
-    eprintln!(
+    tell!(
         "controls {switches} switches and {hosts} hosts with {} subscriptions; listens on {}; Ctrl-C ends it",
         started.found,
         listener.address()

@@ -2,6 +2,7 @@
 
 use super::Loaded;
 use crate::capture;
+use crate::console::{self, say};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -44,15 +45,18 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     for (index, message) in messages.iter().enumerate() {
         let outcome = evaluator.message(message, 0);
         let (formats, rules, sources) = (&loaded.formats, &loaded.rules, &loaded.sources);
-        println!("message {}: {}", index + 1, show::message(formats, message));
-        print!("{}", show::explanation(formats, rules, &outcome.matched, message, sources, arguments.all));
+        say!("message {}: {}", index + 1, show::message(formats, message));
+        console::say_text(format_args!(
+            "{}",
+            show::explanation(formats, rules, &outcome.matched, message, sources, arguments.all)
+        ));
         let ports: Vec<String> = outcome.ports.iter().map(ToString::to_string).collect();
         let calls: Vec<String> = outcome.calls.iter().map(ToString::to_string).collect();
         match (ports.is_empty(), calls.is_empty()) {
-            (true, true) => println!("it is dropped"),
-            (true, false) => println!("it gets {}", calls.join(", ")),
-            (false, true) => println!("it goes to ports {}", ports.join(", ")),
-            (false, false) => println!("it goes to ports {}, and gets {}", ports.join(", "), calls.join(", ")),
+            (true, true) => say!("it is dropped"),
+            (true, false) => say!("it gets {}", calls.join(", ")),
+            (false, true) => say!("it goes to ports {}", ports.join(", ")),
+            (false, false) => say!("it goes to ports {}, and gets {}", ports.join(", "), calls.join(", ")),
         }
     }
     Ok(())

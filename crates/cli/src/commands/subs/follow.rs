@@ -2,6 +2,7 @@
 
 use super::{Loaded, client, run, together};
 use crate::commands;
+use crate::console::tell;
 use anyhow::Result;
 use std::sync::{Arc, mpsc};
 use weftwire_control::ClientError;
@@ -34,7 +35,7 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
         Err(error @ (ClientError::Refused { .. } | ClientError::Protocol(_))) => return Err(error.into()),
         Err(error) => {
             connected = false;
-            eprintln!("{error}; goes on trying, and forwards nothing until then");
+            tell!("{error}; goes on trying, and forwards nothing until then");
         }
     }
     // Its thread is made before this one takes a processor and a priority, which are not for it.
@@ -48,18 +49,18 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
         }
         // Capabilities are each thread's own.
         if !keeps_privileges && let Err(error) = drop_privileges(None) {
-            eprintln!("{error}");
+            tell!("{error}");
             std::process::exit(1);
         }
         runtime.block_on(follower.follow(&mut table, |notice, table| match notice {
             Notice::UpToDate => {
                 connected = true;
-                eprintln!("has {} rules, up to change {}", table.rule_count(), table.revision());
+                tell!("has {} rules, up to change {}", table.rule_count(), table.revision());
             }
             Notice::Changed => {}
             Notice::Lost(error) if connected => {
                 connected = false;
-                eprintln!("{error}; goes on with {} rules and tries again", table.rule_count());
+                tell!("{error}; goes on with {} rules and tries again", table.rule_count());
             }
             Notice::Lost(_) => {}
         }));
@@ -77,15 +78,16 @@ fn compare_ports(table: &FollowedTable, arguments: &run::Arguments) {
     let here: Vec<u32> = arguments.platform.port_numbers().map(|port| port.0.into()).collect();
     for port in &table.start().ports {
         if !here.contains(&port.number) {
-            eprintln!(
+            tell!(
                 "warning: no --port {}: nothing reaches `{}` from here, which is at this port in the network",
-                port.number, port.neighbour
+                port.number,
+                port.neighbour
             );
         }
     }
     for number in here {
         if !table.start().ports.iter().any(|port| port.number == number) {
-            eprintln!("warning: the network has no port {number} here; it gets nothing");
+            tell!("warning: the network has no port {number} here; it gets nothing");
         }
     }
 }

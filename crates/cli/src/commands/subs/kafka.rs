@@ -1,5 +1,6 @@
 //! `weft subs kafka`: a bridge between clients of Kafka and a network of subscriptions.
 
+use crate::console::tell;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::net::{IpAddr, SocketAddr};
@@ -95,14 +96,14 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         },
     })
     .with_context(|| format!("cannot serve on {} and {}", arguments.listen, arguments.local))?;
-    eprintln!(
+    tell!(
         "clients of Kafka connect to {}; messages go to {} from {}; Ctrl-C ends it",
         server.address(),
         arguments.destination,
         arguments.local
     );
     for (topic, _) in &arguments.topics {
-        eprintln!("{topic} comes here by a rule like `{} : fwd(PORT);`", topic.filter());
+        tell!("{topic} comes here by a rule like `{} : fwd(PORT);`", topic.filter());
     }
     while !stop.requested() {
         thread::sleep(LOOK);
@@ -114,7 +115,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 /// One line of what was, and one of each thing that went wrong.
 fn show(report: &Report) {
     let (broker, network) = (&report.broker, &report.network);
-    eprintln!("{} records produced, {} received from the network", broker.produced, broker.received);
+    tell!("{} records produced, {} received from the network", broker.produced, broker.received);
     let mut faults = vec![
         ("messages missing", network.streams.missing),
         ("messages late or twice", network.streams.late),
@@ -132,6 +133,6 @@ fn show(report: &Report) {
             .collect();
     faults.extend(texts.iter().map(|(text, count)| (&**text, *count)));
     for (what, count) in faults.into_iter().filter(|(_, count)| *count > 0) {
-        eprintln!("{count} {what}");
+        tell!("{count} {what}");
     }
 }

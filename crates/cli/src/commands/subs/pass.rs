@@ -1,6 +1,7 @@
 //! `weft subs match`: the packets of a capture, sorted by the rules.
 
 use super::Loaded;
+use crate::console::say;
 use crate::{capture, output, outputs};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -32,7 +33,7 @@ pub struct Arguments {
     order: String,
 }
 
-type Writer = CaptureWriter<std::io::BufWriter<std::fs::File>>;
+type Writer = CaptureWriter<output::Writer>;
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
@@ -90,16 +91,16 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
             *kept += keep.iter().filter(|keep| **keep).count() as u64;
         }
     }
-    println!("{} packets with {messages} messages; {unmatched} messages match no rule", records.len());
+    say!("{} packets with {messages} messages; {unmatched} messages match no rule", records.len());
     for (port, (file, writer, packets, kept)) in ports {
-        println!("port {port}: {packets} packets with {kept} messages");
+        say!("port {port}: {packets} packets with {kept} messages");
         file.finish(writer.into_inner())?;
     }
     if calls > 0 {
-        println!("{calls} actions of applications, which a capture does not show");
+        say!("{calls} actions of applications, which a capture does not show");
     }
     for (reason, count) in dropped {
-        println!("dropped, {reason}: {count}");
+        say!("dropped, {reason}: {count}");
     }
     Ok(())
 }

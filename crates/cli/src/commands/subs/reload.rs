@@ -1,5 +1,6 @@
 //! A running switch whose rules are read again when the process is told to.
 
+use crate::console::tell;
 use crate::load::Loaded;
 use anyhow::{Result, bail};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,9 +34,9 @@ impl Reloading {
         let renew = move || match load().and_then(|rules| made(&rules, &ports)) {
             Ok((mut renewed, count)) => {
                 lock(&shared).replace(&mut renewed);
-                eprintln!("the rules are read again: {count}");
+                tell!("the rules are read again: {count}");
             }
-            Err(error) => eprintln!("the rules stay as they are: {error:#}"),
+            Err(error) => tell!("the rules stay as they are: {error:#}"),
         };
         let begin = Some(Box::new(move || Ok(hangup.on_each(renew)?)) as Box<dyn FnOnce() -> Result<()>>);
         Ok(Box::new(Reloading { switch, begin }))
@@ -45,7 +46,7 @@ impl Reloading {
         if let Some(begin) = self.begin.take()
             && let Err(error) = begin()
         {
-            eprintln!("the rules will stay as they are: {error:#}");
+            tell!("the rules will stay as they are: {error:#}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `weft subs route`: subscriptions of a network's hosts to rules and tables of its switches.
 
 use super::{Loaded, is_error, read};
+use crate::console::{say, tell};
 use crate::network::NetworkFile;
 use crate::{capture, load, network, outputs};
 use anyhow::{Context, Result, bail};
@@ -173,7 +174,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let options = Options { order: field_order(&loaded, &arguments.order)?, ..Options::default() };
     let plan = Plan::new(&topology, &Failures::default(), arguments.policy.settings(&arguments.alpha))?;
     let notes = notes(&topology, &plan, arguments.policy);
-    notes.iter().for_each(|note| eprintln!("note: {note}"));
+    notes.iter().for_each(|note| tell!("note: {note}"));
     let messages = arguments.messages.as_deref().map(|file| messages(file, &formats)).transpose()?;
     let stop = StopSignal::install()?;
     let programs = compile(&topology, &plan, &filters, &formats, &options, &stop)?;
@@ -492,20 +493,21 @@ fn write_report(folder: &Path, report: &Report) -> Result<()> {
 }
 
 fn describe(report: &Report, folder: &Path) {
-    println!("{} subscriptions, {} switches", report.subscriptions, report.switches.len());
-    println!("{:>5} {:>9} {:>12} {:>12} {:>12}", "layer", "switches", "most filters", "most entries", "mean entries");
+    say!("{} subscriptions, {} switches", report.subscriptions, report.switches.len());
+    say!("{:>5} {:>9} {:>12} {:>12} {:>12}", "layer", "switches", "most filters", "most entries", "mean entries");
     for row in &report.layers {
-        println!(
+        say!(
             "{:>5} {:>9} {:>12} {:>12} {:>12.1}",
-            row.layer, row.switches, row.most_filters, row.most_entries, row.mean_entries
+            row.layer,
+            row.switches,
+            row.most_filters,
+            row.most_entries,
+            row.mean_entries
         );
     }
     for row in &report.traffic {
         let share = 100.0 * row.extra_share;
-        println!(
-            "links of layer {}: {} crossings, {} of them in vain ({share:.2} %)",
-            row.layer, row.crossings, row.extra
-        );
+        say!("links of layer {}: {} crossings, {} of them in vain ({share:.2} %)", row.layer, row.crossings, row.extra);
     }
-    println!("report          {}", folder.join("report.html").display());
+    say!("report          {}", folder.join("report.html").display());
 }

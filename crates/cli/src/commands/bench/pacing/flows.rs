@@ -2,6 +2,7 @@
 
 use super::many::{Design, Outcome, Plan, RATE_GOAL, pace};
 use super::{FlowsResult, Results};
+use crate::console::tell;
 use anyhow::Result;
 use std::time::Duration;
 use weftwire_linux::measure::line::Line;
@@ -38,7 +39,7 @@ pub fn measure(
     // Each run at a paced rate has the same share of the time, and none so long that a spinning thread is stopped often.
     let each = (time / (6 * outputs.len()) as u32).clamp(Duration::from_millis(500), Duration::from_secs(10));
     for (output, line) in outputs {
-        eprintln!("{flows} flows, {output}");
+        tell!("{flows} flows, {output}");
         // Any rate does where nothing waits.
         let plan = Plan::logarithmic(flows, SPREAD, 1e6);
         let mut most = f64::INFINITY;
