@@ -92,7 +92,7 @@ pub fn digest(text: &str, changes: &[Change], network: &Network, functions: &Fun
 /// Says on standard output what came of a run.
 pub fn describe(results: &Results, folder: &Path) {
     let run = &results.run;
-    let complete = results.flows.iter().filter(|flow| flow.end.is_some()).count();
+    let complete = results.flows.iter().filter(|flow| flow.is_complete()).count();
     for warning in &run.warnings {
         tell!("warning: {warning}");
     }

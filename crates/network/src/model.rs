@@ -224,6 +224,19 @@ pub enum TrafficKind {
     },
 }
 
+impl TrafficKind {
+    /// Its name, as files write it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TrafficKind::Bulk { .. } => "bulk",
+            TrafficKind::RequestResponse { .. } => "request-response",
+            TrafficKind::Flows { .. } => "flows",
+            TrafficKind::Datagrams { .. } => "datagrams",
+            TrafficKind::Capture { .. } => "capture",
+        }
+    }
+}
+
 /// Something changes during a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {

@@ -96,13 +96,17 @@ pub struct FlowResult {
     pub from: String,
     /// Name of the receiving node.
     pub to: String,
+    /// What kind of traffic it is of: `bulk`, `flows`, `request-response`, `datagrams`.
+    #[serde(default)]
+    pub kind: String,
     /// `tcp`, `udp`, or the name of the function that carries it.
     pub transport: String,
     /// When it was opened.
     pub start: i64,
     /// When its first byte reached the receiving application.
     pub first_byte: Option<i64>,
-    /// When it was complete: all bytes at the receiver (of request and response: the last answer at the sender).
+    /// When it was complete: all bytes at the receiver (of request and response: the last answer at the sender; of datagrams,
+    /// once all are sent: the last one that arrived).
     pub end: Option<i64>,
     /// Bytes that the sending application wanted to send (of request and response: all of both); `None` without a limit.
     pub bytes: Option<u64>,
@@ -130,6 +134,16 @@ impl FlowResult {
     /// Flow completion time: from opening to the last byte.
     pub fn completion_time(&self) -> Option<i64> {
         self.end.map(|end| end.saturating_sub(self.start))
+    }
+
+    /// Whether it is of datagrams: they are sent and forgotten, so how long the flow lasts is up to the sender.
+    pub fn is_datagrams(&self) -> bool {
+        self.kind == "datagrams"
+    }
+
+    /// Whether all of it was done.
+    pub fn is_complete(&self) -> bool {
+        self.outcome == "complete"
     }
 
     /// Bits per second of the application, from opening to the end (or to `until` while running).
@@ -215,7 +229,7 @@ pub fn percentile<T: Copy>(ascending: &[T], percent: u32) -> Option<T> {
 
 impl Results {
     /// The run in a few numbers, by name: `flows`, `flows_complete`, `fct_p50`, `fct_p99`, `fct_max` (flow completion
-    /// times in seconds, of flows that ended; percentiles by nearest rank), `goodput` (bits/s of all flows together, from
+    /// times in seconds, of flows that ended, but for those of datagrams; percentiles by nearest rank), `goodput` (bits/s of all flows together, from
     /// the first opening to the last end), `retransmissions`, `drops` and `marks` (of all links), `packet_hops`; of each
     /// link direction `LINK.FROM.utilisation`, `.queue_bytes_mean`, `.wait_mean` (seconds), `.drops`, if there are at
     /// most 16 links. What is unknown (the times without a flow that ended) is left out.
@@ -226,11 +240,12 @@ impl Results {
                 metrics.insert(name, value);
             }
         };
-        let mut times: Vec<i64> = self.flows.iter().filter_map(FlowResult::completion_time).collect();
+        let streams = self.flows.iter().filter(|flow| !flow.is_datagrams());
+        let mut times: Vec<i64> = streams.filter_map(FlowResult::completion_time).collect();
         times.sort_unstable();
         let seconds = |time: Option<i64>| time.map(|time| time as f64 / 1e9);
         set("flows".into(), Some(self.flows.len() as f64));
-        set("flows_complete".into(), Some(times.len() as f64));
+        set("flows_complete".into(), Some(self.flows.iter().filter(|flow| flow.is_complete()).count() as f64));
         set("fct_p50".into(), seconds(percentile(&times, 50)));
         set("fct_p99".into(), seconds(percentile(&times, 99)));
         set("fct_max".into(), seconds(times.last().copied()));
@@ -280,7 +295,7 @@ mod tests {
             bytes: Some(delivered),
             delivered,
             retransmissions: (number != 1).then_some(3),
-            outcome: "complete".into(),
+            outcome: if end.is_some() { "complete" } else { "running" }.into(),
             ..FlowResult::default()
         }
     }
@@ -332,6 +347,14 @@ mod tests {
         ];
         let expected: Metrics = expected.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         assert_eq!(results.metrics(), expected);
+    }
+
+    #[test]
+    fn how_long_datagrams_were_sent_is_no_completion_time_of_a_flow() {
+        let mut results = Results { flows: vec![flow(0, 0, Some(9_000), 5), flow(1, 0, Some(7), 5)], ..Results::default() };
+        results.flows[0].kind = "datagrams".into();
+        assert_eq!((results.metrics()["fct_max"], results.metrics()["flows_complete"]), (7e-9, 2.0));
+        assert_eq!(results.flows[0].completion_time(), Some(9_000));
     }
 
     #[test]

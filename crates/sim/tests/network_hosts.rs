@@ -31,6 +31,9 @@ fn an_overloaded_link_delivers_its_rate_and_loses_the_rest() {
     assert_eq!(results.links[2].counts.dropped_full, lost);
     assert_eq!(results.run.packet_hops, 10_000 + 10_000 - lost);
     assert_eq!(flow.outcome, "complete");
+    // The last one that finds room waits behind ten of 833.6 us; it ends then, not with the run.
+    let took = flow.completion_time().expect("complete") - 9_999 * 416_800;
+    assert!((0..12 * MILLISECOND).contains(&took), "{took} behind the last one sent");
     assert!(results.run.warnings.is_empty(), "{:?}", results.run.warnings);
     // 8 ms of transfer are 10 Mbit/s: the bottleneck's samples say so.
     let busiest = results.samples.iter().filter(|sample| sample.link == 2).map(|sample| sample.delivered_bytes);
@@ -71,6 +74,21 @@ fn tcp_over_loss_and_corruption_delivers_every_byte() {
     assert_complete(&results.flows[0]);
     assert!(results.flows[0].retransmissions.is_some_and(|count| count > 10), "{:?}", results.flows[0]);
     assert!(dropped(&results, "server", "bad_checksum") > 0);
+}
+
+/// What waits at the receiver behind a lost segment says nothing of the way: no segment takes more than the delays, the full
+/// queue and the delayed acknowledgment.
+#[test]
+fn round_trip_times_are_those_of_packets_whatever_is_lost() {
+    let settings = LinkSettings { loss: Loss::Random(0.02), ..wire(100_000_000, MILLISECOND, 10) };
+    let (mut network, [client, _, server]) = path(60 * SECOND, settings);
+    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5_000_000 });
+    let results = run(&network);
+    let flow = &results.flows[0];
+    assert_complete(flow);
+    assert!(flow.retransmissions.is_some_and(|count| count > 30) && flow.rtt_samples > 300, "{flow:?}");
+    let [least, mean, most] = [flow.rtt_min, flow.rtt_mean, flow.rtt_max].map(|rtt| rtt.expect("sampled"));
+    assert!(least >= 4 * MILLISECOND && mean < 7 * MILLISECOND && most < 17 * MILLISECOND, "{flow:?}");
 }
 
 #[test]

@@ -113,6 +113,8 @@ pub struct Flow {
     pub start: i64,
     pub first_byte: Option<i64>,
     pub end: Option<i64>,
+    /// When bytes last reached the receiving application.
+    pub last_byte: Option<i64>,
     pub outcome: Outcome,
     /// What carries it at the opener (0) and the other end (1).
     pub carriers: [Carrier; 2],
@@ -235,10 +237,16 @@ impl Flow {
         }
     }
 
+    /// Bytes have reached the receiving application.
+    pub fn arrived(&mut self, now: i64) {
+        self.first_byte.get_or_insert(now);
+        self.last_byte = Some(now);
+    }
+
     /// The application of `side` has received bytes of a stream, already counted.
     pub fn advance(&mut self, traffic: &Traffic, side: usize, now: i64) -> Next {
-        if side == 1 && self.first_byte.is_none() {
-            self.first_byte = Some(now);
+        if side == 1 {
+            self.arrived(now);
         }
         match (&traffic.kind, side) {
             (TrafficKind::RequestResponse { request, response, count, .. }, 1) => {
@@ -304,6 +312,7 @@ impl Flows {
             start: now,
             first_byte: None,
             end: None,
+            last_byte: None,
             outcome: Outcome::Running,
             carriers: [Carrier::None; 2],
             goal: [asks.unwrap_or(if datagrams { 0 } else { bytes.max(1) }), 0],
@@ -408,6 +417,7 @@ fn result(network: &Network, flow: &Flow) -> FlowResult {
         number: flow.number,
         from: network.node(traffic.from).name.clone(),
         to: network.node(traffic.to).name.clone(),
+        kind: traffic.kind.name().into(),
         transport: carrier.unwrap_or_else(|| traffic.transport.name().into()),
         start: flow.start,
         first_byte: flow.first_byte,

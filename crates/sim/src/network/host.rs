@@ -175,7 +175,7 @@ impl Simulation<'_> {
             if side == 1 {
                 seen.distinct += 1;
                 flow.received[1] += payload.len() as u64;
-                flow.first_byte.get_or_insert(now);
+                flow.arrived(now);
             }
             return;
         };
@@ -189,7 +189,7 @@ impl Simulation<'_> {
             return;
         }
         flow.received[1] += payload.len() as u64;
-        flow.first_byte.get_or_insert(now);
+        flow.arrived(now);
         let phase = Phase::of(index ^ u64::from(flow.traffic) << 40);
         if let Some(offset) = self.pattern.mismatch(phase, 0, data) {
             let offset = offset + NUMBERED as u64;
@@ -435,15 +435,16 @@ impl Simulation<'_> {
             connection.fin = Some(sequence.wrapping_add(length).wrapping_add(1));
         }
         if flags & ACK != 0 && connection.side == 0 && connection.flow != NO_FLOW {
-            let before = connection.track.acknowledged;
+            let before = connection.track.acknowledged();
             let time = connection.track.received(self.now, acknowledgment);
             let flow = self.flows.get_mut(connection.flow);
             let asks = matches!(self.network.traffic[flow.traffic as usize].kind, TrafficKind::RequestResponse { .. });
             if let Some(time) = time.filter(|_| !asks) {
                 flow.rtt.add(time);
             }
-            if connection.track.acknowledged > before {
-                self.flows.acknowledged(connection.flow, self.now, connection.track.acknowledged);
+            let acknowledged = connection.track.acknowledged();
+            if acknowledged > before {
+                self.flows.acknowledged(connection.flow, self.now, acknowledged);
             }
         }
     }
@@ -460,7 +461,7 @@ impl Simulation<'_> {
         connection.last = (sequence.wrapping_add(taken), acknowledgment);
         if connection.side == 0
             && connection.flow != NO_FLOW
-            && let Some((offset, repeated)) = connection.track.sent(self.now, sequence, flags & SYN != 0, length)
+            && let Some((offset, repeated)) = connection.track.sent(self.now, sequence, [SYN, FIN].map(|flag| flags & flag != 0), length)
         {
             self.flows.sent(connection.flow, self.now, offset, length, repeated);
         }
@@ -564,7 +565,7 @@ impl Simulation<'_> {
             flow.carriers[connection.side] = Carrier::None;
             if connection.side == 0 {
                 // Its bytes may all be on their way; broken off is what was not closed in turn.
-                let all_acknowledged = flow.closing && connection.track.acknowledged >= flow.goal[0];
+                let all_acknowledged = flow.closing && connection.track.acknowledged() >= flow.goal[0];
                 if !all_acknowledged {
                     flow.end(now, if connection.established { Outcome::Reset } else { Outcome::Refused });
                 }

@@ -513,8 +513,10 @@ impl<'a> Simulation<'a> {
         let function = carrier_name(self.network, traffic).is_some();
         let over = self.sources[flow.traffic as usize].begins.peek().is_none();
         if datagrams && over && (!function || flow.received[1] >= flow.goal[0]) {
-            // Datagrams are sent and forgotten: the flow is complete when the last one is out.
+            // Datagrams are sent and forgotten: the flow is complete when the last one is out, and its end is when the last one
+            // that arrived did so.
             flow.outcome = Outcome::Complete;
+            flow.end = flow.last_byte;
         } else if let (Some(notice), Carrier::None) = (&flow.notice, flow.carriers[0]) {
             flow.outcome = Outcome::Failed(format!("the function gave up ({notice})").into());
         }

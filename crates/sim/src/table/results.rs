@@ -102,6 +102,7 @@ pub fn flows(results: &Results) -> Table {
         .unsigned("number", rows().map(|flow| flow.number))
         .text("from", rows().map(|flow| flow.from.as_str()))
         .text("to", rows().map(|flow| flow.to.as_str()))
+        .text("kind", rows().map(|flow| flow.kind.as_str()))
         .text("transport", rows().map(|flow| flow.transport.as_str()))
         .integer("start_ns", rows().map(|flow| flow.start))
         .integer("first_byte_ns", rows().map(|flow| flow.first_byte))

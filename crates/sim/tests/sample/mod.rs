@@ -201,6 +201,7 @@ fn flows(results: &mut Results, count: u64) {
             rtt_mean: Some(43 * MS + (40e6 * noise(number + 5)) as i64),
             rtt_max: Some(105 * MS),
             outcome: if end.is_some() { "complete" } else { "running" }.into(),
+            ..FlowResult::default()
         });
     }
 }
@@ -280,6 +281,7 @@ pub fn two_runs() -> (Run, Run) {
             rtt_mean: Some(11 * MS),
             rtt_max: Some(15 * MS),
             outcome: "complete".into(),
+            ..FlowResult::default()
         }];
         results.functions = vec![("sender".into(), Counters { frames_in: 300 - u64::from(real), ..counters() })];
         Run { results, traces }

@@ -158,7 +158,8 @@ impl Stage {
             if !plot.acknowledged.is_empty() {
                 progress.push(FlowProgress { flow: flows.len(), ..plot });
             }
-            flows.extend(std::mem::take(&mut *lock(&ledger.flows)).into_values());
+            let rows = std::mem::take(&mut *lock(&ledger.flows)).into_values();
+            flows.extend(rows.map(|flow| FlowResult { end: flow.end.filter(|_| flow.outcome != "running"), ..flow }));
         }
         (flows, progress, std::mem::take(&mut *lock(&self.warnings)))
     }
@@ -180,6 +181,7 @@ impl Ledger {
             traffic: traffic.name.clone(),
             from: name(traffic.from),
             to: name(traffic.to),
+            kind: traffic.kind.name().to_owned(),
             transport: transport.unwrap_or_else(|| traffic.transport.name().to_owned()),
             outcome: "running".to_owned(),
             ..FlowResult::default()
