@@ -51,9 +51,20 @@ pub struct RunFacts {
     pub warnings: Vec<String>,
     /// How late the relay released packets (Linux).
     pub lateness: Option<Lateness>,
+    /// How late the sources of traffic opened flows and sent datagrams (Linux).
+    #[serde(default)]
+    pub source_lateness: Option<Lateness>,
 }
 
-/// How late packets left the relay, against the emulated link's own time, in nanoseconds.
+impl RunFacts {
+    /// Whether the run is not to be trusted: the relay or the sources were late.
+    pub fn is_late(&self) -> bool {
+        [self.lateness, self.source_lateness].iter().flatten().any(|lateness| lateness.late)
+    }
+}
+
+/// How late packets left the relay, against the emulated link's own time, or flows and datagrams their source, against the
+/// traffic's own times; in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Lateness {
     /// Packets measured.
@@ -351,7 +362,8 @@ mod tests {
 
     #[test]
     fn how_long_datagrams_were_sent_is_no_completion_time_of_a_flow() {
-        let mut results = Results { flows: vec![flow(0, 0, Some(9_000), 5), flow(1, 0, Some(7), 5)], ..Results::default() };
+        let mut results =
+            Results { flows: vec![flow(0, 0, Some(9_000), 5), flow(1, 0, Some(7), 5)], ..Results::default() };
         results.flows[0].kind = "datagrams".into();
         assert_eq!((results.metrics()["fct_max"], results.metrics()["flows_complete"]), (7e-9, 2.0));
         assert_eq!(results.flows[0].completion_time(), Some(9_000));

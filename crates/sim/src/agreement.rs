@@ -1,12 +1,14 @@
-//! Whether two runs of one network, simulated and real, agree: the same machine events in the same order, the same
-//! counts, nearly the same goodput.
+//! Whether two runs of one network, simulated and real, agree: the same way of the functions through their states, nearly
+//! the same goodput.
 //!
 //! Machine events are the same if state, event, row, next state and the actions' names are; values in them (times, sequence
 //! numbers) may differ. Of each function node the flows are compared in the order in which they were made.
 
 mod diff;
+mod relation;
 
 pub use diff::Stretch;
+pub use relation::Relation;
 
 use crate::table::counter_rows;
 use std::collections::BTreeMap;
@@ -36,6 +38,8 @@ pub type Sides<T> = [T; 2];
 pub struct Agreement {
     /// What ran.
     pub runs: Sides<RunFacts>,
+    /// Whether it is one network.
+    pub relation: Relation,
     /// The kinds of machine events of both runs; events name them by index.
     pub kinds: Vec<EventKind>,
     /// The sequences of machine events: of each node in the order of the left run, of each flow in the order of creation.
@@ -61,7 +65,7 @@ pub struct EventKind {
     pub row: Option<u32>,
     /// The state after.
     pub next: String,
-    /// The actions, without the values of operands.
+    /// What the actions are, without the values of operands.
     pub actions: Vec<String>,
     /// It is an error of the function.
     pub error: bool,
@@ -74,6 +78,8 @@ pub struct MachineEvent {
     pub time: Time,
     /// Index into [`Agreement::kinds`].
     pub kind: u32,
+    /// Index of its record in the node's trace.
+    pub record: usize,
 }
 
 /// The machine events of one flow of a function, on both sides.
@@ -165,10 +171,48 @@ impl FlowAgreement {
         }
     }
 
-    /// Whether the goodputs differ by at most [`GOODPUT_TOLERANCE`].
+    /// By how much the goodputs differ, as a share of the left one; infinite where one side has no flow or nothing of it
+    /// arrived there.
+    pub fn distance(&self) -> f64 {
+        self.ratio().map_or(f64::INFINITY, |ratio| (ratio - 1.0).abs())
+    }
+
+    /// Whether the goodputs differ by at most [`GOODPUT_TOLERANCE`], and the flow failed on both sides or on none.
     pub fn agrees(&self) -> bool {
         // A hair more, as the ratio is rounded.
-        self.ratio().is_some_and(|ratio| (ratio - 1.0).abs() <= GOODPUT_TOLERANCE + 1e-12)
+        self.distance() <= GOODPUT_TOLERANCE + 1e-12 && self.failed(0) == self.failed(1)
+    }
+
+    /// Whether it came to a bad end on a side: refused, reset, other bytes than were sent.
+    fn failed(&self, side: usize) -> bool {
+        self.outcome[side].as_ref().is_some_and(|outcome| outcome != "complete" && outcome != "running")
+    }
+}
+
+/// The flows of one traffic, on both sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TrafficAgreement<'a> {
+    /// Its name.
+    pub traffic: &'a str,
+    /// Its flows.
+    pub flows: Vec<&'a FlowAgreement>,
+}
+
+impl TrafficAgreement<'_> {
+    /// How many of the flows agree.
+    pub fn agreeing(&self) -> usize {
+        self.flows.iter().filter(|flow| flow.agrees()).count()
+    }
+
+    /// The flow that is farthest from agreeing.
+    pub fn farthest(&self) -> Option<&FlowAgreement> {
+        let order = |flow: &FlowAgreement| (!flow.agrees(), flow.distance());
+        let farther = |a: &&FlowAgreement, b: &&FlowAgreement| {
+            let (a, b) = (order(a), order(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        };
+        // Of equals the first.
+        self.flows.iter().rev().copied().max_by(farther)
     }
 }
 
@@ -195,34 +239,95 @@ impl Agreement {
         self.sequences.iter().map(|sequence| sequence.verdict).max().unwrap_or(Verdict::Same)
     }
 
-    /// Whether all functions went the same way through their states, all goodputs within the tolerance, and neither run was late
-    /// (unless that is allowed).
+    /// Whether both are runs of one network, all functions went the same way through their states, all flows agree, and neither
+    /// run was late (unless that is allowed).
     pub fn agrees(&self, allow_late: bool) -> bool {
-        let late = !allow_late && self.runs.iter().any(|run| run.lateness.is_some_and(|lateness| lateness.late));
-        self.verdict() <= Verdict::SameStates && self.flows.iter().all(FlowAgreement::agrees) && !late
+        let late = !allow_late && self.runs.iter().any(RunFacts::is_late);
+        self.relation == Relation::Same
+            && self.verdict().agrees()
+            && self.flows.iter().all(FlowAgreement::agrees)
+            && !late
+    }
+
+    /// The flows by traffic, in the order of each one's first.
+    pub fn traffic(&self) -> Vec<TrafficAgreement<'_>> {
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut all: Vec<TrafficAgreement<'_>> = Vec::new();
+        for flow in &self.flows {
+            let place = *places.entry(&flow.traffic).or_insert_with(|| {
+                all.push(TrafficAgreement { traffic: &flow.traffic, flows: Vec::new() });
+                all.len() - 1
+            });
+            all[place].flows.push(flow);
+        }
+        all
     }
 }
+
+/// Flows of a traffic that are told one by one; of more only how many agree.
+pub const MOST_FLOWS_TOLD: usize = 8;
+/// Differences of the networks that are told.
+const MOST_DIFFERENCES_TOLD: usize = 5;
 
 /// A few lines for the terminal.
 impl fmt::Display for Agreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.relation {
+            Relation::Same => {}
+            Relation::Changed(differences) => {
+                for difference in differences.iter().take(MOST_DIFFERENCES_TOLD) {
+                    writeln!(f, "the networks differ: {difference}")?;
+                }
+                if differences.len() > MOST_DIFFERENCES_TOLD {
+                    let more = differences.len() - MOST_DIFFERENCES_TOLD;
+                    writeln!(f, "the networks differ in {more} more ways")?;
+                }
+            }
+            Relation::Unrelated => {
+                let [left, right] = self.runs.each_ref().map(|run| &run.network);
+                return writeln!(
+                    f,
+                    "the networks `{left}` and `{right}` have no link in common: there is nothing to compare"
+                );
+            }
+        }
         for verdict in Verdict::ALL {
             let count = self.sequences.iter().filter(|sequence| sequence.verdict == verdict).count();
             if count > 0 {
-                writeln!(f, "{count} flows of functions: {}", verdict.text())?;
+                writeln!(f, "flows of functions, {}: {count}", verdict.word())?;
             }
         }
-        for flow in &self.flows {
-            let number =
-                |side: usize| flow.goodput[side].map_or_else(|| "-".into(), |rate| format!("{:.0}", rate / 1e3));
-            let verdict = if flow.agrees() { "agrees" } else { "differs" };
-            let (name, left, right) = (format!("{} {}", flow.traffic, flow.number), number(0), number(1));
-            writeln!(f, "goodput of {name}: {left} and {right} kbit/s, {verdict}")?;
+        for traffic in self.traffic() {
+            if traffic.flows.len() <= MOST_FLOWS_TOLD {
+                for flow in &traffic.flows {
+                    writeln!(f, "goodput of {} {}: {flow}", flow.traffic, flow.number)?;
+                }
+            } else {
+                let (agreeing, all) = (traffic.agreeing(), traffic.flows.len());
+                write!(f, "goodput of {}: {agreeing} of {all} flows agree", traffic.traffic)?;
+                match traffic.farthest() {
+                    Some(flow) => writeln!(f, "; the farthest, number {}: {flow}", flow.number)?,
+                    None => writeln!(f)?,
+                }
+            }
         }
-        for run in self.runs.iter().filter(|run| run.lateness.is_some_and(|lateness| lateness.late)) {
+        for run in self.runs.iter().filter(|run| run.is_late()) {
             writeln!(f, "the run on {} was late and is not to be trusted", run.platform)?;
         }
         Ok(())
+    }
+}
+
+/// Both goodputs and whether they agree.
+impl fmt::Display for FlowAgreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = |side: usize| self.goodput[side].map_or_else(|| "-".into(), |rate| format!("{:.0}", rate / 1e3));
+        let verdict = if self.agrees() { "agrees" } else { "differs" };
+        write!(f, "{} and {} kbit/s, {verdict}", rate(0), rate(1))?;
+        match &self.outcome {
+            [Some(left), Some(right)] if left != right => write!(f, " ({left}, {right})"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -230,14 +335,19 @@ impl Verdict {
     /// All, the best first.
     pub const ALL: [Verdict; 4] = [Verdict::Same, Verdict::SameStates, Verdict::OtherOrder, Verdict::Differs];
 
-    /// In words.
-    pub fn text(self) -> &'static str {
+    /// In a word or two.
+    pub fn word(self) -> &'static str {
         match self {
-            Verdict::Same => "the same events",
-            Verdict::SameStates => "the same way through the states",
-            Verdict::OtherOrder => "the same events in another order",
-            Verdict::Differs => "different events",
+            Verdict::Same => "same",
+            Verdict::SameStates => "same states",
+            Verdict::OtherOrder => "other order",
+            Verdict::Differs => "different",
         }
+    }
+
+    /// Whether runs with it agree.
+    pub fn agrees(self) -> bool {
+        self <= Verdict::SameStates
     }
 }
 
@@ -250,6 +360,7 @@ pub fn compare(left: &Run, right: &Run) -> Agreement {
     let progress = progress(left, right, &flows);
     Agreement {
         runs: [left.results.run.clone(), right.results.run.clone()],
+        relation: relation::relation([&left.results, &right.results]),
         sequences: sequences(left, right, &mut kinds),
         kinds: kinds.all,
         flows: flows.into_iter().map(|(key, sides)| flow(key, sides, until)).collect(),
@@ -353,9 +464,9 @@ impl Kinds {
     /// The machine events of each flow, the flows in the order of creation.
     fn events(&mut self, trace: Option<&[TraceRecord]>) -> Vec<Vec<MachineEvent>> {
         let mut flows: BTreeMap<_, Vec<MachineEvent>> = BTreeMap::new();
-        for record in trace.unwrap_or_default() {
+        for (index, record) in trace.unwrap_or_default().iter().enumerate() {
             if matches!(record.kind, TraceKind::Event | TraceKind::Error) {
-                let event = MachineEvent { time: record.time, kind: self.number(record) };
+                let event = MachineEvent { time: record.time, kind: self.number(record), record: index };
                 flows.entry(record.flow).or_default().push(event);
             }
         }

@@ -5,7 +5,7 @@ mod sample;
 use sample::{dumbbell, network, results, two_runs};
 use weftwire_core::trace::TraceKind;
 use weftwire_network::results::{Results, RunFacts};
-use weftwire_sim::agreement::{Stretch, Verdict, compare};
+use weftwire_sim::agreement::{Relation, Run, Stretch, Verdict, compare};
 use weftwire_sim::report::{comparison, network as report, sweep};
 use weftwire_sim::table::{self, Cells, RunKey, Table};
 
@@ -14,7 +14,7 @@ fn check(html: &str) {
     for part in ["<script", "<link", "url(", "@import", "src=", "NaN", "inf<", "<b>"] {
         assert!(!html.contains(part), "{part}");
     }
-    for part in ["<svg", "<g", "<table", "<section", "<tr", "<td", "<text", "<div", "<p"] {
+    for part in ["<svg", "<details", "<summary", "<g", "<table", "<section", "<tr", "<td", "<text", "<div", "<p"] {
         let opened: usize = [">", " "].iter().map(|end| html.matches(&format!("{part}{end}")).count()).sum();
         // A path closes itself.
         assert_eq!(opened, html.matches(&format!("</{}>", &part[1..])).count(), "{part}");
@@ -63,7 +63,7 @@ fn nothing_at_all_is_a_page_too() {
     check(&report::page(&empty, &Results::default()));
     let alone = network("alone", &["a", "b"], &[]);
     check(&report::page(&alone, &Results::default()));
-    check(&comparison::page(&compare(&Default::default(), &Default::default()), "a <b>", "c"));
+    check(&compared(&Default::default(), &Default::default(), ["a <b>", "c"]));
 }
 
 #[test]
@@ -174,6 +174,100 @@ fn many_runs_are_a_page() {
     }
 }
 
+fn compared(left: &Run, right: &Run, labels: [&str; 2]) -> String {
+    comparison::page(&compare(left, right), [left, right], labels, false)
+}
+
+/// The verdict of a row of the page: its class and words.
+fn verdict_of(html: &str, what: &str) -> String {
+    let row = html.split(&format!("<tr><td>{what}</td><td class=\"")).nth(1).unwrap_or_else(|| panic!("no row {what}"));
+    row.split("</td>").next().unwrap_or_default().replace("\">", ": ")
+}
+
+#[test]
+fn a_comparison_of_other_networks_says_so() {
+    let run = |seed: u64, names: [&str; 3]| {
+        let network = network("net", &names, &[(names[0], 0, 1, 1_000_000, 1), (names[1], 1, 2, 1_000_000, 1)]);
+        Run { results: results(&network, seed as usize, 400), traces: Vec::new() }
+    };
+    let (left, right) = (run(1, ["a", "b", "c"]), run(1, ["x", "y", "z"]));
+    let agreement = compare(&left, &right);
+    assert_eq!(agreement.relation, Relation::Unrelated);
+    assert!(!agreement.agrees(true));
+    assert!(agreement.to_string().contains("no link in common") && agreement.to_string().lines().count() == 1);
+    let html = compared(&left, &right, ["l", "r"]);
+    check(&html);
+    assert!(html.contains("no link in common") && !html.contains("<table"));
+
+    // One more link and another rate.
+    let mut right = left.clone();
+    right.results.links.pop();
+    right.results.links[0].rate = Some(7);
+    let agreement = compare(&left, &right);
+    let said = agreement.to_string();
+    assert!(!agreement.agrees(true) && said.contains("only the left run has the link `b` from c:"), "{said}");
+    assert!(said.contains("has 1000000 bit/s and 7 bit/s"), "{said}");
+    let html = compared(&left, &right, ["l", "r"]);
+    check(&html);
+    assert_eq!(verdict_of(&html, "network"), "bad: different");
+    assert_eq!(verdict_of(&html, "goodput"), "good: agrees");
+}
+
+#[test]
+fn hundreds_of_flows_are_folded() {
+    let network = dumbbell();
+    let left = Run { results: results(&network, 4, 400), traces: Vec::new() };
+    let mut right = left.clone();
+    right.results.flows[7].delivered *= 3;
+    right.results.flows[9].outcome = "reset".into();
+    let agreement = compare(&left, &right);
+    let said = agreement.to_string();
+    assert!(said.lines().count() < 5 && said.contains("318 of 320 flows agree; the farthest, number 7: "), "{said}");
+    let html = compared(&left, &right, ["l", "r"]);
+    check(&html);
+    let open = html.split("<h2>Goodput</h2>").nth(1).and_then(|part| part.split("<details>").next());
+    let open = open.expect("a part that is open").matches("<tr>").count();
+    assert!(open < 10, "{open} rows stand open");
+    assert!(html.contains("All 400</summary>"));
+}
+
+#[test]
+fn words_and_colours_of_a_comparison_say_the_same() {
+    let (left, right) = two_runs();
+    let mut late = right.clone();
+    late.results.run.source_lateness = Some(sample::late());
+    let page = |right: &Run, allow| comparison::page(&compare(&left, right), [&left, right], ["l", "r"], allow);
+    let both = |html: &str| verdict_of(html, "both runs");
+    assert_eq!(both(&page(&right, false)), "good: agree");
+    assert_eq!(both(&page(&late, false)), "bad: do not agree");
+    assert_eq!(verdict_of(&page(&late, false), "time"), "bad: late");
+    assert_eq!(both(&page(&late, true)), "good: agree");
+    assert_eq!(verdict_of(&page(&late, true), "time"), "fair: late, allowed");
+    // In another order the runs do not agree, and nothing is green.
+    let mut swapped = left.clone();
+    swapped.traces[0].1.swap(3, 4);
+    assert_eq!(verdict_of(&page(&swapped, false), "machine events"), "bad: other order");
+    assert_eq!(both(&page(&swapped, false)), "bad: do not agree");
+    // A flow that was reset on one side only does not agree, however much had arrived.
+    let mut reset = left.clone();
+    reset.results.flows[0].outcome = "reset".into();
+    assert_eq!(verdict_of(&page(&reset, false), "goodput"), "bad: differs");
+}
+
+#[test]
+fn events_have_their_lines_and_values() {
+    let (left, mut right) = two_runs();
+    for record in &mut right.traces[0].1 {
+        record.line = Some(17);
+        record.actions = vec!["scratch_1 := count (5) + 1".into(), "send work (1042 bytes) to port 1".into()];
+    }
+    let html = compared(&left, &right, ["l", "r"]);
+    for part in ["set_timer retransmit in 20", ", line 17<", "send work (1042 bytes) to port 1"] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("scratch_1"));
+}
+
 #[test]
 fn a_comparison_shows_where_runs_differ() {
     let (left, right) = two_runs();
@@ -182,12 +276,12 @@ fn a_comparison_shows_where_runs_differ() {
     assert_eq!(agreement.sequences[0].stretches, [Stretch::Same(402), Stretch::Right(1), Stretch::Same(199)]);
     assert_eq!(agreement.sequences[1].verdict, Verdict::Same);
     assert!(agreement.flows[0].agrees(), "1.5 per cent");
-    let html = comparison::page(&agreement, "simulated", "real <b>");
+    let html = compared(&left, &right, ["simulated", "real <b>"]);
     check(&html);
     assert!(html.contains("394 equal events") && html.contains("real &lt;b&gt;") && html.contains("same states"));
     assert_eq!(html.matches("<tr class=\"only\">").count(), 1);
-    check(&comparison::page(&compare(&left, &left), "a", "b"));
-    assert!(comparison::page(&compare(&left, &left), "a", "b").contains(">agree<"));
+    check(&compared(&left, &left, ["a", "b"]));
+    assert!(compared(&left, &left, ["a", "b"]).contains(">agree<"));
 }
 
 #[test]
@@ -203,5 +297,5 @@ fn a_hundred_thousand_events_are_compared() {
     right.results.run = RunFacts::default();
     let agreement = compare(&left, &right);
     assert!(agreement.sequences[0].matched() > 90_000);
-    assert!(comparison::page(&agreement, "a", "b").len() < 500_000);
+    assert!(compared(&left, &right, ["a", "b"]).len() < 500_000);
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_core::trace::TraceRecord;
-use weftwire_sim::agreement::{Run, compare};
+use weftwire_sim::agreement::{Relation, Run, compare};
 use weftwire_sim::report::comparison;
 
 /// Compare two runs of a network, such as a simulation and a real one: events of its functions, goodput, counts.
@@ -32,10 +32,13 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let (left, right) = (read(&arguments.left)?, read(&arguments.right)?);
     let agreement = compare(&left, &right);
     let labels = [&arguments.left, &arguments.right].map(|folder| folder.display().to_string());
-    output::text(Some(&arguments.out), &comparison::page(&agreement, &labels[0], &labels[1]))?;
+    let page = comparison::page(&agreement, [&left, &right], [&labels[0], &labels[1]], arguments.allow_late);
+    output::text(Some(&arguments.out), &page)?;
     console::say_text(format_args!("{agreement}"));
-    if !agreement.agrees(arguments.allow_late) {
-        bail!("the runs do not agree");
+    match agreement.relation {
+        Relation::Unrelated => bail!("the runs are of networks that have nothing in common"),
+        _ if !agreement.agrees(arguments.allow_late) => bail!("the runs do not agree"),
+        _ => say!("the runs agree"),
     }
     Ok(())
 }

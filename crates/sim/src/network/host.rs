@@ -461,7 +461,8 @@ impl Simulation<'_> {
         connection.last = (sequence.wrapping_add(taken), acknowledgment);
         if connection.side == 0
             && connection.flow != NO_FLOW
-            && let Some((offset, repeated)) = connection.track.sent(self.now, sequence, [SYN, FIN].map(|flag| flags & flag != 0), length)
+            && let Some((offset, repeated)) =
+                connection.track.sent(self.now, sequence, [SYN, FIN].map(|flag| flags & flag != 0), length)
         {
             self.flows.sent(connection.flow, self.now, offset, length, repeated);
         }

@@ -484,7 +484,7 @@ impl<'a> Simulation<'a> {
                 events: self.events,
                 processor_seconds,
                 warnings: self.warnings,
-                lateness: None,
+                ..RunFacts::default()
             },
             links,
             flows,

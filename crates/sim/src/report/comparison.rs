@@ -1,55 +1,63 @@
 //! Two runs of one network beside each other as one HTML page.
 
+mod events;
+
 use super::axis::Axis;
 use super::chart::{Chart, Shape, stack};
-use super::html::{Cell, facts, notice, section, table};
+use super::grouped;
+use super::html::{Cell, facts, folded, notice, section, table};
 use super::network::time;
 use super::page::document;
 use super::unit::Unit;
-use super::{grouped, seconds};
 use crate::agreement::{
-    Agreement, EventKind, FlowAgreement, GOODPUT_TOLERANCE, LinkAgreement, MachineEvent, SequenceAgreement, Sides,
-    Stretch, Verdict,
+    Agreement, FlowAgreement, GOODPUT_TOLERANCE, LinkAgreement, Relation, Run, SequenceAgreement, Sides,
+    TrafficAgreement, Verdict,
 };
 use std::fmt::Write as _;
 use weftwire_image::explain::escape_markup;
 use weftwire_network::link::Counts;
-use weftwire_network::results::FlowProgress;
+use weftwire_network::results::{FlowProgress, percentile};
 
 /// Sequences that are shown event by event; those that differ come first.
 const MOST_SEQUENCES: usize = 8;
-/// Rows of each.
-const MOST_EVENTS: usize = 300;
 /// Rows of the other tables.
 const MOST_ROWS: usize = 200;
+/// Rows of flows that stand open; of more those that differ most, all others are folded.
+const MOST_OPEN: usize = 20;
 /// Flows whose bytes over time are drawn.
 const MOST_PLOTS: usize = 8;
-/// Longer stretches of equal events are folded; so many stay at each end.
-const KEPT: usize = 4;
+/// Differences of two networks that are named.
+const MOST_DIFFERENCES: usize = 20;
 
-/// The whole page. The labels say what the two runs are: `simulated`, `real`.
-pub fn page(agreement: &Agreement, left: &str, right: &str) -> String {
+/// The whole page about two runs and how they compare. The labels say what they are: `simulated`, `real`.
+pub fn page(agreement: &Agreement, runs: Sides<&Run>, [left, right]: Sides<&str>, allow_late: bool) -> String {
     let title = format!("{}: {left} and {right}", agreement.runs[0].network);
     let mut body = String::new();
     let _ = writeln!(body, "<header><h1>{}</h1>", escape_markup(&title));
     header(&mut body, agreement, [left, right]);
     body.push_str("</header>\n");
-    section(&mut body, "Verdict", "", || verdicts(agreement, [left, right]));
+    if agreement.relation == Relation::Unrelated {
+        return document(&title, &body);
+    }
+    section(&mut body, "Verdict", "", || verdicts(agreement, [left, right], allow_late));
     section(
         &mut body,
         "Machine events by flow",
-        "Events are the same if state, event, row, next state and actions are; the values in them may differ. Flows of \
+        "Events are the same if state, event, row, next state and what is done are; the values in them may differ. Flows of \
          a node are compared in the order in which they were made. Time differences are of the events that match, from the \
          first match on: p50, p99 and the worst.",
         || sequences(agreement, [left, right]),
     );
     let mut order: Vec<&SequenceAgreement> = agreement.sequences.iter().collect();
-    order.sort_by_key(|sequence| sequence.verdict == Verdict::Same);
+    order.sort_by_key(|sequence| std::cmp::Reverse(sequence.verdict));
     for sequence in order.into_iter().take(MOST_SEQUENCES) {
         let name = format!("{}, flow {}", escape_markup(&sequence.node), sequence.flow);
-        section(&mut body, &name, "Seconds from the first event on each side.", || {
-            events(&agreement.kinds, sequence, [left, right])
-        });
+        section(
+            &mut body,
+            &name,
+            "Seconds from the first event on each side; line and actions with their values as they were there.",
+            || events::table(&agreement.kinds, sequence, runs, [left, right]),
+        );
     }
     section(&mut body, "Goodput", "", || goodputs(agreement, [left, right]));
     section(
@@ -84,13 +92,33 @@ fn header(body: &mut String, agreement: &Agreement, labels: Sides<&str>) {
             ("lasted", time(run.lasted)),
             ("packet-hops", grouped(i64::try_from(run.packet_hops).unwrap_or(i64::MAX))),
         ];
-        if let Some(late) = &run.lateness {
-            lines.push(("lateness p50 / p99 / worst", [late.p50, late.p99, late.worst].map(time).join(" / ")));
-        }
+        lines.extend(super::network::lateness(run));
         facts(body, &lines);
     }
+    match &agreement.relation {
+        Relation::Same => {}
+        Relation::Changed(differences) => {
+            let mut lines = vec!["These are not runs of one network. What differs:".to_owned()];
+            lines.extend(differences.iter().take(MOST_DIFFERENCES).cloned());
+            if differences.len() > MOST_DIFFERENCES {
+                lines.push(format!("... and {} more.", differences.len() - MOST_DIFFERENCES));
+            }
+            notice(body, "alert", lines.iter().map(String::as_str));
+        }
+        Relation::Unrelated => {
+            let names = agreement.runs.each_ref().map(|run| &run.network);
+            let text = format!(
+                "The networks of these runs, {} and {}, have no link in common: there is nothing to compare.",
+                names[0], names[1]
+            );
+            notice(body, "alert", [text.as_str()]);
+        }
+    }
+    if agreement.runs[0].seed != agreement.runs[1].seed {
+        notice(body, "calm", ["The seeds differ: times and sizes of flows, and what links do at random, are others."]);
+    }
     for (run, label) in agreement.runs.iter().zip(labels) {
-        if run.lateness.is_some_and(|lateness| lateness.late) {
+        if run.is_late() {
             notice(body, "alert", [format!("{label}: this run was late and is not to be trusted.").as_str()]);
         }
         if run.interrupted {
@@ -105,24 +133,27 @@ fn good(holds: bool, yes: &str, no: &str) -> Cell {
     if holds { Cell::Verdict("good", yes.to_owned()) } else { Cell::Verdict("bad", no.to_owned()) }
 }
 
-fn verdicts(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
+fn verdicts(agreement: &Agreement, [left, right]: Sides<&str>, allow_late: bool) -> String {
     let mut rows = vec![vec![
         Cell::text("both runs"),
-        good(agreement.agrees(false), "agree", "do not agree"),
-        Cell::text("each flow goes the same way through its states, goodputs within the tolerance, no run late"),
+        good(agreement.agrees(allow_late), "agree", "do not agree"),
+        Cell::text(
+            "one network; each flow of a function goes the same way through its states; goodputs within the tolerance; no \
+             run late",
+        ),
     ]];
+    if agreement.relation != Relation::Same {
+        rows.push(vec![Cell::text("network"), good(false, "", "different"), Cell::text("see above")]);
+    }
     if !agreement.sequences.is_empty() {
         let count = |verdict| agreement.sequences.iter().filter(|sequence| sequence.verdict == verdict).count();
         let events =
             |side: usize| agreement.sequences.iter().map(|sequence| sequence.events[side].len()).sum::<usize>();
         let matched: usize = agreement.sequences.iter().map(SequenceAgreement::matched).sum();
+        let counts = Verdict::ALL.map(|verdict| format!("{} {}", count(verdict), verdict.word()));
         let detail = format!(
-            "flows: {} the same, {} through the same states, {} in another order, {} different; events: {} matched, \
-             {} only {left}, {} only {right}",
-            count(Verdict::Same),
-            count(Verdict::SameStates),
-            count(Verdict::OtherOrder),
-            count(Verdict::Differs),
+            "flows: {}; events: {} matched, {} only {left}, {} only {right}",
+            counts.join(", "),
             grouped(matched as i64),
             grouped((events(0) - matched) as i64),
             grouped((events(1) - matched) as i64)
@@ -142,16 +173,16 @@ fn verdicts(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
             Cell::Text(format!("{close} of {all} flows within {tolerance}{worst}")),
         ]);
     }
+    if agreement.runs.iter().any(|run| run.is_late()) {
+        let late = if allow_late { Cell::Verdict("fair", "late, allowed".into()) } else { good(false, "", "late") };
+        rows.push(vec![Cell::text("time"), late, Cell::text("a run was late and is not to be trusted")]);
+    }
     table(&["what", "verdict", "detail"], rows)
 }
 
+/// Green is what runs that agree may have, red what they may not.
 fn verdict(verdict: Verdict) -> Cell {
-    match verdict {
-        Verdict::Same => Cell::Verdict("good", "same".to_owned()),
-        Verdict::SameStates => Cell::Verdict("good", "same states".to_owned()),
-        Verdict::OtherOrder => Cell::Verdict("fair", "other order".to_owned()),
-        Verdict::Differs => Cell::Verdict("bad", "different".to_owned()),
-    }
+    good(verdict.agrees(), verdict.word(), verdict.word())
 }
 
 /// A ratio as what it adds: `+1.2 %`.
@@ -187,8 +218,20 @@ fn sequences(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
             verdict(sequence.verdict),
         ]
     };
-    let mut out = table(&heads, agreement.sequences.iter().take(MOST_ROWS).map(row));
-    more(&mut out, agreement.sequences.len());
+    let all: Vec<&SequenceAgreement> = agreement.sequences.iter().collect();
+    few_open(all, |sequence| !sequence.verdict.agrees(), &|some| table(&heads, some.iter().copied().map(row)))
+}
+
+/// Tables of a few rows open and the rest folded: of many rows those that matter stand open.
+fn few_open<T: Copy>(all: Vec<T>, matters: impl Fn(T) -> bool, table: &dyn Fn(&[T]) -> String) -> String {
+    if all.len() <= MOST_OPEN {
+        return table(&all);
+    }
+    let open: Vec<T> = all.iter().copied().filter(|item| matters(*item)).take(MOST_OPEN).collect();
+    let mut rest = table(&all[..all.len().min(MOST_ROWS)]);
+    more(&mut rest, all.len());
+    let mut out = table(&open);
+    out.push_str(&folded(&format!("All {}", grouped(all.len() as i64)), &rest));
     out
 }
 
@@ -198,106 +241,8 @@ fn more(out: &mut String, count: usize) {
     }
 }
 
-/// A row of two aligned sequences: indices of the events, or how many equal ones are folded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Row {
-    Both(usize, usize),
-    Only(Option<usize>, Option<usize>),
-    Skipped(usize),
-}
-
-/// The rows of an alignment: long stretches of equal events are folded, differences stand beside each other.
-fn rows(stretches: &[Stretch]) -> Vec<Row> {
-    let (mut left, mut right) = (0, 0);
-    let mut rows = Vec::new();
-    let mut apart: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
-    for stretch in stretches.iter().chain([&Stretch::Same(0)]) {
-        match *stretch {
-            Stretch::Left(count) => {
-                apart[0].extend(left..left + count);
-                left += count;
-            }
-            Stretch::Right(count) => {
-                apart[1].extend(right..right + count);
-                right += count;
-            }
-            Stretch::Same(count) => {
-                let only = |index: usize| Row::Only(apart[0].get(index).copied(), apart[1].get(index).copied());
-                rows.extend((0..apart[0].len().max(apart[1].len())).map(only));
-                apart.iter_mut().for_each(Vec::clear);
-                let folded = if count > 2 * KEPT + 1 { count - 2 * KEPT } else { 0 };
-                let ahead = if folded > 0 { KEPT } else { count };
-                rows.extend((0..ahead).map(|index| Row::Both(left + index, right + index)));
-                if folded > 0 {
-                    rows.push(Row::Skipped(folded));
-                    rows.extend((ahead + folded..count).map(|index| Row::Both(left + index, right + index)));
-                }
-                (left, right) = (left + count, right + count);
-            }
-        }
-    }
-    rows
-}
-
-fn events(kinds: &[EventKind], sequence: &SequenceAgreement, labels: Sides<&str>) -> String {
-    let rows = rows(&sequence.stretches);
-    let [left, right] = labels.map(escape_markup);
-    let mut out = format!(
-        "<table class=\"events\">\n<thead><tr><th class=\"right\">s</th><th>{left}</th><th class=\"right\">s</th>\
-         <th>{right}</th></tr></thead>\n<tbody>\n"
-    );
-    let cells = |out: &mut String, side: usize, index: Option<usize>| {
-        let events: &[MachineEvent] = &sequence.events[side];
-        let Some((event, first)) = index.and_then(|index| Some((events.get(index)?, events.first()?))) else {
-            out.push_str("<td></td><td></td>");
-            return;
-        };
-        let text = kinds.get(event.kind as usize).map(text).unwrap_or_default();
-        let _ = write!(out, "<td>{}</td><td>{text}</td>", seconds(event.time.since(first.time)));
-    };
-    for row in rows.iter().take(MOST_EVENTS) {
-        let (class, sides) = match *row {
-            Row::Both(left, right) => ("", [Some(left), Some(right)]),
-            Row::Only(left, right) => (" class=\"only\"", [left, right]),
-            Row::Skipped(count) => {
-                let count = grouped(count as i64);
-                let _ = writeln!(out, "<tr class=\"skip\"><td colspan=\"4\">{count} equal events</td></tr>");
-                continue;
-            }
-        };
-        let _ = write!(out, "<tr{class}>");
-        cells(&mut out, 0, sides[0]);
-        cells(&mut out, 1, sides[1]);
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table>\n");
-    if rows.len() > MOST_EVENTS {
-        let _ =
-            writeln!(out, "<p class=\"note\">... and {} more rows.</p>", grouped((rows.len() - MOST_EVENTS) as i64));
-    }
-    out
-}
-
-/// One event as markup: `open: packet → closed, row 3: send work, set_timer retry`.
-fn text(kind: &EventKind) -> String {
-    let mut text = format!("{}: {}", kind.state, kind.event);
-    if kind.error {
-        text.push_str(" (error)");
-    }
-    if kind.next != kind.state {
-        let _ = write!(text, " → {}", kind.next);
-    }
-    if let Some(row) = kind.row {
-        let _ = write!(text, ", row {row}");
-    }
-    let mut text = escape_markup(&text);
-    if !kind.actions.is_empty() {
-        let _ = write!(text, "<span class=\"zero\">: {}</span>", escape_markup(&kind.actions.join(", ")));
-    }
-    text
-}
-
-fn goodputs(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
+fn goodputs(agreement: &Agreement, labels: Sides<&str>) -> String {
+    let [left, right] = labels;
     let row = |flow: &FlowAgreement| {
         let goodput = |side: usize| Cell::known(flow.goodput[side].map(|value| Unit::BitsPerSecond.text(value)));
         let outcome = |side: usize| flow.outcome[side].clone().unwrap_or_else(|| "-".to_owned());
@@ -316,9 +261,42 @@ fn goodputs(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
         ]
     };
     let heads = ["traffic", "number", left, right, "difference", "verdict", "outcome"];
-    let mut out = table(&heads, agreement.flows.iter().take(MOST_ROWS).map(row));
-    more(&mut out, agreement.flows.len());
+    let mut all: Vec<&FlowAgreement> = agreement.flows.iter().collect();
+    let mut out = String::new();
+    if all.len() > MOST_OPEN {
+        out = by_traffic(agreement, labels);
+        // The farthest first.
+        all.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
+    }
+    out.push_str(&few_open(all, |flow| !flow.agrees(), &|some| table(&heads, some.iter().copied().map(row))));
     out
+}
+
+/// How many flows of each traffic agree, and the medians of their goodputs.
+fn by_traffic(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
+    let row = |traffic: TrafficAgreement<'_>| {
+        let median = |side: usize| {
+            let mut all: Vec<f64> = traffic.flows.iter().filter_map(|flow| flow.goodput[side]).collect();
+            all.sort_by(f64::total_cmp);
+            Cell::known(percentile(&all, 50).map(|value| Unit::BitsPerSecond.text(value)))
+        };
+        let (agreeing, all) = (traffic.agreeing(), traffic.flows.len());
+        let farthest = traffic.farthest().map(|flow| match flow.ratio() {
+            Some(ratio) => format!("{} of {}", change(ratio), flow.number),
+            None => format!("number {}", flow.number),
+        });
+        vec![
+            Cell::text(traffic.traffic),
+            Cell::count(all as u64),
+            Cell::count(agreeing as u64),
+            median(0),
+            median(1),
+            Cell::known(farthest),
+            good(agreeing == all, "agrees", "differs"),
+        ]
+    };
+    let heads = ["traffic", "flows", "agree", &format!("median, {left}"), right, "farthest", "verdict"];
+    table(&heads, agreement.traffic().into_iter().take(MOST_ROWS).map(row))
 }
 
 /// Both sides of a flow over each other.
@@ -406,23 +384,4 @@ fn counters(agreement: &Agreement, [left, right]: Sides<&str>) -> String {
         ]
     });
     table(&["node", "counter", "row or reason", left, right, ""], rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_stretches_are_folded_and_differences_stand_beside_each_other() {
-        use Row::{Both, Only, Skipped};
-        let found =
-            rows(&[Stretch::Same(20), Stretch::Left(2), Stretch::Right(1), Stretch::Same(1), Stretch::Right(1)]);
-        let mut expected: Vec<Row> = (0..4).map(|index| Both(index, index)).collect();
-        expected.push(Skipped(12));
-        expected.extend((16..20).map(|index| Both(index, index)));
-        expected.extend([Only(Some(20), Some(20)), Only(Some(21), None), Both(22, 21), Only(None, Some(22))]);
-        assert_eq!(found, expected);
-        assert_eq!(rows(&[Stretch::Same(9)]).len(), 9, "folding one event would save nothing");
-        assert_eq!(rows(&[]), []);
-    }
 }

@@ -17,6 +17,11 @@ pub(super) fn section(body: &mut String, title: &str, note: &str, content: impl 
     let _ = writeln!(body, "<div class=\"scroll\">\n{content}</div>\n</section>");
 }
 
+/// Content that opens when its summary is pressed. `summary` is text, `content` markup.
+pub(super) fn folded(summary: &str, content: &str) -> String {
+    format!("<details><summary>{}</summary>\n{content}</details>\n", escape_markup(summary))
+}
+
 /// Names with values, side by side.
 pub(super) fn facts(body: &mut String, facts: &[(&str, String)]) {
     body.push_str("<dl class=\"facts\">");

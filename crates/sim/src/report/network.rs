@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weftwire_image::explain::escape_markup;
 use weftwire_network::Network;
-use weftwire_network::results::{FlowProgress, FlowResult, LinkResult, LinkSample, Results, percentile};
+use weftwire_network::results::{FlowProgress, FlowResult, LinkResult, LinkSample, Results, RunFacts, percentile};
 
 /// Rows of links, flows and counters that are shown; the tables beside the report have all.
 const MOST_ROWS: usize = 200;
@@ -110,14 +110,17 @@ fn header(body: &mut String, network: &Network, results: &Results) {
         lines.push(("processor time", Unit::Seconds.text(run.processor_seconds)));
         lines.push(("packet-hops per second of it", Unit::Plain.text(rate.round())));
     }
-    if let Some(late) = &run.lateness {
-        lines.push(("lateness p50 / p99 / worst", [late.p50, late.p99, late.worst].map(time).join(" / ")));
-    }
+    lines.extend(lateness(run));
     facts(body, &lines);
-    if let Some(late) = run.lateness.as_ref().filter(|late| late.late) {
+    let late = [
+        (&run.lateness, "packets left the relay", "the emulated link gave it"),
+        (&run.source_lateness, "flows and datagrams left their source", "the traffic gave it"),
+    ];
+    for (late, what, whose) in late {
+        let Some(late) = late.as_ref().filter(|late| late.late) else { continue };
         let text = format!(
-            "This run was late and is not to be trusted: 1 of 100 packets left the relay more than {} after the time \
-             that the emulated link gave it ({} are allowed; the worst was {}).",
+            "This run was late and is not to be trusted: 1 of 100 {what} more than {} after the time that {whose} \
+             ({} are allowed; the worst was {}).",
             time(late.p99),
             time(late.allowed),
             time(late.worst)
@@ -128,6 +131,13 @@ fn header(body: &mut String, network: &Network, results: &Results) {
         notice(body, "calm", ["This run was interrupted. What is here is what happened up to then."]);
     }
     notice(body, "calm", run.warnings.iter().take(MOST_ROWS).map(String::as_str));
+}
+
+/// How late the relay and the sources of a run were.
+pub(super) fn lateness(run: &RunFacts) -> impl Iterator<Item = (&'static str, String)> {
+    let names = ["relay late by p50 / p99 / worst", "sources late by p50 / p99 / worst"];
+    let known = names.into_iter().zip([run.lateness, run.source_lateness]);
+    known.filter_map(|(name, late)| late.map(|late| (name, [late.p50, late.p99, late.worst].map(time).join(" / "))))
 }
 
 /// Of a network too large to draw: how many of what.

@@ -184,7 +184,7 @@ fn flows(results: &mut Results, count: u64) {
         let end = (start + took < results.run.lasted).then_some(start + took);
         results.flows.push(FlowResult {
             traffic: if web { "web <b>" } else { "bulk" }.into(),
-            number: number / 2,
+            number,
             from: if web { "alice" } else { "bob" }.into(),
             to: "dave".into(),
             transport: "tcp".into(),
