@@ -1,6 +1,6 @@
 //! `weft compare`: do two runs of a network agree?
 
-use crate::console;
+use crate::console::{self, say};
 use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
