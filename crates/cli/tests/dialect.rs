@@ -166,6 +166,23 @@ fn timers_fire_in_the_order_set_at_equal_times_and_zero_waits_for_the_event_to_e
     assert_eq!(bench.register("order"), 93_412);
 }
 
+/// As many as a sender may have segments on their way.
+#[test]
+fn twelve_thousand_timers_of_one_instant_all_fire() {
+    let mut bench = Bench::new(
+        "Register fired;
+         State initial s {
+             on (pktRcvd) { setTimer(1, 0, 1000); }
+             on (timeout) { fired = fired + 1; setTimer(0, 0, 100000); }
+         }",
+    );
+    for _ in 0..12_000 {
+        bench.packet(0);
+    }
+    bench.fire(1_000);
+    assert_eq!(bench.register("fired"), 12_000);
+}
+
 #[test]
 fn removed_timers_do_not_fire() {
     let mut bench = Bench::new(

@@ -35,8 +35,6 @@ pub struct Instance {
     pub last_active: Time,
     /// Where the flow table has it in its order of idleness: at its activity then.
     pub filed: Time,
-    /// Timer events handled at one instant without an arrival in between.
-    pub zero_time: ZeroTime,
     /// What happened to it.
     pub counts: FlowCounts,
 }
@@ -45,7 +43,6 @@ impl Instance {
     /// An arrival: a packet or a call of the application (section 3.4).
     pub fn touch(&mut self, now: Time) {
         self.last_active = now;
-        self.zero_time = ZeroTime::default();
     }
 
     /// One more pending setting of a timer.
@@ -60,26 +57,6 @@ impl Instance {
         if let Some(place) = self.timers.range(from..).position(|pending| *pending == handle) {
             self.timers.remove(from + place);
         }
-    }
-}
-
-/// Detects zero-time loops (semantics, section 4.9).
-#[derive(Clone, Copy, Default, Debug)]
-pub struct ZeroTime {
-    /// The instant of the last timer event.
-    pub instant: Time,
-    /// Timer events handled at that instant since the last arrival.
-    pub events: u32,
-}
-
-impl ZeroTime {
-    /// One more timer event at `at`; returns how many there were at that instant.
-    pub fn count(&mut self, at: Time) -> u32 {
-        if self.instant != at {
-            *self = ZeroTime { instant: at, events: 0 };
-        }
-        self.events += 1;
-        self.events
     }
 }
 

@@ -20,7 +20,8 @@ pub mod value;
 
 pub use chance::Chance;
 pub use instance::SEND_BUFFER;
-pub use reference::{ReferenceEngine, ZERO_TIME_EVENTS};
+pub use operations::ZERO_TIME_DEPTH;
+pub use reference::ReferenceEngine;
 
 use weftwire_core::Function;
 use weftwire_core::function::Ports;

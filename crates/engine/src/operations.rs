@@ -138,17 +138,22 @@ impl Run<'_> {
         allowed
     }
 
-    /// Sections 4.1 and 4.8.
+    /// Sections 4.1, 4.8 and 4.9.
     fn set_timer(&mut self, timer: u8, delay: &Operand, payload: &[Operand]) {
         if self.instance.timers.len() >= self.program.image.flow.max_timers as usize {
             return self.count(DropReason::TooManyTimers);
         }
         let due = self.at.after(self.read(delay).max(0));
+        let depth = if due == self.at { self.occasion.depth } else { 0 };
+        if depth >= ZERO_TIME_DEPTH {
+            self.endless = true;
+            return;
+        }
         let mut values = [0; 2];
         for (value, operand) in values.iter_mut().zip(payload) {
             *value = self.read(operand);
         }
-        let setting = Setting { flow: self.instance.flow, timer, payload: values };
+        let setting = Setting { flow: self.instance.flow, timer, depth, payload: values };
         match self.shared.calendar.insert(due, setting) {
             Ok(handle) => self.instance.add_timer(handle),
             Err(_full) => self.count(DropReason::TooManyTimers),
@@ -192,6 +197,9 @@ impl Run<'_> {
         }
     }
 }
+
+/// How deep no setting of a timer is: one that would be ends its instance (section 4.9).
+pub const ZERO_TIME_DEPTH: u16 = 10_000;
 
 /// Most bytes that one event may send and deliver together (section 4.11).
 const MOST_OUTPUT: usize = 16 << 20;

@@ -4,7 +4,7 @@
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::flow_table::FlowTable;
-use crate::instance::{FlowCounts, Instance, SEND_BUFFER, ZeroTime};
+use crate::instance::{FlowCounts, Instance, SEND_BUFFER};
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
@@ -17,9 +17,6 @@ use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_image::{Event, OtherPackets, VerifiedImage};
-
-/// Timer events of one instance at one instant without an arrival, after which it is deleted (section 4.9).
-pub const ZERO_TIME_EVENTS: u32 = 10_000;
 
 /// A machine, run row by row.
 #[derive(Debug)]
@@ -104,9 +101,9 @@ impl ReferenceEngine {
         let Some((at, handle, setting)) = self.shared.calendar.pop_due(Time::MAX) else { return };
         let Some(instance) = self.table.get_mut(setting.flow) else { return };
         instance.forget_timer(handle);
-        let endless = instance.zero_time.count(at) >= ZERO_TIME_EVENTS;
-        let Setting { flow, timer, payload: [first, second] } = setting;
-        self.event(flow, at, Event::Timer(timer), Occasion { current: None, values: [first, second, 0] }, out);
+        let Setting { flow, timer, depth, payload: [first, second] } = setting;
+        let occasion = Occasion { current: None, values: [first, second, 0], depth: depth + 1 };
+        let endless = self.event(flow, at, Event::Timer(timer), occasion, out);
         if endless && self.table.get(flow).is_some() {
             self.end_zero_time_loop(flow, at, out);
         }
@@ -135,20 +132,21 @@ impl ReferenceEngine {
         self.remove(flow, out);
     }
 
-    /// One event of an instance in the table.
-    fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) {
-        let Some(instance) = self.table.get_mut(flow) else { return };
+    /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
+    fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> bool {
+        let Some(instance) = self.table.get_mut(flow) else { return false };
         let before = (instance.last_active, instance.state);
         if !matches!(event, Event::Timer(_)) {
             instance.touch(at);
         }
         let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
         run.event(event, occasion);
-        let deleted = run.deleted;
+        let (deleted, endless) = (run.deleted, run.endless);
         self.table.settle(flow, before.0, before.1);
         if deleted {
             self.remove(flow, out);
         }
+        endless
     }
 
     /// Makes an instance, handles `enter` of state 0 and then the event, and gives the instance its place unless it
@@ -191,7 +189,6 @@ impl ReferenceEngine {
             created: at,
             last_active: at,
             filed: at,
-            zero_time: ZeroTime::default(),
             counts: FlowCounts::default(),
         })
     }
@@ -226,12 +223,13 @@ impl ReferenceEngine {
                 if let Some(instance) = self.table.get_mut(flow) {
                     instance.counts.packets_in += 1;
                 }
-                self.event(flow, now, Event::Packet, Occasion { current: Some(packet), values }, out);
+                self.event(flow, now, Event::Packet, Occasion { current: Some(packet), values, depth: 0 }, out);
             }
             None => {
                 let mut instance = self.new_instance(now, packet.endpoints());
                 instance.counts.packets_in += 1;
-                self.first_event(instance, now, Event::Packet, Occasion { current: Some(packet), values }, out);
+                let occasion = Occasion { current: Some(packet), values, depth: 0 };
+                self.first_event(instance, now, Event::Packet, occasion, out);
             }
         }
     }
@@ -337,7 +335,8 @@ impl Function for ReferenceEngine {
         let accepted = bytes.len().min(SEND_BUFFER - instance.send_buffer.len());
         if accepted > 0 {
             instance.send_buffer.extend(&bytes[..accepted]);
-            self.event(flow, now, Event::Data, Occasion { current: None, values: [accepted as i64, 0, 0] }, out);
+            let occasion = Occasion { values: [accepted as i64, 0, 0], ..Occasion::default() };
+            self.event(flow, now, Event::Data, occasion, out);
         } else {
             let before = (instance.last_active, instance.state);
             instance.touch(now);

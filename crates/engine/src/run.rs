@@ -18,6 +18,8 @@ pub struct Setting {
     pub flow: FlowId,
     /// Which timer.
     pub timer: u8,
+    /// How many timer events of this instant it comes from, each set by the one before (section 4.9).
+    pub depth: u16,
     /// The values it carries; those the timer does not declare are 0.
     pub payload: [i64; 2],
 }
@@ -25,7 +27,7 @@ pub struct Setting {
 /// Of no flow: what a place in the calendar holds that is free.
 impl Default for Setting {
     fn default() -> Setting {
-        Setting { flow: FlowId(0), timer: 0, payload: [0; 2] }
+        Setting { flow: FlowId(0), timer: 0, depth: 0, payload: [0; 2] }
     }
 }
 
@@ -51,6 +53,8 @@ pub struct Occasion {
     pub current: Option<Packet>,
     /// The event's own values; those it has not are 0.
     pub values: [i64; 3],
+    /// Depth of a setting of a timer that is made now for this instant (section 4.9).
+    pub depth: u16,
 }
 
 /// An event while it runs.
@@ -73,6 +77,8 @@ pub struct Run<'a> {
     pub deleted: bool,
     /// Bytes sent and delivered so far (section 4.11).
     pub put_out: usize,
+    /// Whether a setting was refused as part of a zero-time loop.
+    pub endless: bool,
     pending: Option<u16>,
     /// The actions of the row so far, as text; only while tracing.
     pub(crate) actions: Vec<String>,
@@ -98,6 +104,7 @@ impl<'a> Run<'a> {
             work: None,
             deleted: false,
             put_out: 0,
+            endless: false,
             pending: None,
             actions: Vec::new(),
         }

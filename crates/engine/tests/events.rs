@@ -224,6 +224,39 @@ fn a_zero_time_loop_is_cut() {
     assert_eq!(bench.records(TraceKind::Event).len(), 1 + 10_000);
 }
 
+/// It is the length of the chain that counts, not the number of settings that are due at one instant.
+#[test]
+fn many_equal_timers_are_no_loop() {
+    let mut image = machine();
+    image.flow.max_timers = 20_000;
+    image.timers = vec![timer("many", &[]), timer("once_more", &[])];
+    image.rows.push(row(0, Event::Packet, vec![set_timer(0, 1_000)]));
+    image.rows.push(row(0, Event::Timer(0), vec![set_timer(1, 0)]));
+    image.rows.push(row(0, Event::Timer(1), vec![notify(constant(1))]));
+    let mut bench = Bench::new(image);
+    bench.out.set_tracing(false);
+    for _ in 0..10_001 {
+        bench.packet(0, 1);
+    }
+    bench.fire(1_000);
+    assert_eq!((bench.flows(), bench.drops("zero_time_loop")), (vec![1], 0));
+    assert_eq!(bench.notices().len(), 10_001);
+}
+
+/// Where time ends, no delay leads on.
+#[test]
+fn a_zero_time_loop_at_the_end_of_time_is_cut() {
+    let mut image = machine();
+    image.timers.push(timer("again", &[]));
+    image.rows.push(row(0, Event::Packet, vec![set_timer(0, i64::MAX)]));
+    image.rows.push(row(0, Event::Timer(0), vec![set_timer(0, 1)]));
+    let mut bench = Bench::new(image);
+    bench.out.set_tracing(false);
+    bench.packet(1, 1);
+    bench.fire(i64::MAX);
+    assert_eq!((bench.drops("zero_time_loop"), bench.ended()), (1, vec![1]));
+}
+
 #[test]
 fn timers_that_move_on_are_no_loop() {
     let mut image = machine();

@@ -3,6 +3,7 @@
 use super::expression::Value;
 use super::types::{self, Type};
 use super::{EventKind, Lowerer, Symbol};
+use crate::Dialect;
 use crate::ast::{
     Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration, TableContents, TableFormula,
     TemplateDeclaration,
@@ -20,13 +21,15 @@ const DEFAULT_EXPIRY: i64 = 300_000_000_000;
 const DEFAULT_FLOWS: u32 = 65_536;
 /// Greatest number of timers a flow may have pending, if the program does not say.
 const DEFAULT_TIMERS: u32 = 4_096;
+/// The same in the dialect, which has no way to say it: as many as an image may ask for.
+const DIALECT_TIMERS: u32 = limits::MAX_PENDING_TIMERS;
 /// Greatest number of entries of one table.
 const MAX_TABLE: i64 = 1 << 20;
 /// Bytes of payload in the dialect's preset full packet.
 const DIALECT_PAYLOAD: u16 = 1_448;
 
 /// An image of nothing.
-pub(crate) fn empty_image(name: &str) -> Image {
+pub(crate) fn empty_image(name: &str, dialect: Dialect) -> Image {
     Image {
         weftwire_image: IMAGE_VERSION,
         name: name.to_string(),
@@ -40,7 +43,7 @@ pub(crate) fn empty_image(name: &str) -> Image {
             expire: DEFAULT_EXPIRY,
             max: DEFAULT_FLOWS,
             when_full: WhenFull::EvictOldest,
-            max_timers: DEFAULT_TIMERS,
+            max_timers: if dialect == Dialect::Xtra { DIALECT_TIMERS } else { DEFAULT_TIMERS },
         },
         other_packets: OtherPackets::Drop,
         formats: Vec::new(),

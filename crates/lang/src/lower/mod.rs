@@ -140,7 +140,7 @@ pub(crate) fn lower(
         loader,
         sources,
         diagnostics,
-        image: declaration::empty_image(&program.name),
+        image: declaration::empty_image(&program.name, dialect),
         symbols: BTreeMap::new(),
         states: BTreeMap::new(),
         action_names: BTreeMap::new(),
