@@ -144,6 +144,88 @@ fn what_can_not_be_replayed_is_said() {
     assert!(String::from_utf8_lossy(&twice.stderr).contains("given twice"));
 }
 
+/// A pcap file of frames, each with the length it had when it was seen.
+fn pcap(path: &Path, frames: &[(&[u8], u32)]) -> String {
+    let word = u32::to_le_bytes;
+    let mut bytes: Vec<u8> = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, 262_144, 1].into_iter().flat_map(word).collect();
+    for (number, (frame, original)) in (0..).zip(frames) {
+        bytes.extend([1_700_000_000, number, frame.len() as u32, *original].into_iter().flat_map(word));
+        bytes.extend_from_slice(frame);
+    }
+    fs::write(path, bytes).expect("the folder is there");
+    path.to_string_lossy().into_owned()
+}
+
+/// The number behind a line of what a command tells.
+fn told(output: &Output, what: &str) -> u64 {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = text.lines().find(|line| line.starts_with(what));
+    line.and_then(|line| line.split_whitespace().last()?.parse().ok()).unwrap_or(0)
+}
+
+/// On the host that sent it, a frame is captured before its hardware has completed the checksum.
+#[test]
+fn captures_of_hosts_with_checksum_offload_replay() {
+    let folder = folder("replay-partial");
+    let (mut partial, mut wrong) = (syn(), syn());
+    let pseudo = [10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0, 20_u8];
+    let sum: u32 = pseudo.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    partial[14 + 20 + 16..][..2].copy_from_slice(&(sum as u16).to_be_bytes());
+    wrong[14 + 20 + 16] ^= 1;
+    let input = pcap(&folder.join("host.pcap"), &[(&partial, 54), (&wrong, 54)]);
+    let run = |checksums: &str, input: &str, out: &str| {
+        let out = folder.join(out).to_string_lossy().into_owned();
+        let port = format!("1={input}");
+        let mut words = vec!["replay", IMAGE, "--port", &port, "--port", "2=none", "--out", &out];
+        if !checksums.is_empty() {
+            words.extend(["--checksums", checksums]);
+        }
+        let output = weft(&words);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let counts = ["frames out", "dropped: bad_checksum", "frames with checksum left to hardware"];
+        counts.map(|what| told(&output, what))
+    };
+    assert_eq!(run("", &input, "default.pcapng"), [1, 1, 1]);
+    assert_eq!(run("partial", &input, "partial.pcapng"), [1, 1, 1]);
+    assert_eq!(run("verify", &input, "verify.pcapng"), [0, 2, 0]);
+    assert_eq!(run("ignore", &input, "ignore.pcapng"), [2, 0, 0], "a repeated SYN is answered again");
+
+    // What was written is whole, says what was left undone, and replays to the same.
+    let seen = records(&folder.join("default.pcapng"));
+    assert_eq!((seen[0].bytes == syn(), seen[0].comment.as_deref()), (true, Some("checksum partial")));
+    assert_eq!(seen[1].comment.as_deref(), Some("sent"));
+    let again = folder.join("default.pcapng");
+    assert_eq!(run("", &again.to_string_lossy(), "again.pcapng"), [1, 1, 0]);
+    assert_eq!(fs::read(&again).unwrap(), fs::read(folder.join("again.pcapng")).unwrap());
+}
+
+#[test]
+fn frames_that_the_capture_cut_are_told_from_damaged_ones() {
+    let folder = folder("replay-cut");
+    let (frame, padded) = (syn(), [syn(), vec![0; 6]].concat());
+    // Cut in the TCP header; cut in the padding; damaged on its way.
+    let input = pcap(&folder.join("cut.pcap"), &[(&frame[..40], 54), (&padded[..57], 60), (&frame[..40], 40)]);
+    let (output, capture, _) = replay(&folder, "out", &input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let counts = ["left out, cut short by the capture", "dropped: truncated", "frames in", "frames out"];
+    assert_eq!(counts.map(|what| told(&output, what)), [1, 1, 2, 1]);
+    assert_eq!(records(&capture).len(), 3);
+}
+
+#[test]
+fn the_time_replayed_is_the_time_given() {
+    let folder = folder("replay-until");
+    let port = format!("1={}", capture(&folder));
+    for (until, words) in [
+        ("12ms", "replayed 0.012000000 s of virtual time; the time given was over"),
+        ("12s", "replayed 5.000000000 s of virtual time; nothing was left to do"),
+    ] {
+        let output = weft(&["replay", IMAGE, "--port", &port, "--port", "2=none", "--until", until]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains(words), "{text}");
+    }
+}
+
 /// A replay that would take days, interrupted when it has begun to write.
 #[test]
 fn an_interrupted_replay_leaves_no_file() {

@@ -7,6 +7,7 @@ use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::tcp::{SackBlocks, Tcp, TcpFlags, TcpOption};
 use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
 use weftwire_engine::{EngineOptions, make};
+use weftwire_image::Image;
 use weftwire_lang::{Dialect, compile};
 
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 4000);
@@ -38,8 +39,15 @@ struct Proxy {
 
 impl Proxy {
     fn new(seed: u64) -> Proxy {
+        Proxy::changed(seed, |_| {})
+    }
+
+    /// With a changed image.
+    fn changed(seed: u64, change: impl FnOnce(&mut Image)) -> Proxy {
         let source = include_str!("../../../examples/syn-proxy.xl");
-        let image = compile("syn-proxy.xl", Dialect::Xl, &source).image.expect("the example compiles");
+        let mut image = compile("syn-proxy.xl", Dialect::Xl, &source).image.expect("the example compiles");
+        change(&mut image);
+        image.seal();
         let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ethernet)]);
         let options = EngineOptions { seed, hash_key: None };
         let function = make("reference", image.verify().expect("it verifies"), ports, options).expect("it exists");
@@ -88,6 +96,11 @@ impl Proxy {
         let segments = segments.collect();
         self.seen = self.out.items().len();
         segments
+    }
+
+    /// The flows' states.
+    fn states(&self) -> Vec<String> {
+        self.function.flows().into_iter().map(|flow| flow.state).collect()
     }
 
     /// A connection up to the established state: the client's view of the server's sequence numbers, and the SYN-ACK.
@@ -274,6 +287,8 @@ fn half_open_flows_expire_and_unknown_connections_are_reset() {
     assert_eq!(proxy.function.flows(), []);
     let late = proxy.client(5_001, ack(isn.wrapping_add(1), CLIENT_ISN.wrapping_add(1)), &[], b"").remove(0);
     assert_eq!((late.port, late.flags, late.sequence), (1, TcpFlags::RST, isn.wrapping_add(1)));
+    assert_eq!(proxy.states(), ["refused"]);
+    proxy.fire(6_001);
     assert_eq!(proxy.function.flows(), []);
 }
 
@@ -314,4 +329,329 @@ fn resets_and_both_fins_end_the_flow() {
         proxy.fire(if fins { 30_031 } else { 1_030 });
         assert_eq!(proxy.function.flows(), []);
     }
+}
+
+const RST: TcpFlags = TcpFlags::RST;
+/// What the client has to send next, and the server, behind the handshake.
+const CLIENT_NEXT: u32 = CLIENT_ISN.wrapping_add(1);
+const SERVER_NEXT: u32 = SERVER_ISN + 1;
+/// Room for the client's bytes: the server's window, which its SYN-ACK does not scale.
+const SERVER_ROOM: u32 = 65_160;
+/// Room for the server's bytes: the client's window, scaled.
+const CLIENT_ROOM: u32 = 502 << 9;
+
+fn with_flags(flags: TcpFlags, acknowledgment: u32, sequence: u32) -> TcpFields {
+    TcpFields { flags, ..ack(acknowledgment, sequence) }
+}
+
+/// RFC 5961, section 3.2, from both sides: what is exact resets, what is in the window is asked about, all else is nothing.
+#[test]
+fn an_rst_must_be_exact() {
+    let stamped = [TcpOption::Timestamps { value: 7, echo: 7 }];
+    for (off, expected) in [
+        (0, "closing"),
+        (1, "challenge"),
+        (SERVER_ROOM - 1, "challenge"),
+        (SERVER_ROOM, "nothing"),
+        (u32::MAX, "nothing"),
+        (1 << 31, "nothing"),
+    ] {
+        let mut proxy = Proxy::new(1);
+        let answer = proxy.establish(&server_options());
+        let (isn, clock) = (answer.sequence, answer.stamps.expect("time stamps were offered").0);
+        let rst = with_flags(RST, 0, CLIENT_NEXT.wrapping_add(off));
+        let sent = proxy.client(600, rst, &stamped, b"");
+        match expected {
+            "closing" => assert_eq!((sent[0].port, sent[0].flags, sent[0].sequence), (2, RST, CLIENT_NEXT)),
+            "challenge" => {
+                let [sent] = &sent[..] else { panic!("{off}: {sent:?}") };
+                assert_eq!((sent.port, sent.flags, sent.payload), (1, TcpFlags::ACK, 0));
+                // In the client's numbers, with the window and the time stamps it knows.
+                assert_eq!((sent.sequence, sent.acknowledgment), (isn.wrapping_add(1), CLIENT_NEXT));
+                assert_eq!((sent.window, sent.stamps), (65_160 >> 7, Some((clock + 20, 1_010))));
+            }
+            _ => assert_eq!(sent, []),
+        }
+        assert_eq!(proxy.states(), [if expected == "closing" { "closing" } else { "established" }], "{off}");
+    }
+    for (off, expected) in [
+        (0, "closing"),
+        (1, "challenge"),
+        (CLIENT_ROOM - 1, "challenge"),
+        (CLIENT_ROOM, "nothing"),
+        (u32::MAX, "nothing"),
+    ] {
+        let mut proxy = Proxy::new(1);
+        let isn = proxy.establish(&server_options()).sequence;
+        let sent = proxy.server(600, with_flags(RST, 0, SERVER_NEXT.wrapping_add(off)), &stamped, b"");
+        match expected {
+            "closing" => assert_eq!((sent[0].port, sent[0].flags, sent[0].sequence), (1, RST, isn.wrapping_add(1))),
+            "challenge" => {
+                let [sent] = &sent[..] else { panic!("{off}: {sent:?}") };
+                assert_eq!((sent.port, sent.flags), (2, TcpFlags::ACK));
+                assert_eq!((sent.sequence, sent.acknowledgment), (CLIENT_NEXT, SERVER_NEXT));
+                assert_eq!((sent.window, sent.stamps), (502, Some((1_010, 900_000))));
+            }
+            _ => assert_eq!(sent, []),
+        }
+        assert_eq!(proxy.states(), [if expected == "closing" { "closing" } else { "established" }], "{off}");
+    }
+}
+
+/// A challenge reaches one that has really gone, and its answer is exact.
+#[test]
+fn whoever_is_really_gone_answers_a_challenge_exactly() {
+    let mut proxy = Proxy::new(1);
+    let isn = proxy.establish(&server_options()).sequence;
+    let data = ack(isn.wrapping_add(1), CLIENT_NEXT);
+    assert_eq!(proxy.client(600, data, &[], &[0; 100])[0].payload, 100);
+    // Behind what was acknowledged and before what was sent: somebody whose last bytes were lost.
+    let challenge = proxy.client(601, with_flags(RST, 0, CLIENT_NEXT.wrapping_add(50)), &[], b"").remove(0);
+    assert_eq!((challenge.port, challenge.acknowledgment), (1, CLIENT_NEXT), "never more than the server acknowledged");
+    let exact = proxy.client(602, with_flags(RST, 0, challenge.acknowledgment), &[], b"").remove(0);
+    assert_eq!((exact.port, exact.flags, proxy.states()), (2, RST, vec!["closing".to_owned()]));
+
+    // All that was sent is exact too: its acknowledgment may be on its way.
+    let mut proxy = Proxy::new(1);
+    let isn = proxy.establish(&server_options()).sequence;
+    proxy.client(600, ack(isn.wrapping_add(1), CLIENT_NEXT), &[], &[0; 100]);
+    let exact = proxy.client(601, with_flags(RST, 0, CLIENT_NEXT.wrapping_add(100)), &[], b"").remove(0);
+    assert_eq!((exact.port, exact.flags, proxy.states()), (2, RST, vec!["closing".to_owned()]));
+}
+
+/// RFC 5961, section 4.2.
+#[test]
+fn a_syn_of_an_established_connection_is_challenged() {
+    let mut proxy = Proxy::new(1);
+    let isn = proxy.establish(&server_options()).sequence;
+    for (at, sequence) in [(600, 77), (1_200, CLIENT_NEXT), (1_800, CLIENT_ISN)] {
+        let sent = proxy.client(at, TcpFields { sequence, ..syn() }, &client_options(), b"");
+        let [sent] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!((sent.port, sent.flags, sent.options), (1, TcpFlags::ACK, 12), "only the time stamps stay");
+        assert_eq!((sent.sequence, sent.acknowledgment), (isn.wrapping_add(1), CLIENT_NEXT));
+    }
+    // Our ACK was lost and the server repeats its SYN-ACK: the challenge is what it waits for.
+    let sent = proxy.server(2_400, syn_ack(), &server_options(), b"").remove(0);
+    assert_eq!((sent.port, sent.flags), (2, TcpFlags::ACK));
+    assert_eq!((sent.sequence, sent.acknowledgment, sent.stamps), (CLIENT_NEXT, SERVER_NEXT, Some((1_010, 900_000))));
+    assert_eq!(proxy.states(), ["established"]);
+}
+
+#[test]
+fn challenges_are_rare() {
+    let mut proxy = Proxy::new(1);
+    proxy.establish(&server_options());
+    let rst = || with_flags(RST, 0, CLIENT_NEXT.wrapping_add(9));
+    let challenges: usize = (600..1_600).map(|at| proxy.client(at, rst(), &[], b"").len()).sum();
+    assert_eq!(challenges, 2, "in a second");
+}
+
+/// What somebody guesses does not move the numbers that an RST is measured by.
+#[test]
+fn guessed_segments_teach_the_proxy_nothing() {
+    let mut proxy = Proxy::new(1);
+    let isn = proxy.establish(&server_options()).sequence;
+    let guesses = [
+        // In the window, but with a gap in front; in order, but of an acknowledgment that can't be; far away.
+        (ack(isn.wrapping_add(1), CLIENT_NEXT.wrapping_add(1_000)), CLIENT_NEXT.wrapping_add(1_100)),
+        (ack(isn.wrapping_add(1 << 30), CLIENT_NEXT), CLIENT_NEXT.wrapping_add(100)),
+        (ack(isn.wrapping_sub(9), CLIENT_NEXT), CLIENT_NEXT.wrapping_add(100)),
+        (ack(isn.wrapping_add(1), 1 << 30), (1 << 30) + 100),
+    ];
+    for (at, (guess, end)) in (600..).step_by(600).zip(guesses) {
+        assert_eq!(proxy.client(at, guess, &[], &[0; 100]).len(), 1, "the server will judge it");
+        let sent = proxy.client(at + 1, with_flags(RST, 0, end), &[], b"");
+        assert!(sent.iter().all(|sent| sent.port == 1 && sent.flags == TcpFlags::ACK), "{sent:?}");
+    }
+    assert_eq!(proxy.states(), ["established"]);
+    // The real client's numbers count still.
+    assert_eq!(proxy.client(9_000, with_flags(RST, 0, CLIENT_NEXT), &[], b"")[0].flags, RST);
+}
+
+/// A hole in what passes is closed by the other side's acknowledgment.
+#[test]
+fn an_acknowledgment_brings_the_proxy_up_to_date() {
+    let mut proxy = Proxy::new(1);
+    let isn = proxy.establish(&server_options()).sequence;
+    // The first 100 bytes were lost in front of the proxy, and come last.
+    proxy.client(600, ack(isn.wrapping_add(1), CLIENT_NEXT.wrapping_add(100)), &[], &[0; 100]);
+    proxy.client(601, ack(isn.wrapping_add(1), CLIENT_NEXT), &[], &[0; 100]);
+    proxy.server(602, ack(CLIENT_NEXT.wrapping_add(200), SERVER_NEXT), &[], b"");
+    let rst = proxy.client(603, with_flags(RST, 0, CLIENT_NEXT.wrapping_add(200)), &[], b"").remove(0);
+    assert_eq!((rst.port, rst.flags), (2, RST));
+}
+
+#[test]
+fn a_fin_counts_only_within_the_window() {
+    let fin = TcpFlags::FIN.with(TcpFlags::ACK);
+    for (off, believed) in [(0, true), (500, true), (SERVER_ROOM, false), (u32::MAX - 9, false)] {
+        let mut proxy = Proxy::new(1);
+        let isn = proxy.establish(&server_options()).sequence;
+        let passed = proxy.client(30, with_flags(fin, isn.wrapping_add(1), CLIENT_NEXT.wrapping_add(off)), &[], b"");
+        assert_eq!((passed[0].port, passed[0].flags), (2, fin), "the server judges it itself");
+        let passed = proxy.server(31, with_flags(fin, CLIENT_NEXT, SERVER_NEXT), &[], b"");
+        assert_eq!((passed[0].port, passed[0].sequence), (1, isn.wrapping_add(1)));
+        assert_eq!(proxy.states(), [if believed { "closing" } else { "established" }], "{off}");
+    }
+}
+
+#[test]
+fn half_open_connections_are_no_easier_to_kill() {
+    let mut proxy = Proxy::new(1);
+    let isn = proxy.client(0, syn(), &client_options(), b"")[0].sequence;
+    for wrong in [0, 2, u32::MAX] {
+        assert_eq!(proxy.client(600, with_flags(RST, 0, CLIENT_ISN.wrapping_add(wrong)), &[], b""), []);
+    }
+    let challenge = proxy.client(601, TcpFields { sequence: 99, ..syn() }, &client_options(), b"").remove(0);
+    assert_eq!((challenge.port, challenge.flags, challenge.window), (1, TcpFlags::ACK, 0));
+    assert_eq!((challenge.sequence, challenge.acknowledgment), (isn.wrapping_add(1), CLIENT_NEXT));
+    assert_eq!(proxy.client(602, TcpFields { sequence: 98, ..syn() }, &[], b""), [], "not so soon again");
+    // The server may have an older connection of these ports. It is refused; the SYN is not.
+    let refusal = proxy.server(1_200, ack(77, 4_242), &[], b"old").remove(0);
+    assert_eq!((refusal.port, refusal.flags, refusal.sequence, refusal.payload), (2, RST, 77, 0));
+    assert_eq!(proxy.states(), ["syn_received"]);
+    // A client that has started again answers the challenge, and its next SYN is new.
+    assert_eq!(proxy.client(1_201, with_flags(RST, 0, challenge.acknowledgment), &[], b""), []);
+    assert_eq!(proxy.function.flows(), []);
+    let again = proxy.client(1_202, TcpFields { sequence: 99, ..syn() }, &[], b"").remove(0);
+    assert_eq!((again.flags, again.acknowledgment), (SYN_ACK, 100));
+}
+
+#[test]
+fn an_old_connection_of_the_server_does_not_block_a_new_one() {
+    let mut proxy = Proxy::new(1);
+    let isn = proxy.client(0, syn(), &[], b"")[0].sequence;
+    proxy.client(0, ack(isn.wrapping_add(1), CLIENT_NEXT), &[], b"");
+    assert_eq!(proxy.states(), ["connecting"]);
+    // The server answers the SYN with a challenge, as it has an established connection of these ports.
+    let refusal = proxy.server(600, ack(77, 4_242), &[], b"").remove(0);
+    assert_eq!((refusal.port, refusal.flags, refusal.sequence), (2, RST, 77));
+    for wrong in [CLIENT_ISN, CLIENT_NEXT.wrapping_add(1)] {
+        assert_eq!(proxy.server(601, with_flags(RST.with(TcpFlags::ACK), wrong, 0), &[], b""), []);
+        assert_eq!(proxy.client(602, with_flags(RST, 0, wrong), &[], b""), []);
+    }
+    assert_eq!(proxy.fire(1_000)[0].flags, TcpFlags::SYN, "the SYN goes again");
+    assert_eq!(proxy.client(1_100, TcpFields { sequence: 5, ..syn() }, &[], b"")[0].flags, TcpFlags::ACK);
+    assert_eq!(proxy.server(1_101, syn_ack(), &[], b"").len(), 2);
+    assert_eq!(proxy.states(), ["established"]);
+}
+
+/// RFC 9293, section 3.10.7.4, TIME-WAIT.
+#[test]
+fn a_closed_connection_s_ports_are_used_again_by_a_later_syn_only() {
+    let fin = TcpFlags::FIN.with(TcpFlags::ACK);
+    let mut proxy = Proxy::new(1);
+    let isn = proxy.establish(&server_options()).sequence;
+    proxy.client(600, with_flags(fin, isn.wrapping_add(1), CLIENT_NEXT), &[], b"");
+    proxy.server(601, with_flags(fin, CLIENT_NEXT.wrapping_add(1), SERVER_NEXT), &[], b"");
+    let last = proxy.client(602, ack(isn.wrapping_add(2), CLIENT_NEXT.wrapping_add(1)), &[], b"").remove(0);
+    assert_eq!((last.port, last.acknowledgment), (2, SERVER_NEXT + 1));
+    let old = proxy.client(1_200, TcpFields { sequence: CLIENT_ISN, ..syn() }, &[], b"").remove(0);
+    assert_eq!((old.port, old.flags, old.acknowledgment), (1, TcpFlags::ACK, CLIENT_NEXT.wrapping_add(1)));
+    let rst = proxy.client(1_201, with_flags(RST, 0, CLIENT_NEXT.wrapping_add(500)), &[], b"");
+    assert_eq!(rst, [], "challenged just now");
+    let new = proxy.client(1_202, TcpFields { sequence: CLIENT_NEXT.wrapping_add(2), ..syn() }, &[], b"").remove(0);
+    assert_eq!((new.flags, new.acknowledgment), (SYN_ACK, CLIENT_NEXT.wrapping_add(3)));
+    assert_eq!(proxy.states(), ["syn_received"]);
+}
+
+/// RFC 9293, section 3.10.7.1: after a restart, or when the flow has gone.
+#[test]
+fn each_side_is_told_of_connections_that_are_not_there_by_its_own_segments() {
+    let mut proxy = Proxy::new(1);
+    let refusal = proxy.server(0, ack(77, 4_242), &stamps(5), b"data").remove(0);
+    assert_eq!((refusal.port, refusal.flags, refusal.sequence, refusal.acknowledgment), (2, RST, 77, 0));
+    assert_eq!((refusal.options, refusal.payload, refusal.window), (0, 0, 0));
+    // A window of segments gets one RST a second, and the other side, if it speaks in that time, none.
+    assert_eq!(proxy.server(1, ack(77, 4_246), &[], b"data"), []);
+    assert_eq!(proxy.client(2, ack(4_250, 77), &[], b""), []);
+    proxy.fire(1_000);
+    assert_eq!(proxy.function.flows(), []);
+    assert_eq!(proxy.server(1_001, ack(77, 4_246), &[], b"data").len(), 1);
+    // A new connection need not wait.
+    assert_eq!(proxy.client(1_002, syn(), &[], b"")[0].flags, SYN_ACK);
+
+    let no_ack = TcpFields { flags: TcpFlags::FIN, sequence: 10, ..TcpFields::default() };
+    let refusal = Proxy::new(1).client(0, no_ack, &[], b"data").remove(0);
+    assert_eq!((refusal.port, refusal.flags), (1, RST.with(TcpFlags::ACK)));
+    assert_eq!((refusal.sequence, refusal.acknowledgment), (0, 15));
+
+    for flags in [RST, RST.with(TcpFlags::ACK), RST.with(TcpFlags::SYN)] {
+        let mut proxy = Proxy::new(1);
+        assert_eq!(proxy.server(0, with_flags(flags, 77, 1), &[], b""), [], "never for an RST");
+        assert_eq!(proxy.client(0, with_flags(flags, 77, 1), &[], b""), []);
+        assert_eq!(proxy.function.flows(), []);
+    }
+}
+
+#[test]
+fn the_answer_can_be_turned_off() {
+    let mut proxy = Proxy::changed(1, |image| {
+        let register = image.registers.iter_mut().find(|register| register.name == "answer_unknown");
+        register.expect("the parameter").initial = 0;
+    });
+    assert_eq!(proxy.server(0, ack(77, 4_242), &[], b"data"), []);
+    assert_eq!(proxy.client(0, ack(77, 4_242), &[], b"data"), []);
+    assert_eq!(proxy.function.flows(), []);
+    assert_eq!(proxy.client(0, syn(), &[], b"").len(), 1);
+}
+
+/// The server's SYN and the client's SYN-ACK, which pass as they are.
+fn server_opens(proxy: &mut Proxy) {
+    let request = TcpFields { sequence: SERVER_ISN, flags: TcpFlags::SYN, window: 65_160, ..TcpFields::default() };
+    let passed = proxy.server(0, request, &server_options(), b"").remove(0);
+    assert_eq!((passed.port, passed.flags, passed.sequence, passed.scale), (1, TcpFlags::SYN, SERVER_ISN, Some(10)));
+    let answer = TcpFields { flags: SYN_ACK, window: 64_240, ..ack(SERVER_NEXT, CLIENT_ISN) };
+    let passed = proxy.client(1, answer, &client_options(), b"").remove(0);
+    assert_eq!((passed.port, passed.sequence, passed.acknowledgment), (2, CLIENT_ISN, SERVER_NEXT));
+    assert_eq!((passed.window, passed.scale, passed.stamps), (64_240, Some(9), Some((1_000, 0))));
+    let passed =
+        proxy.server(2, TcpFields { window: 100, ..ack(CLIENT_NEXT, SERVER_NEXT) }, &stamps(900_001), b"").remove(0);
+    assert_eq!((passed.port, passed.sequence, passed.acknowledgment), (1, SERVER_NEXT, CLIENT_NEXT));
+    assert_eq!((passed.window, passed.stamps), (100, Some((900_001, 0))));
+}
+
+#[test]
+fn connections_that_the_server_opens_pass_as_they_are_and_end() {
+    let fin = TcpFlags::FIN.with(TcpFlags::ACK);
+    let mut proxy = Proxy::new(1);
+    server_opens(&mut proxy);
+    let passed = proxy.client(3, ack(SERVER_NEXT, CLIENT_NEXT), &stamps(1_003), b"data").remove(0);
+    assert_eq!((passed.port, passed.sequence, passed.window, passed.stamps), (2, CLIENT_NEXT, 502, Some((1_003, 0))));
+    // Its numbers are guarded like those of other connections, with both scales.
+    let room = 100 << 10;
+    let guess = proxy.client(600, with_flags(RST, 0, CLIENT_NEXT.wrapping_add(room - 1)), &[], b"").remove(0);
+    assert_eq!((guess.port, guess.flags, guess.sequence, guess.window), (1, TcpFlags::ACK, SERVER_NEXT, 100));
+    assert_eq!(proxy.client(601, with_flags(RST, 0, CLIENT_NEXT.wrapping_add(room)), &[], b""), []);
+    let guess = proxy.server(1_200, with_flags(RST, 0, SERVER_NEXT + (502 << 9) - 1), &[], b"").remove(0);
+    assert_eq!((guess.port, guess.flags, guess.sequence, guess.window), (2, TcpFlags::ACK, CLIENT_NEXT + 4, 502));
+    proxy.server(1_201, with_flags(fin, CLIENT_NEXT.wrapping_add(4), SERVER_NEXT), &[], b"");
+    assert_eq!(proxy.states(), ["established"]);
+    proxy.client(1_202, with_flags(fin, SERVER_NEXT + 1, CLIENT_NEXT.wrapping_add(4)), &[], b"");
+    assert_eq!(proxy.states(), ["closing"]);
+    proxy.fire(31_202);
+    assert_eq!(proxy.function.flows(), []);
+
+    let mut proxy = Proxy::new(1);
+    server_opens(&mut proxy);
+    assert_eq!(proxy.client(3, with_flags(RST, 0, CLIENT_NEXT), &[], b"")[0].port, 2);
+    proxy.fire(1_003);
+    assert_eq!(proxy.function.flows(), []);
+}
+
+/// Today's scan by the server is not tomorrow's full table.
+#[test]
+fn what_nobody_answers_is_forgotten() {
+    let request = || TcpFields { sequence: SERVER_ISN, flags: TcpFlags::SYN, ..TcpFields::default() };
+    let mut proxy = Proxy::new(1);
+    proxy.server(0, request(), &[], b"");
+    assert_eq!(proxy.states(), ["opening"]);
+    proxy.fire(30_000);
+    assert_eq!(proxy.function.flows(), []);
+    proxy.server(40_000, request(), &[], b"");
+    let refused = RST.with(TcpFlags::ACK);
+    for (acknowledgment, passes) in [(SERVER_NEXT + 1, 0), (SERVER_NEXT, 1)] {
+        assert_eq!(proxy.client(40_001, with_flags(refused, acknowledgment, 0), &[], b"").len(), passes);
+    }
+    assert_eq!(proxy.function.flows(), []);
 }

@@ -5,14 +5,16 @@
 mod support;
 
 use anyhow::{Context as _, Result, ensure};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use support::sent;
-use weftwire_testbed::{Namespace, Running, run, skip_unless_root, wait_for};
+use weftwire_core::capture::{CaptureReader, marked};
+use weftwire_core::port::Checksum;
+use weftwire_testbed::{Namespace, Running, skip_unless_root, wait_for};
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
 const FUNCTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/syn-proxy.xl");
@@ -108,7 +110,8 @@ fn ipv6_both_ways_and_again_in_a_replay() -> Result<()> {
     for port in 1..=2 {
         command.args(["--port", &format!("{port}={},interface=port{port}", text(&capture))]);
     }
-    run(command, LIMIT)?;
+    let replay = Running::start(command)?.wait(LIMIT)?;
+    ensure!(replay.status.success(), "{}", replay.stderr);
     let (live, replayed) = (sent(&capture)?, sent(&again)?);
     ensure!(live.iter().any(|(_, frame)| frame.len() > 1514), "no super-frame was sent");
     let differs = live.iter().zip(&replayed).position(|(live, replayed)| live != replayed);
@@ -119,7 +122,28 @@ fn ipv6_both_ways_and_again_in_a_replay() -> Result<()> {
         replayed.len(),
         ended.stderr
     );
+    // So are the counters, down to each row; but in the replay time goes on behind the last frame.
+    let counts = |text: &str| -> Vec<String> {
+        let lines = text.lines().skip_while(|line| !line.starts_with("frames in"));
+        let lines = lines.filter(|line| !line.starts_with("flows live") && !line.contains("give_up"));
+        lines.map(str::to_owned).collect()
+    };
+    let (live, replayed) = (counts(&ended.stderr), counts(&replay.stderr));
+    ensure!(!live.is_empty() && live == replayed, "live: {live:#?}\nreplayed: {replayed:#?}");
+    // What arrived with work left to hardware says so.
+    let marked = CaptureReader::new(File::open(&capture)?)?;
+    ensure!(marked_frames(marked)? > 0, "no frame has the mark of a partial checksum");
     Ok(())
+}
+
+/// Frames with the mark that their checksum was left to hardware.
+fn marked_frames(mut capture: CaptureReader<File>) -> Result<usize> {
+    let mut count = 0;
+    while let Some(record) = capture.next_record()? {
+        let offload = record.comment.as_deref().and_then(marked);
+        count += usize::from(offload.is_some_and(|offload| offload.checksum == Checksum::Partial));
+    }
+    Ok(count)
 }
 
 /// The second request to end does not wait for the first one's orderly end.

@@ -3,7 +3,10 @@
 //! Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng. The crate `pcap-file` reads pcap and writes both; pcapng
 //! is read here (see `pcapng`).
 
+mod mark;
 mod pcapng;
+
+pub use mark::{marked, recorded, restored};
 
 use crate::port::LinkType;
 use crate::time::Time;
@@ -43,7 +46,7 @@ pub struct CaptureRecord {
     pub bytes: Vec<u8>,
     /// How many bytes the frame had; more than were kept if it was cut.
     pub original_length: u32,
-    /// The comment on it (pcapng only); [`SENT`] if a function sent it.
+    /// The comment on it (pcapng only): [`SENT`] if a function sent it, or what was left undone on it (see [`marked`]).
     pub comment: Option<String>,
 }
 

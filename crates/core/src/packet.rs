@@ -339,6 +339,21 @@ impl Packet {
     }
 }
 
+/// Whether a frame's TCP or UDP checksum holds only the sum over the pseudo-header: whoever sent the frame left the rest
+/// to hardware. So frames look in captures that were taken on the host that sent them.
+pub fn checksum_is_partial(link: LinkType, bytes: &[u8]) -> bool {
+    let Ok((layout, end)) = Layout::find(link, bytes, &Formats::default()) else { return false };
+    let bytes = &bytes[..end];
+    let field = match layout.transport {
+        Some(Transport::Tcp) => layout.network_end + 16,
+        Some(Transport::Udp) => layout.network_end + 6,
+        None => return false,
+    };
+    layout.fragment == Fragment::No
+        && bytes[field..field + 2] == pseudo_header(bytes, &layout).folded().to_be_bytes()
+        && !transport_checksum_is_right(bytes, &layout)
+}
+
 /// Whether the TCP or UDP checksum is right, or cannot or need not be verified.
 fn transport_checksum_is_right(bytes: &[u8], layout: &Layout) -> bool {
     let Some(transport) = layout.transport.filter(|_| layout.fragment == Fragment::No) else { return true };

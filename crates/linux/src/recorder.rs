@@ -1,15 +1,13 @@
 //! What a run leaves behind: trace records as JSON lines, and a capture of every port.
 
 use crate::error::LinuxError;
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
-use weftwire_core::port::Checksum;
+use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT, recorded};
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{Frame, LinkType, Offload, Port, Time, segments};
+use weftwire_core::{Frame, LinkType, Port, Time};
 
 /// Writes the run's files. An error of writing ends that file, not the run; [`Recorder::finish`] reports it.
 #[derive(Default)]
@@ -40,8 +38,9 @@ impl Recorder {
     }
 
     /// Captures the frames of these ports in pcapng form. Frames that are sent have the comment [`SENT`]. What is left to
-    /// hardware is done in the captured copy, so that the capture can be replayed: checksums are complete, and a
-    /// super-frame is one long packet. Errors name the file by `path`.
+    /// hardware is done in the captured copy, for other tools: checksums are complete, and a super-frame is one long
+    /// packet. The comment on a frame that arrived so says what was left undone, for a replay. Errors name the file by
+    /// `path`.
     ///
     /// # Errors
     /// The file can't be written.
@@ -83,7 +82,8 @@ impl Recorder {
     fn frame(&mut self, at: Time, port: Port, frame: &Frame<'_>, comment: Option<&str>) {
         let Some(capture) = &mut self.capture else { return };
         let Some(interface) = capture.ports.iter().position(|(known, _)| *known == port) else { return };
-        let bytes = completed(capture.ports[interface].1, frame);
+        let (bytes, mark) = recorded(capture.ports[interface].1, frame);
+        let comment = comment.or(mark.as_deref());
         let written = capture.writer.write(at.after(capture.start), interface, &bytes, comment);
         if let Err(error) = written {
             self.failure = Some(failed(&capture.path, io::Error::other(error)));
@@ -119,24 +119,15 @@ fn failed(path: &Path, error: io::Error) -> LinuxError {
     LinuxError::system(format!("write {}", path.display()), error)
 }
 
-/// The frame as one packet with nothing left undone. One that can't be parsed stays as it is.
-fn completed<'a>(link: LinkType, frame: &Frame<'a>) -> Cow<'a, [u8]> {
-    if frame.offload.segmentation.is_none() && frame.offload.checksum != Checksum::Partial {
-        return Cow::Borrowed(frame.bytes);
-    }
-    let uncut = Frame { offload: Offload { segmentation: None, ..frame.offload }, ..*frame };
-    let packet = segments(link, uncut).ok().and_then(|mut packets| packets.next());
-    packet.map_or(Cow::Borrowed(frame.bytes), Cow::Owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Seek;
     use weftwire_core::capture::CaptureReader;
-    use weftwire_core::port::SegmentationKind;
+    use weftwire_core::capture::marked;
+    use weftwire_core::port::{Checksum, SegmentationKind};
     use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};
-    use weftwire_core::{Formats, Packet, Segmentation};
+    use weftwire_core::{Formats, Offload, Packet, Segmentation};
 
     #[test]
     fn captured_frames_have_their_checksums_and_are_whole() {
@@ -174,9 +165,11 @@ mod tests {
 
         file.rewind().unwrap();
         let mut reader = CaptureReader::new(file).unwrap();
-        for bytes in &right {
+        for (bytes, offload) in right.iter().zip(offloads) {
             let record = reader.next_record().unwrap().unwrap();
             assert!(record.bytes == *bytes);
+            let mark = record.comment.as_deref().map_or(Some(Offload::default()), marked);
+            assert_eq!(mark, Some(offload));
             Packet::parse(LinkType::Ethernet, Frame::new(&record.bytes), &Formats::default()).unwrap();
         }
         assert_eq!(reader.next_record().unwrap().unwrap().bytes, [1, 2, 3]);

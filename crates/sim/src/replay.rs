@@ -23,6 +23,14 @@ pub struct Captured {
     pub time: Time,
     /// Its bytes.
     pub bytes: Vec<u8>,
+    /// What was left undone on it.
+    pub offload: Offload,
+}
+
+impl Captured {
+    fn frame(&self) -> Frame<'_> {
+        Frame { bytes: &self.bytes, offload: self.offload }
+    }
 }
 
 /// What arrives at a port.
@@ -56,7 +64,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// Whatever the outputs' medium says; it ends the replay.
-    fn arrival(&mut self, at: Time, port: Port, bytes: &[u8]) -> std::io::Result<()>;
+    fn arrival(&mut self, at: Time, port: Port, frame: &Frame<'_>) -> std::io::Result<()>;
 
     /// The function sends a frame.
     ///
@@ -99,7 +107,7 @@ pub struct Progress {
 pub struct Summary {
     /// The captures' time of the replay's start.
     pub base: Time,
-    /// Virtual time of the last thing that happened.
+    /// Virtual time at the end: of the last thing that happened, or the limit that was reached.
     pub end: Time,
     /// Why it ended.
     pub stop: Stop,
@@ -166,6 +174,7 @@ pub fn replay(
         let Some(at) = arrival.map(|arrival| arrival.at).into_iter().chain(deadline).min() else { break };
         if at > limit {
             run.summary.stop = if plan.until.is_some() { Stop::Until } else { Stop::Grace };
+            run.now = run.now.max(limit);
             break;
         }
         run.now = at;
@@ -200,7 +209,7 @@ struct Arrival<'a> {
 #[derive(Clone, Copy)]
 enum What<'a> {
     Connect(&'a Connect),
-    Frame(Port, &'a [u8]),
+    Frame(Port, &'a Captured),
 }
 
 /// All inputs in order: the sort is stable, so what is handed in first stays first among equals.
@@ -215,7 +224,7 @@ fn arrivals<'a>(plan: &'a Plan, base: Time) -> Vec<Arrival<'a>> {
     let frames = inputs.into_iter().flat_map(|input| {
         input.frames.iter().map(|frame| Arrival {
             at: Time::from_nanoseconds(frame.time.since(base)),
-            what: What::Frame(input.port, &frame.bytes),
+            what: What::Frame(input.port, frame),
             first: false,
         })
     });
@@ -247,9 +256,10 @@ struct Run<'a> {
 impl Run<'_> {
     fn input(&mut self, what: What<'_>, first: bool) -> std::io::Result<()> {
         match what {
-            What::Frame(port, bytes) => {
-                self.sink.arrival(self.absolute(self.now), port, bytes)?;
-                self.function.frame(self.now, port, Frame::new(bytes), &mut self.outbox);
+            What::Frame(port, captured) => {
+                let frame = captured.frame();
+                self.sink.arrival(self.absolute(self.now), port, &frame)?;
+                self.function.frame(self.now, port, frame, &mut self.outbox);
             }
             What::Connect(connect) => match self.function.connect(self.now, &connect.endpoints, &mut self.outbox) {
                 Ok(flow) => {

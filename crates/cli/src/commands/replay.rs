@@ -5,16 +5,18 @@ use crate::output::{PendingFile, Writer};
 use crate::parameters::{Parameter, parameter};
 use crate::{capture, load};
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
-use weftwire_core::function::Ports;
+use weftwire_core::capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
+use weftwire_core::function::{DropReason, Ports};
+use weftwire_core::packet::checksum_is_partial;
+use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{FlowId, LinkType, Offload, Port, Time};
+use weftwire_core::{FlowId, Formats, Frame, LinkType, Offload, Port, Time};
 use weftwire_linux::report::write_counters;
 use weftwire_linux::signals::StopSignal;
 use weftwire_sim::packet::Packet;
@@ -46,6 +48,9 @@ pub struct Arguments {
     /// End at this time after the start, e.g. 10s [default: when nothing is left to do, at most 10 s after the last input]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     until: Option<i64>,
+    /// What to make of TCP and UDP checksums
+    #[arg(long, value_enum, default_value_t = Checksums::Partial)]
+    checksums: Checksums,
     /// Seed of the function's random numbers and hash key
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -61,6 +66,26 @@ pub struct Arguments {
     /// Write a trace of every event
     #[arg(long, value_name = "FILE.jsonl")]
     trace: Option<PathBuf>,
+}
+
+/// What is made of the TCP and UDP checksums of captured frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Checksums {
+    /// All must be right
+    Verify,
+    /// Right, or just begun: the capture's host left the rest to its hardware
+    Partial,
+    /// Nobody looks
+    Ignore,
+}
+
+/// What was noticed in the captures.
+#[derive(Default)]
+struct Notes {
+    /// Frames with checksums just begun that were taken as right.
+    partial: u64,
+    /// Frames left out, as the capture cut off what they need.
+    cut: u64,
 }
 
 /// A port of the replay.
@@ -114,10 +139,11 @@ impl FromStr for PortSpec {
 pub fn execute(arguments: Arguments) -> Result<()> {
     let function = load::function(&arguments.image, &arguments.parameters)?;
     let mut inputs = Vec::new();
+    let mut notes = Notes::default();
     for spec in &arguments.ports {
         let twice = inputs.iter().any(|input: &Input| input.port == spec.port);
         ensure!(!twice, "port {} is given twice; give each --port its own number", spec.port);
-        inputs.push(read_input(spec)?);
+        inputs.push(read_input(spec, arguments.checksums, &mut notes)?);
     }
     inputs.sort_by_key(|input| input.port);
     let links = Ports::new(inputs.iter().map(|input| (input.port, input.link)));
@@ -137,7 +163,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     }
     files.finish()?;
 
-    let mut text = describe(&summary, &plan, delivered);
+    let mut text = describe(&summary, &plan, &notes, delivered);
     // Writing to a string does not fail.
     let _ = write_counters(&mut text, &function.counters());
     console::tell_text(format_args!("{text}"));
@@ -149,7 +175,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
 }
 
 /// How the replay ended, in words.
-fn describe(summary: &Summary, plan: &Plan, delivered: u64) -> String {
+fn describe(summary: &Summary, plan: &Plan, notes: &Notes, delivered: u64) -> String {
     let end = match summary.stop {
         Stop::Finished | Stop::Interrupted => "nothing was left to do",
         Stop::Until => "the time given was over",
@@ -161,17 +187,24 @@ fn describe(summary: &Summary, plan: &Plan, delivered: u64) -> String {
     if summary.left_out > 0 {
         text.push_str(&format!("{} inputs come later and were left out\n", summary.left_out));
     }
+    let mut count = |what: &str, count: u64| text.push_str(&format!("{what:44} {count:>12}\n"));
+    if notes.partial > 0 {
+        count("frames with checksum left to hardware", notes.partial);
+    }
+    if notes.cut > 0 {
+        count("left out, cut short by the capture", notes.cut);
+    }
     if plan.send.is_some() {
-        text.push_str(&format!("{:44} {:>12}\n", "application bytes sent", summary.sent));
+        count("application bytes sent", summary.sent as u64);
     }
     if delivered > 0 {
-        text.push_str(&format!("{:44} {delivered:>12}\n", "application bytes delivered"));
+        count("application bytes delivered", delivered);
     }
     text
 }
 
 /// Reads a port's capture.
-fn read_input(spec: &PortSpec) -> Result<Input> {
+fn read_input(spec: &PortSpec, checksums: Checksums, notes: &mut Notes) -> Result<Input> {
     let Some(path) = &spec.file else { return Ok(Input { port: spec.port, link: spec.link, frames: Vec::new() }) };
     let (interfaces, records) = capture::read(path)?;
     let chosen = choose_interface(&interfaces, spec).with_context(|| format!("cannot read {}", path.display()))?;
@@ -181,20 +214,40 @@ fn read_input(spec: &PortSpec) -> Result<Input> {
         None => true,
     };
     let all = records.len();
-    let cut = records.iter().filter(|record| (record.bytes.len() as u64) < u64::from(record.original_length)).count();
-    if cut > 0 {
-        tell!("warning: the capture {} cut {cut} of its frames short; they will count as truncated", path.display());
-    }
     let frames: Vec<Captured> = records
         .into_iter()
         .filter(|record| record.interface == chosen && !capture::is_sent(record))
         .filter(|record| wanted(&record.bytes))
-        .map(|record| Captured { time: record.time, bytes: record.bytes })
+        .filter_map(|record| captured(link, record, checksums, notes))
         .collect();
     if frames.is_empty() && all > 0 {
         tell!("warning: of the {all} frames in {} none arrives at port {}", path.display(), spec.port);
     }
     Ok(Input { port: spec.port, link, frames })
+}
+
+/// A captured frame as the function gets it; `None` if the capture did not keep what it needs.
+fn captured(link: LinkType, record: CaptureRecord, checksums: Checksums, notes: &mut Notes) -> Option<Captured> {
+    let CaptureRecord { time, bytes, original_length, comment, .. } = record;
+    let ignored = Offload { checksum: Checksum::Verified, ..Offload::default() };
+    if (bytes.len() as u64) < u64::from(original_length) {
+        let read = weftwire_core::Packet::parse(link, Frame { bytes: &bytes, offload: ignored }, &Formats::default());
+        if read.is_err_and(|reason| reason == DropReason::Truncated) {
+            notes.cut += 1;
+            return None;
+        }
+    }
+    let offload = match (comment.as_deref().and_then(marked), checksums) {
+        (_, Checksums::Verify) => Offload::default(),
+        (Some(offload), Checksums::Partial) => offload,
+        (None, Checksums::Partial) if checksum_is_partial(link, &bytes) => {
+            notes.partial += 1;
+            Offload { checksum: Checksum::Partial, ..Offload::default() }
+        }
+        (None, Checksums::Partial) => Offload::default(),
+        (mark, Checksums::Ignore) => Offload { checksum: Checksum::Verified, ..mark.unwrap_or_default() },
+    };
+    Some(Captured { time, bytes: restored(link, bytes, offload), offload })
 }
 
 /// The interface asked for; else the one named after the port; else the only one.
@@ -230,7 +283,7 @@ fn progress(stop: &StopSignal) -> impl FnMut(Progress) -> ControlFlow<()> + '_ {
 /// The replay's output files.
 struct Files {
     capture: Option<(PendingFile, CaptureWriter<Writer>)>,
-    ports: Vec<Port>,
+    ports: Vec<(Port, LinkType)>,
     trace: Option<(PendingFile, Writer)>,
     receive: Option<(PendingFile, Writer)>,
     delivered: u64,
@@ -254,18 +307,19 @@ impl Files {
         };
         Ok(Files {
             capture,
-            ports: links.iter().map(|(port, _)| port).collect(),
+            ports: links.iter().collect(),
             trace: pending(arguments.trace.as_deref())?,
             receive: pending(arguments.receive.as_deref())?,
             delivered: 0,
         })
     }
 
-    fn frame(&mut self, at: Time, port: Port, bytes: &[u8], comment: Option<&str>) -> io::Result<()> {
+    fn frame(&mut self, at: Time, port: Port, frame: &Frame<'_>, comment: Option<&str>) -> io::Result<()> {
         let Some((_, writer)) = &mut self.capture else { return Ok(()) };
         // What a function sends to a port that is not there is counted, not captured.
-        let Some(interface) = self.ports.iter().position(|known| *known == port) else { return Ok(()) };
-        writer.write(at, interface, bytes, comment).map_err(io::Error::other)
+        let Some(interface) = self.ports.iter().position(|(known, _)| *known == port) else { return Ok(()) };
+        let (bytes, mark) = recorded(self.ports[interface].1, frame);
+        writer.write(at, interface, &bytes, comment.or(mark.as_deref())).map_err(io::Error::other)
     }
 
     /// Gives all files their names.
@@ -281,12 +335,12 @@ impl Files {
 }
 
 impl Sink for Files {
-    fn arrival(&mut self, at: Time, port: Port, bytes: &[u8]) -> io::Result<()> {
-        self.frame(at, port, bytes, None)
+    fn arrival(&mut self, at: Time, port: Port, frame: &Frame<'_>) -> io::Result<()> {
+        self.frame(at, port, frame, None)
     }
 
-    fn departure(&mut self, at: Time, port: Port, bytes: &[u8], _: Offload) -> io::Result<()> {
-        self.frame(at, port, bytes, Some(SENT))
+    fn departure(&mut self, at: Time, port: Port, bytes: &[u8], offload: Offload) -> io::Result<()> {
+        self.frame(at, port, &Frame { bytes, offload }, Some(SENT))
     }
 
     fn deliver(&mut self, _: FlowId, bytes: &[u8]) -> io::Result<()> {
