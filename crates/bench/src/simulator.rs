@@ -9,7 +9,7 @@ use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Function, Port, Time};
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Queue, QueueLimit, Rate};
-use weftwire_network::model::{Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Traffic, TrafficKind, Transport};
+use weftwire_network::model::{Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing, Traffic, TrafficKind, Transport};
 use weftwire_network::results::Results;
 use weftwire_network::traffic::{Gap, Size};
 use weftwire_sim::network::{Progress, Surroundings, simulate};
@@ -123,6 +123,7 @@ fn empty(name: &str, duration: i64) -> Network {
         traffic: Vec::new(),
         changes: Vec::new(),
         captures: Vec::new(),
+        routing: Routing::default(),
     }
 }
 
@@ -156,7 +157,7 @@ fn add_link(network: &mut Network, ends: [NodeIndex; 2], rate: u64, delay: i64, 
         PortPlace { node: ends[end], port: Port(node.ports.len() as u16) }
     });
     let name = format!("l{}", index.0);
-    network.links.push(Link { name, ends: places, directions: [settings.clone(), settings] });
+    network.links.push(Link { name, ends: places, directions: [settings.clone(), settings], metric: 1, weight: 1 });
 }
 
 fn add_traffic(network: &mut Network, from: NodeIndex, to: NodeIndex, transport: Transport, kind: TrafficKind) {
@@ -165,6 +166,7 @@ fn add_traffic(network: &mut Network, from: NodeIndex, to: NodeIndex, transport:
         name: format!("t{number}"),
         from,
         to,
+        choices: None,
         start: 0,
         stop: network.duration,
         ipv6: false,

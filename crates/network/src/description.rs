@@ -20,6 +20,10 @@ table! {
         sample_interval: Option<Duration>,
         /// Ports to capture at: `NODE:PORT`, or `NODE` for all its ports; `*` stands for any letters.
         record: Option<Names>,
+        /// How packets find their ways.
+        routing: Option<Routing>,
+        /// Static routes.
+        routes: Option<Vec<Route>>,
         /// Nodes and links made by a rule.
         topology: Option<Topology>,
         /// Nodes by name.
@@ -173,9 +177,59 @@ table! {
     }
 }
 
+words! {
+    /// What becomes of ways of equal cost.
+    pub enum Multipath {
+        /// Each flow takes one of them, by a hash under a key of the node's own.
+        Flow = "flow",
+        /// Each packet takes one of them.
+        Packet = "packet",
+        /// All packets take the first.
+        Single = "single",
+    }
+}
+
+words! {
+    /// What ways cost.
+    pub enum Cost {
+        /// The metrics of their links; at equal metric the delay.
+        MetricDelay = "metric-delay",
+        /// The metrics of their links.
+        Metric = "metric",
+    }
+}
+
+table! {
+    /// How packets find their ways.
+    pub struct Routing {
+        /// What becomes of ways of equal cost. Default `flow`.
+        multipath: Option<Multipath>,
+        /// What ways cost. Default `metric-delay`.
+        cost: Option<Cost>,
+        /// After which time a link that is down is routed round, or `never`. Default 1s.
+        convergence: Option<Convergence>,
+    }
+}
+
+table! {
+    /// Static routes.
+    pub struct Route {
+        /// Of which nodes; `*` stands for any letters.
+        node: Names,
+        /// Towards which nodes.
+        to: Names,
+        /// Over which neighbours.
+        via: Names,
+    }
+}
+
 table! {
     /// How both directions of a link treat packets.
     pub struct LinkSettings {
+        /// What it costs to go over it. Default 1.
+        metric: Option<u32>,
+        /// Its share where a node has several ways of equal cost, from 1 to 256. Default 1.
+        weight: Option<u16>,
         /// Only from the first end to the second.
         forward: Option<DirectionSettings>,
         /// Only from the second end to the first.
@@ -282,6 +336,8 @@ words! {
         All = "all",
         /// Each to one, by chance.
         Random = "random",
+        /// Of `flows`: each flow to one, by chance.
+        PerFlow = "per-flow",
     }
 }
 
@@ -332,7 +388,8 @@ table! {
         count: Option<u64>,
         /// Of `request-response`: between an answer and the next request. Default 0s.
         think: Option<PauseValue>,
-        /// Of `flows` and `datagrams`: how many a second (`100/s`), or how many bits of their bytes (`1Mbit/s`).
+        /// Of `flows` and `datagrams`: how many a second each sender begins (`100/s`), or how many bits of their bytes
+        /// (`1Mbit/s`).
         rate: Option<Pace>,
         /// Of `flows` and `datagrams`, in place of `rate`: from one to the next.
         gap: Option<Duration>,
@@ -340,7 +397,8 @@ table! {
         envelope: Option<Word>,
         /// The round trip that the envelope counts in.
         rtt: Option<Duration>,
-        /// Of `flows` and `datagrams`. Default: `poisson` for flows, `constant` for datagrams.
+        /// Of `flows` and `datagrams`. Default: `poisson` for flows, `constant` for datagrams. The first of `poisson`
+        /// comes a gap behind `start`, of `constant` at `start`.
         arrivals: Option<Arrivals>,
         /// Of `flows` and `datagrams`: bytes of each.
         size: Option<SizeValue>,

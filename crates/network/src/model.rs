@@ -4,6 +4,7 @@ use crate::link::LinkSettings;
 use crate::traffic::{Gap, Size};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use weftwire_core::Port;
 
 /// Index of a node in [`Network::nodes`].
@@ -37,6 +38,49 @@ pub struct Network {
     pub changes: Vec<Change>,
     /// Ports to capture at.
     pub captures: Vec<PortPlace>,
+    /// How packets find their ways.
+    pub routing: Routing,
+}
+
+/// How packets find their ways.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Routing {
+    /// What becomes of ways of equal cost.
+    pub multipath: Multipath,
+    /// Of ways of equal metric, those of less delay are better; else they cost the same.
+    pub by_delay: bool,
+    /// Nanoseconds after which a link that is down is routed round; `None`: never.
+    pub convergence: Option<i64>,
+    /// Static routes; of several for the same node and destination the last one holds.
+    pub routes: Vec<StaticRoute>,
+}
+
+impl Default for Routing {
+    fn default() -> Routing {
+        Routing { multipath: Multipath::Flow, by_delay: true, convergence: Some(1_000_000_000), routes: Vec::new() }
+    }
+}
+
+/// What becomes of ways of equal cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Multipath {
+    /// Each flow takes one of them, by a hash.
+    Flow,
+    /// Each packet takes one of them.
+    Packet,
+    /// All take the first.
+    Single,
+}
+
+/// A route that somebody has written down.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StaticRoute {
+    /// Of this node.
+    pub node: NodeIndex,
+    /// Towards this one.
+    pub to: NodeIndex,
+    /// Over these neighbours, in shares of the weights of the links to them.
+    pub via: Arc<[NodeIndex]>,
 }
 
 /// A port of a node. Ports of a node count from 1 without gaps.
@@ -130,6 +174,10 @@ pub struct Link {
     pub ends: [PortPlace; 2],
     /// From end 0 to end 1, and back.
     pub directions: [LinkSettings; 2],
+    /// What it costs to go over it, at least 1.
+    pub metric: u32,
+    /// Its share where a node has several ways of equal cost, from 1 to 256.
+    pub weight: u16,
 }
 
 /// Traffic between two nodes.
@@ -141,7 +189,10 @@ pub struct Traffic {
     pub from: NodeIndex,
     /// Who receives (and, of request and response, answers).
     pub to: NodeIndex,
-    /// Nanoseconds after the start when the first flow, datagram or frame leaves.
+    /// Of [`TrafficKind::Flows`] between hosts: each flow goes to one of these by chance, never back to [`Traffic::from`];
+    /// [`Traffic::to`] is one of them. At least one is not `from`.
+    pub choices: Option<Arc<[NodeIndex]>>,
+    /// Nanoseconds after the start when the first flow, datagram or frame leaves; Poisson arrivals a gap later.
     pub start: i64,
     /// Nanoseconds after the start behind which nothing new begins.
     pub stop: i64,
@@ -157,6 +208,13 @@ pub struct Traffic {
     pub kind: TrafficKind,
     /// For its own random numbers: the same on every platform. Made from the network's seed by [`Network::reseed`].
     pub seed: u64,
+}
+
+impl Traffic {
+    /// All who may receive: one, or those of whom each flow has one.
+    pub fn receivers(&self) -> &[NodeIndex] {
+        self.choices.as_deref().unwrap_or(std::slice::from_ref(&self.to))
+    }
 }
 
 /// Transport protocol of traffic. When an end is a function, that function is the transport, over this protocol.
@@ -371,6 +429,11 @@ impl Network {
         mix(self.seed, LINK_STREAM, u64::from(link.0) * 2 + direction as u64)
     }
 
+    /// What a kernel in place of a node mixes into its hash of flows.
+    pub fn route_seed(&self, node: NodeIndex) -> u32 {
+        route_seed(self.seed, node, 0) as u32
+    }
+
     /// Seed of a node's function or host: the same on all platforms.
     pub fn node_seed(&self, node: NodeIndex) -> u64 {
         mix(self.seed, NODE_STREAM, u64::from(node.0))
@@ -382,6 +445,7 @@ const LINK_STREAM: u64 = 2;
 const NODE_STREAM: u64 = 3;
 const TOPOLOGY_STREAM: u64 = 4;
 const PAIRS_STREAM: u64 = 5;
+const ROUTES_STREAM: u64 = 6;
 
 /// Seed of the choices that a topology makes.
 pub(crate) fn topology_seed(seed: u64) -> u64 {
@@ -391,6 +455,11 @@ pub(crate) fn topology_seed(seed: u64) -> u64 {
 /// Seed of who sends to whom in part `index` of the traffic.
 pub(crate) fn pairs_seed(seed: u64, index: u64) -> u64 {
     mix(seed, PAIRS_STREAM, index)
+}
+
+/// Half of the key under which a node spreads packets over ways of equal cost.
+pub(crate) fn route_seed(seed: u64, node: NodeIndex, half: u64) -> u64 {
+    mix(seed, ROUTES_STREAM, u64::from(node.0) * 2 + half)
 }
 
 /// A well-mixed seed for part `index` of a kind `stream` (the finaliser of SplitMix64).

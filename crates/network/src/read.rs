@@ -11,6 +11,7 @@ mod links;
 mod names;
 mod nodes;
 pub(crate) mod problems;
+mod routes;
 mod settings;
 mod sizes;
 mod traffic;
@@ -36,6 +37,8 @@ pub const MOST_LINKS: usize = 1_000_000;
 pub const MOST_TRAFFIC: usize = 1_000_000;
 /// No file makes more changes and faults, of each direction of each link.
 pub const MOST_CHANGES: usize = 200_000;
+/// No file makes more static routes, of each node to each destination.
+pub const MOST_ROUTES: usize = 1_000_000;
 /// No sweep has more combinations.
 pub const MOST_POINTS: usize = 100_000;
 /// No file is longer, bytes.
@@ -192,9 +195,22 @@ impl Reader<'_> {
         let traffic = self.traffic(file.traffic.as_deref().unwrap_or_default(), &graph);
         let changes = self.changes(file, &graph);
         let captures = file.record.as_ref().map_or_else(Vec::new, |record| self.captures(record, &graph));
-        let Graph { nodes, links, .. } = graph;
-        let mut network =
-            Network { name, seed, duration, sample_interval, repetitions, nodes, links, traffic, changes, captures };
+        let routing = self.routing(file);
+        let Graph { nodes, links, node_names, .. } = graph;
+        let mut network = Network {
+            name,
+            seed,
+            duration,
+            sample_interval,
+            repetitions,
+            nodes,
+            links,
+            traffic,
+            changes,
+            captures,
+            routing,
+        };
+        network.routing.routes = self.static_routes(file, &network, &node_names);
         network.reseed(seed);
         Some(network)
     }

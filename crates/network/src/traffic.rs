@@ -6,7 +6,7 @@ mod paced;
 pub use distributions::{NAMES, named};
 
 use crate::chance::Chance;
-use crate::model::{Traffic, TrafficKind};
+use crate::model::{NodeIndex, Traffic, TrafficKind};
 use paced::Paced;
 use std::sync::Arc;
 use weftwire_pace::Envelope;
@@ -64,21 +64,29 @@ impl Size {
     }
 }
 
-/// Draws gaps and sizes of one traffic, in order: the gap before each begin but the first, and the size of each. Gaps
-/// and sizes have random numbers of their own, so that neither shifts the other.
+/// Draws gaps, sizes and receivers of one traffic, each in order. They have random numbers of their own, so that none
+/// shifts another.
 pub struct Draws {
     gaps: Chance,
     sizes: Chance,
+    receivers: Chance,
     paced: Option<Paced>,
 }
 
 /// Tells the sizes' random numbers from the gaps'.
 const SIZES_STREAM: u64 = 0x73_697a_6573;
+/// And those of the receivers.
+const RECEIVERS_STREAM: u64 = 0x746f;
 
 impl Draws {
     /// From the traffic's seed.
     pub fn new(traffic: &Traffic) -> Draws {
-        Draws { gaps: Chance::new(traffic.seed), sizes: Chance::new(traffic.seed ^ SIZES_STREAM), paced: None }
+        Draws {
+            gaps: Chance::new(traffic.seed),
+            sizes: Chance::new(traffic.seed ^ SIZES_STREAM),
+            receivers: Chance::new(traffic.seed ^ RECEIVERS_STREAM),
+            paced: None,
+        }
     }
 
     /// The next gap.
@@ -134,12 +142,16 @@ pub struct Begin {
     pub number: u64,
     /// Its bytes.
     pub bytes: u64,
+    /// To whom.
+    pub to: NodeIndex,
 }
 
 /// All begins of a traffic in order: one of `Bulk` and `RequestResponse` (bytes: all requests together), many of `Flows`
-/// and `Datagrams`, none of `Capture`. Ends by itself at [`Traffic::stop`] or the count.
+/// and `Datagrams`, none of `Capture`. Ends by itself at [`Traffic::stop`] or the count. Poisson arrivals begin with a gap
+/// as well: an arrival at the start in each run would be no Poisson process, and one too many. Others begin at the start.
 pub struct Begins {
     kind: TrafficKind,
+    receivers: Receivers,
     draws: Draws,
     at: i64,
     stop: i64,
@@ -150,7 +162,35 @@ impl Begins {
     /// From the traffic's seed.
     pub fn new(traffic: &Traffic) -> Begins {
         let draws = Draws::new(traffic);
-        Begins { kind: traffic.kind.clone(), draws, at: traffic.start, stop: traffic.stop, number: 0 }
+        let receivers = Receivers::new(traffic);
+        Begins { kind: traffic.kind.clone(), receivers, draws, at: traffic.start, stop: traffic.stop, number: 0 }
+    }
+}
+
+/// Who may receive a flow.
+enum Receivers {
+    One(NodeIndex),
+    /// One of these by chance, but not that at the place.
+    Any(Arc<[NodeIndex]>, Option<usize>),
+}
+
+impl Receivers {
+    fn new(traffic: &Traffic) -> Receivers {
+        match &traffic.choices {
+            None => Receivers::One(traffic.to),
+            Some(all) => Receivers::Any(all.clone(), all.iter().position(|node| *node == traffic.from)),
+        }
+    }
+
+    fn draw(&self, chance: &mut Chance) -> NodeIndex {
+        match self {
+            Receivers::One(node) => *node,
+            Receivers::Any(all, without) => {
+                let count = all.len() - usize::from(without.is_some());
+                let drawn = chance.up_to(count.saturating_sub(1) as u64) as usize;
+                all[drawn + usize::from(without.is_some_and(|place| place <= drawn))]
+            }
+        }
     }
 }
 
@@ -165,7 +205,7 @@ impl Iterator for Begins {
             TrafficKind::Flows { gap, size, count } | TrafficKind::Datagrams { gap, size, count }
                 if number < *count =>
             {
-                if number > 0 {
+                if number > 0 || matches!(gap, Gap::Exponential(_)) {
                     self.at = self.at.saturating_add(self.draws.gap(gap));
                 }
                 self.draws.size(size)
@@ -177,7 +217,8 @@ impl Iterator for Begins {
             self.number = u64::MAX;
             return None;
         }
-        Some(Begin { at: self.at, number, bytes })
+        let to = self.receivers.draw(&mut self.draws.receivers);
+        Some(Begin { at: self.at, number, bytes, to })
     }
 }
 
@@ -192,6 +233,7 @@ mod tests {
             name: "t".to_owned(),
             from: NodeIndex(0),
             to: NodeIndex(1),
+            choices: None,
             start: 1_000,
             stop: 2_000_000,
             ipv6: false,
@@ -303,9 +345,37 @@ mod tests {
         );
     }
 
+    /// Few arrivals of many sources: their number is Poisson's, mean and variance alike, from the start on.
+    #[test]
+    fn poisson_arrivals_are_as_many_as_they_should() {
+        let kind = TrafficKind::Flows { gap: Gap::Exponential(400.0), size: Size::Constant(8), count: u64::MAX };
+        let counts: Vec<f64> = (0..20_000)
+            .map(|seed| Traffic { seed, stop: 3_000, ..traffic(kind.clone()) })
+            .map(|source| Begins::new(&source).count() as f64)
+            .collect();
+        let mean = counts.iter().sum::<f64>() / 20_000.0;
+        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 20_000.0;
+        // 2,000 ns at one each 400 ns; four standard errors.
+        assert!((mean - 5.0).abs() < 0.07, "{mean}");
+        assert!((variance - 5.0).abs() < 0.25, "{variance}");
+    }
+
+    #[test]
+    fn each_flow_goes_to_another_by_chance_and_none_back() {
+        let kind = TrafficKind::Flows { gap: Gap::Constant(1), size: Size::Constant(8), count: 30_000 };
+        let nodes: Arc<[NodeIndex]> = [7, 0, 3, 5].map(NodeIndex).into();
+        let source = Traffic { choices: Some(nodes), ..traffic(kind) };
+        let to: Vec<u32> = Begins::new(&source).map(|begin| begin.to.0).collect();
+        assert_eq!(to, Begins::new(&source).map(|begin| begin.to.0).collect::<Vec<_>>());
+        for (node, expected) in [(7, 10_000.0), (0, 0.0), (3, 10_000.0), (5, 10_000.0)] {
+            let count = to.iter().filter(|to| **to == node).count() as f64;
+            assert!((count - expected).abs() <= 4.0 * 82.0, "{node}: {count}");
+        }
+    }
+
     #[test]
     fn begins_come_in_order_and_end() {
-        let one = Begin { at: 1_000, number: 0, bytes: 500 };
+        let one = Begin { at: 1_000, number: 0, bytes: 500, to: NodeIndex(1) };
         assert_eq!(Begins::new(&traffic(TrafficKind::Bulk { bytes: 500 })).collect::<Vec<_>>(), [one]);
         let think = Gap::Constant(5);
         let pairs = TrafficKind::RequestResponse { request: 50, response: 9, count: 10, think };
@@ -318,6 +388,7 @@ mod tests {
             [1_000, 2_000_000]
         );
         let mut poisson = flows(Gap::Exponential(1_000.0), u64::MAX);
+        assert!(poisson.next().is_some_and(|first| first.at > 1_000), "the first comes by chance, too");
         let at: Vec<_> = poisson.by_ref().map(|begin| begin.at).collect();
         assert!(at.is_sorted() && (1_800..2_200).contains(&at.len()) && at[at.len() - 1] <= 2_000_000);
         assert_eq!(poisson.next(), None, "stays at its end");

@@ -15,6 +15,7 @@ fn draws(seed: u64) -> Draws {
         name: "t".to_owned(),
         from: NodeIndex(0),
         to: NodeIndex(1),
+        choices: None,
         start: 0,
         stop: i64::MAX,
         ipv6: false,

@@ -5,6 +5,7 @@
 //! crosses a link is real packets with complete checksums. All next hops are static, so nodes never ask for any.
 
 use super::command::Batch;
+use super::routing;
 use super::state::{LinkState, NodeState, Phase, Process, State};
 use crate::error::LinuxError;
 use crate::ethtool::switch_offloads_off;
@@ -58,7 +59,7 @@ pub fn kind_name(kind: &NodeKind) -> &'static str {
 }
 
 /// Whether the kernel of the node's namespace has its addresses. Sinks, echoes and functions take frames themselves.
-fn has_kernel_addresses(kind: &NodeKind) -> bool {
+pub(super) fn has_kernel_addresses(kind: &NodeKind) -> bool {
     matches!(kind, NodeKind::Host { .. } | NodeKind::Router)
 }
 
@@ -129,6 +130,7 @@ pub fn refuse_taken(state: &State) -> Result<(), LinuxError> {
 /// # Errors
 /// What could not be made, and why.
 pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
+    routing::refuse_spraying(network)?;
     let mut batch = Batch::default();
     for name in state.namespaces() {
         batch.line(format_args!("netns add {name}"));
@@ -172,7 +174,11 @@ pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
     })?;
     let mut routes = Routes::new(network);
     for ((index, node), made) in network.nodes().zip(&state.nodes) {
-        in_namespace(&made.namespace, || made.interfaces.iter().try_for_each(|(port, _)| start(port)))?;
+        let spreads = has_kernel_addresses(&node.kind) && routing::has_choice(network, &mut routes, index);
+        in_namespace(&made.namespace, || {
+            made.interfaces.iter().try_for_each(|(port, _)| start(port))?;
+            if spreads { routing::spread(network.route_seed(index)) } else { Ok(()) }
+        })?;
         node_batch(network, &mut routes, index, node).run(Some(&made.namespace))?;
     }
     Ok(())
@@ -191,28 +197,18 @@ fn node_batch(network: &Network, routes: &mut Routes, index: NodeIndex, node: &N
     if !has_kernel_addresses(&node.kind) {
         return batch;
     }
-    let (own4, own6) = (node.ipv4, node.ipv6);
     let device = if node.ports.is_empty() { "lo" } else { "port1" };
-    batch.line(format_args!("address add {own4}/32 dev {device}"));
-    batch.line(format_args!("address add {own6}/128 dev {device} nodad"));
+    batch.line(format_args!("address add {}/32 dev {device}", node.ipv4));
+    batch.line(format_args!("address add {}/128 dev {device} nodad", node.ipv6));
     for hop in routes.neighbours(index).to_vec() {
         let (mac, port) = (mac_text(network.mac(hop.to)), hop.port.0);
         let neighbour = network.node(hop.to.node);
         batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv4));
         batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv6));
+        let local = routing::link_local(network, hop);
+        batch.line(format_args!("neighbour replace {local} lladdr {mac} dev port{port} nud permanent"));
     }
-    for (other, to) in network.nodes() {
-        let Some(hop) = to.is_addressed().then(|| routes.next(index, other)).flatten() else { continue };
-        let port = hop.port.0;
-        if hop.to.node == other {
-            batch.line(format_args!("route add {}/32 dev port{port} src {own4}", to.ipv4));
-            batch.line(format_args!("route add {}/128 dev port{port} src {own6}", to.ipv6));
-        } else {
-            let next = network.node(hop.to.node);
-            batch.line(format_args!("route add {}/32 via {} dev port{port} onlink src {own4}", to.ipv4, next.ipv4));
-            batch.line(format_args!("route add {}/128 via {} dev port{port} onlink src {own6}", to.ipv6, next.ipv6));
-        }
-    }
+    routing::route_lines(network, routes, index).iter().for_each(|line| batch.line(format_args!("route add {line}")));
     batch
 }
 
@@ -277,7 +273,7 @@ fn quiet(ipv6: bool) -> Result<(), LinuxError> {
 }
 
 /// Sets a setting of the namespace that the thread is in.
-fn set(key: &str, value: &str) -> Result<(), LinuxError> {
+pub(super) fn set(key: &str, value: &str) -> Result<(), LinuxError> {
     let path = format!("/proc/sys/net/{key}");
     fs::write(&path, value).map_err(|error| LinuxError::system(format!("write {value} to {path}"), error))
 }
@@ -289,6 +285,6 @@ pub fn mac_text(mac: [u8; 6]) -> String {
 
 /// The next hop's Ethernet address and the own one, from a node towards another.
 pub(super) fn next_hop(network: &Network, from: NodeIndex, to: NodeIndex) -> Option<([u8; 6], [u8; 6])> {
-    let hop = Routes::new(network).next(from, to)?;
+    let (hop, _) = *Routes::new(network).all(from, to).first()?;
     Some((network.mac(PortPlace { node: from, port: hop.port }), network.mac(hop.to)))
 }

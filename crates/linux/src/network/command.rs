@@ -18,9 +18,14 @@ impl Batch {
         let _ = writeln!(self.0, "{line}");
     }
 
+    /// Whether it has no lines.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Runs the lines, in the network namespace if one is named; the first that fails ends it.
     pub(crate) fn run(self, namespace: Option<&str>) -> Result<(), LinuxError> {
-        if self.0.is_empty() {
+        if self.is_empty() {
             return Ok(());
         }
         let mut command = Command::new("ip");

@@ -12,6 +12,7 @@ mod hub_socket;
 pub mod lateness;
 mod process;
 pub mod relay;
+mod routing;
 pub mod run;
 pub mod state;
 pub mod supervisor;

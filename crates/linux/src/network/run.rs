@@ -4,6 +4,7 @@ use super::build::{constant_rate, namespace_name};
 use super::captures::Captures;
 use super::functions::{Application, Places, RunningFunction, function_of};
 use super::process::{end, start_in};
+use super::routing::{self, Turn};
 use super::relay::{RelayOptions, RelayReport, RelayStart, Snapshot};
 use super::state::{Phase, State, folder, write_json};
 use super::supervisor::{RelayThread, Status, UpOptions, leave, make, places};
@@ -82,6 +83,7 @@ fn run_made(
         functions: Vec::new(),
         commands: Vec::new(),
         agenda: Vec::new(),
+        turns: Vec::new(),
         snapshot: Snapshot::default(),
     };
     let (mut threads, mut captures) = (Threads::default(), None);
@@ -165,6 +167,7 @@ fn results(
 enum Event {
     Start(NodeIndex),
     Restart(NodeIndex),
+    Routes,
     Command(NodeIndex, usize),
 }
 
@@ -184,6 +187,8 @@ struct Run<'a> {
     commands: Vec<(NodeIndex, usize, Child)>,
     /// By time, the next one last.
     agenda: Vec<(i64, Event)>,
+    /// Changes of routes, the next one last.
+    turns: Vec<Turn>,
     snapshot: Snapshot,
 }
 
@@ -304,6 +309,10 @@ impl Run<'_> {
                 _ => {}
             }
         }
+        self.turns = routing::turns(&network);
+        self.agenda.extend(self.turns.iter().map(|turn| (turn.at, Event::Routes)));
+        self.turns.reverse();
+        routing::warning(&network).into_iter().for_each(|warning| self.stage.warn(warning));
         self.agenda.sort_by_key(|(at, event)| std::cmp::Reverse((*at, *event)));
         Ok(())
     }
@@ -336,6 +345,7 @@ impl Run<'_> {
                 }
                 self.start(node)
             }
+            Event::Routes => self.turns.pop().map_or(Ok(()), Turn::perform),
             Event::Command(node, number) => {
                 let child = self.command(node, number)?;
                 self.commands.push((node, number, child));

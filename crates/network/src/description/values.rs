@@ -48,6 +48,14 @@ quantity!(
     "10ms"
 );
 quantity!(
+    /// A time in nanoseconds, at most [`LONGEST`]; `None`: never.
+    Convergence(Option<i64>),
+    |text: &str| if text == "never" { Ok(None) } else { duration(text).map(Some) },
+    r"^(\d+(\.\d+)?\s*(ns|us|ms|s|min|h)?|never)$",
+    "200ms",
+    "never"
+);
+quantity!(
     /// A rate in bits per second from 1 to [`FASTEST`]; `None`: unlimited.
     LinkRate(Option<u64>),
     link_rate,

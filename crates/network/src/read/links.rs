@@ -26,6 +26,20 @@ struct Draft {
     name: Option<String>,
     ends: [End; 2],
     settings: [LinkSettings; 2],
+    cost: LinkCost,
+}
+
+/// What routing knows of a link.
+#[derive(Clone, Copy)]
+struct LinkCost {
+    metric: u32,
+    weight: u16,
+}
+
+impl Default for LinkCost {
+    fn default() -> LinkCost {
+        LinkCost { metric: 1, weight: 1 }
+    }
 }
 
 impl Reader<'_> {
@@ -66,6 +80,8 @@ impl Reader<'_> {
             name: name.clone(),
             ends: [0, 1].map(|end| PortPlace { node: NodeIndex(draft.ends[end].node as u32), port: ports[end] }),
             directions: draft.settings,
+            metric: draft.cost.metric,
+            weight: draft.cost.weight,
         });
         Some((links.collect(), link_names, ports))
     }
@@ -73,31 +89,33 @@ impl Reader<'_> {
     fn made_links(&mut self, made: &Made, file: &File) -> Vec<Draft> {
         let Some(topology) = &file.topology else { return Vec::new() };
         let mut settings = |from: &Option<description::LinkSettings>| {
-            let mut settings = [LinkSettings::default(), LinkSettings::default()];
+            let (mut settings, mut cost) = ([LinkSettings::default(), LinkSettings::default()], LinkCost::default());
             if let Some(from) = from {
                 self.apply_link(from, &mut settings);
+                self.apply_cost(from, &mut cost);
             }
-            settings
+            (settings, cost)
         };
         let (access, bottleneck, core) =
             (settings(&topology.access), settings(&topology.bottleneck), settings(&topology.core));
         let span = topology.places.span;
-        let draft = |link: &crate::topology::MadeLink| Draft {
-            name: link.name.clone(),
-            ends: link.ends.map(|node| End { node, port: None, span }),
-            settings: match link.role {
+        let draft = |link: &crate::topology::MadeLink| {
+            let (settings, cost) = match link.role {
                 Role::Access => access.clone(),
                 Role::Bottleneck => bottleneck.clone(),
                 Role::Core => core.clone(),
-            },
+            };
+            let ends = link.ends.map(|node| End { node, port: None, span });
+            Draft { name: link.name.clone(), ends, settings, cost }
         };
         made.links.iter().map(draft).collect()
     }
 
     /// A link of the file.
     fn draft(&mut self, link: &description::Link, nodes: &Index, names: &mut BTreeSet<String>) -> Option<Draft> {
-        let mut settings = [LinkSettings::default(), LinkSettings::default()];
+        let (mut settings, mut cost) = ([LinkSettings::default(), LinkSettings::default()], LinkCost::default());
         self.apply_link(&link.settings, &mut settings);
+        self.apply_cost(&link.settings, &mut cost);
         let name = link.name.as_ref().map(|word| {
             check_name(word, "link", 65, self.problems);
             if !names.insert(word.text.clone()) {
@@ -137,7 +155,7 @@ impl Reader<'_> {
             self.problems.error(to.span, message);
             return None;
         }
-        Some(Draft { name, ends: [from, to], settings })
+        Some(Draft { name, ends: [from, to], settings, cost })
     }
 
     /// More about links that the topology made.
@@ -154,6 +172,22 @@ impl Reader<'_> {
         }
         for index in found.into_iter().filter(|index| *index < made) {
             self.apply_link(&link.settings, &mut drafts[index].settings);
+            self.apply_cost(&link.settings, &mut drafts[index].cost);
+        }
+    }
+
+    fn apply_cost(&mut self, from: &description::LinkSettings, to: &mut LinkCost) {
+        if let Some(metric) = from.metric {
+            to.metric = metric;
+            if metric == 0 {
+                self.problems.error(from.places.value("metric"), "`metric` must be at least 1");
+            }
+        }
+        if let Some(weight) = from.weight {
+            to.weight = weight;
+            if !(1..=256).contains(&weight) {
+                self.problems.error(from.places.value("weight"), "`weight` must be from 1 to 256");
+            }
         }
     }
 

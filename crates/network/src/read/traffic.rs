@@ -9,6 +9,7 @@ use crate::topology::below;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use weftwire_core::Port;
 use weftwire_lang::{Diagnostic, Span};
 
@@ -53,7 +54,7 @@ impl Reader<'_> {
         let mut flows: Vec<(Flow, usize)> = Vec::new();
         for (index, (item, name)) in given.iter().zip(names).enumerate() {
             let Some(pattern) = self.pattern(item, graph, index) else { continue };
-            let Some(pairs) = self.pairs(item, graph, index) else { continue };
+            let Some((pairs, choices)) = self.pairs(item, graph, index) else { continue };
             let copies = item.copies.unwrap_or(1) as usize;
             if copies == 0 {
                 self.problems.error(item.places.value("copies"), "`copies` must be at least 1");
@@ -64,7 +65,8 @@ impl Reader<'_> {
                 self.problems.error(item.places.span, message);
                 break;
             }
-            if !self.check_pairs(item, &pairs, graph, &mut reach) {
+            let chosen = choices.as_deref().map(|all| samples(&pairs, all));
+            if !self.check_pairs(item, chosen.as_deref().unwrap_or(&pairs), graph, &mut reach) {
                 continue;
             }
             let several = pairs.len() * copies > 1;
@@ -81,7 +83,8 @@ impl Reader<'_> {
             let ends = pairs.iter().flat_map(|pair| std::iter::repeat_n(*pair, copies));
             for (number, (from, to)) in ends.enumerate() {
                 let name = if several { format!("{name}-{}", number + 1) } else { name.clone() };
-                let mut traffic = Traffic { name, from: node(from), to: node(to), ..pattern.clone() };
+                let choices = choices.clone();
+                let mut traffic = Traffic { name, from: node(from), to: node(to), choices, ..pattern.clone() };
                 let range = u64::from(u16::MAX - FIRST_SOURCE_PORT) + 1;
                 traffic.source_port = match item.source_port {
                     // Copies of one flow each need numbers of their own; that there are is checked above.
@@ -218,6 +221,7 @@ impl Reader<'_> {
             name: String::new(),
             from,
             to,
+            choices: None,
             start,
             stop,
             ipv6,
@@ -291,11 +295,16 @@ impl Reader<'_> {
         })
     }
 
-    /// Who sends to whom.
-    fn pairs(&mut self, item: &description::Traffic, graph: &Graph, index: usize) -> Option<Vec<(usize, usize)>> {
+    /// Who sends to whom; and of whom each flow has one.
+    fn pairs(
+        &mut self,
+        item: &description::Traffic,
+        graph: &Graph,
+        index: usize,
+    ) -> Option<(Vec<(usize, usize)>, Option<Arc<[NodeIndex]>>)> {
         let from = graph.node_names.all_matching("node", &item.from, self.problems);
         if item.kind == Kind::Capture {
-            return Some(from.into_iter().map(|node| (node, node)).collect());
+            return Some((from.into_iter().map(|node| (node, node)).collect(), None));
         }
         let Some(to) = &item.to else {
             self.problems.error_help(item.places.span, "`to` is missing", "add `to = \"NODE\"`");
@@ -316,7 +325,8 @@ impl Reader<'_> {
                 return None;
             }
         };
-        match pairs {
+        let pairs = match pairs {
+            Pairs::PerFlow => return self.per_flow(item, graph, &from, &to),
             Pairs::InOrder if from.len() != to.len() => {
                 let message = format!("{} senders and {} receivers are not equally many", from.len(), to.len());
                 self.problems.error_help(item.places.value("pairs"), message, "`all` and `random` take any number");
@@ -333,7 +343,34 @@ impl Reader<'_> {
                 Some(all.filter(|(from, to)| from != to).collect())
             }
             Pairs::Random => Some(random_pairs(from, to, model::pairs_seed(graph.seed, index as u64))),
+        };
+        pairs.map(|pairs| (pairs, None))
+    }
+
+    /// Each sender with another that may receive, and all that may.
+    fn per_flow(
+        &mut self,
+        item: &description::Traffic,
+        graph: &Graph,
+        from: &[usize],
+        to: &[usize],
+    ) -> Option<(Vec<(usize, usize)>, Option<Arc<[NodeIndex]>>)> {
+        let span = item.places.value("pairs");
+        if item.kind != Kind::Flows {
+            let help = "`random` gives each sender one receiver";
+            self.problems.error_help(span, "only traffic of kind flows chooses for each flow", help);
+            return None;
         }
+        let function = from.iter().chain(to).find(|node| matches!(graph.nodes[**node].kind, NodeKind::Function(_)));
+        if let Some(function) = function {
+            let message = format!("`{}` is a function; flows that choose are between hosts", graph.nodes[*function].name);
+            self.problems.error_help(span, message, "`random` gives each sender one receiver");
+            return None;
+        }
+        // The sender itself is never drawn; who has nobody else to send to keeps itself, which is an error.
+        let another = |from: &usize| (*from, to.iter().copied().find(|to| to != from).unwrap_or(*from));
+        let pairs = from.iter().map(another).collect();
+        Some((pairs, Some(to.iter().map(|to| node(*to)).collect())))
     }
 
     /// Sees that both ends can be what they should; `false` after an error.
@@ -384,6 +421,15 @@ impl Reader<'_> {
         }
         true
     }
+}
+
+/// Pairs in which each sender and each possible receiver is once, at least.
+fn samples(pairs: &[(usize, usize)], choices: &[NodeIndex]) -> Vec<(usize, usize)> {
+    let receivers = choices.iter().filter_map(|to| {
+        let to = to.0 as usize;
+        pairs.iter().map(|(from, _)| *from).find(|from| *from != to).map(|from| (from, to))
+    });
+    pairs.iter().copied().chain(receivers).collect()
 }
 
 fn node(index: usize) -> NodeIndex {

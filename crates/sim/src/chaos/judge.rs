@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use weftwire_core::Endpoints;
     use weftwire_network::link::{LinkSettings, Loss};
-    use weftwire_network::model::{LinkIndex, Node, NodeKind, TrafficKind};
+    use weftwire_network::model::{LinkIndex, Node, NodeKind, Routing, TrafficKind};
     use weftwire_network::results::{FlowProgress, LinkResult, RunFacts};
 
     const SECOND: i64 = 1_000_000_000;
@@ -258,6 +258,7 @@ mod tests {
             name: "file".into(),
             from: NodeIndex(0),
             to: NodeIndex(1),
+            choices: None,
             start: 0,
             stop: 10 * SECOND,
             ipv6: false,
@@ -278,6 +279,7 @@ mod tests {
             traffic: vec![traffic],
             changes: Vec::new(),
             captures: Vec::new(),
+            routing: Routing::default(),
         }
     }
 

@@ -28,6 +28,8 @@ pub struct Connection {
     pub key: Key,
     /// The lane and the Ethernet addresses of its frames.
     pub lane: u32,
+    /// Of which state of the routes they are.
+    pub epoch: u32,
     /// Addresses and ports of its packets.
     pub ends: wire::Ends,
     /// When its timer event is in the queue.
@@ -53,6 +55,7 @@ pub struct Opening {
     pub key: Key,
     pub lane: u32,
     pub ends: wire::Ends,
+    pub epoch: u32,
     /// For the initial sequence number.
     pub seed: u64,
     /// Bytes of the receive and the send buffer.
@@ -62,7 +65,7 @@ pub struct Opening {
 impl Connection {
     /// A closed connection.
     pub fn new(opening: Opening, now: i64) -> Connection {
-        let Opening { node, flow, side, key, lane, ends, seed, buffers } = opening;
+        let Opening { node, flow, side, key, lane, ends, epoch, seed, buffers } = opening;
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = seed;
         let mut device = Wire { frames: &mut Frames::default(), input: None, output: &mut Vec::new() };
@@ -86,6 +89,7 @@ impl Connection {
             side,
             key,
             lane,
+            epoch,
             ends,
             scheduled: NEVER,
             established: false,

@@ -4,9 +4,9 @@ use super::pattern::Phase;
 use hashbrown::HashMap;
 use std::hash::BuildHasherDefault;
 use weftwire_core::FlowId;
-use weftwire_network::model::{Network, Traffic, TrafficKind, Transport};
+use weftwire_network::model::{Network, NodeIndex, Traffic, TrafficKind, Transport};
 use weftwire_network::results::{FlowProgress, FlowResult};
-use weftwire_network::traffic::Draws;
+use weftwire_network::traffic::{Begin, Draws};
 
 /// How many flows' bytes are drawn over time.
 const PROGRESS_FLOWS: usize = 8;
@@ -108,6 +108,7 @@ pub enum Outcome {
 pub struct Flow {
     pub traffic: u32,
     pub number: u64,
+    pub to: NodeIndex,
     pub source_port: u16,
     pub key: Key,
     pub start: i64,
@@ -292,12 +293,13 @@ impl Flows {
     }
 
     /// Opens a flow. `Err` with its number if its ports are in use.
-    pub fn open(&mut self, network: &Network, index: u32, number: u64, bytes: u64, now: i64) -> Result<u32, u32> {
+    pub fn open(&mut self, network: &Network, index: u32, begin: Begin, now: i64) -> Result<u32, u32> {
+        let Begin { number, bytes, to, .. } = begin;
         let traffic = &network.traffic[index as usize];
         // Flow i has the port number `source_port + i`, round and round up to the greatest.
         let span = 65_536 - u64::from(traffic.source_port.max(1));
         let source_port = traffic.source_port.max(1) + (number % span) as u16;
-        let ends = [(traffic.from.0, source_port), (traffic.to.0, traffic.port)];
+        let ends = [(traffic.from.0, source_port), (to.0, traffic.port)];
         let key = Key::new(traffic.transport, traffic.ipv6, ends[0], ends[1]);
         let datagrams = matches!(traffic.kind, TrafficKind::Datagrams { .. });
         let asks = match traffic.kind {
@@ -307,6 +309,7 @@ impl Flows {
         let mut flow = Flow {
             traffic: index,
             number,
+            to,
             source_port,
             key,
             start: now,
@@ -416,7 +419,7 @@ fn result(network: &Network, flow: &Flow) -> FlowResult {
         traffic: traffic.name.clone(),
         number: flow.number,
         from: network.node(traffic.from).name.clone(),
-        to: network.node(traffic.to).name.clone(),
+        to: network.node(flow.to).name.clone(),
         kind: traffic.kind.name().into(),
         transport: carrier.unwrap_or_else(|| traffic.transport.name().into()),
         start: flow.start,

@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::flows::{Carrier, Map, Next, Outcome};
 use super::frames::Slot;
+use super::host::protocol_of;
 use super::lane::NEVER;
 use super::queue::Event;
 use super::simulation::Simulation;
@@ -13,7 +14,8 @@ use weftwire_core::inspect::Counters;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceKind;
 use weftwire_core::{FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time, segments};
-use weftwire_network::model::{NodeIndex, NodeKind, PortPlace, Transport};
+use weftwire_network::model::{NodeIndex, NodeKind, PortPlace};
+use weftwire_network::routing::Flow;
 
 /// Bytes of the application offered at once.
 const OFFER: u64 = 64 << 10;
@@ -135,15 +137,18 @@ impl Simulation<'_> {
         let flow = self.flows.get_mut(number);
         let source_port = flow.source_port;
         let traffic = &self.network.traffic[flow.traffic as usize];
-        let Some(hop) = self.routes.next(traffic.from, traffic.to) else {
+        let (protocol, ports) = (protocol_of(traffic.transport), [source_port, traffic.port]);
+        let [source, destination] = [traffic.from, traffic.to].map(|node| self.network.address(node, traffic.ipv6));
+        let flow = || Flow { source, destination, protocol, ports };
+        let Some(hop) = self.routes.next(traffic.from, traffic.to, flow) else {
             self.flows.get_mut(number).end(self.now, Outcome::Failed("there is no way".into()));
             return Ok(());
         };
         let endpoints = Endpoints {
-            protocol: if traffic.transport == Transport::Tcp { super::wire::TCP } else { super::wire::UDP },
-            local_address: self.network.address(traffic.from, traffic.ipv6),
+            protocol,
+            local_address: source,
             local_port: source_port,
-            remote_address: self.network.address(traffic.to, traffic.ipv6),
+            remote_address: destination,
             remote_port: traffic.port,
             local_mac: self.network.mac(PortPlace { node: traffic.from, port: hop.port }),
             remote_mac: self.network.mac(hop.to),

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace, TrafficKind, Transport};
-use weftwire_network::routing::Hop;
+use weftwire_network::routing::{Flow, Hop};
 
 /// How long an end of a connection remembers that it has closed (smoltcp's own value).
 const TIME_WAIT: i64 = 10_000_000_000;
@@ -67,7 +67,9 @@ impl Hosts {
             by_key: Map::default(),
             waiting: Map::default(),
             expiries: VecDeque::new(),
-            listeners: towards.map(|traffic| ((traffic.to.0, traffic.port), ())).collect(),
+            listeners: towards
+                .flat_map(|traffic| traffic.receivers().iter().map(|to| ((to.0, traffic.port), ())))
+                .collect(),
             made: 0,
             output: Vec::new(),
         }
@@ -111,6 +113,14 @@ impl Hosts {
             self.waiting.remove(&old);
         }
         self.waiting.get(&key).copied()
+    }
+}
+
+/// The IP protocol number of a transport.
+pub fn protocol_of(transport: Transport) -> u8 {
+    match transport {
+        Transport::Tcp => wire::TCP,
+        Transport::Udp => wire::UDP,
     }
 }
 
@@ -212,7 +222,8 @@ impl Simulation<'_> {
         let source_port = flow.source_port;
         flow.goal[0] += length as u64;
         let phase = Phase::of(index ^ u64::from(flow.traffic) << 40);
-        let Some((lane, ends)) = self.way(traffic.from, traffic.to, traffic.ipv6, source_port, traffic.port) else {
+        let ports = (source_port, traffic.port);
+        let Some((lane, ends)) = self.way(traffic.from, traffic.to, traffic.ipv6, Transport::Udp, ports) else {
             self.flows.get_mut(number).end(self.now, Outcome::Failed("there is no way".into()));
             return Ok(());
         };
@@ -231,17 +242,22 @@ impl Simulation<'_> {
     }
 
     /// The lane and the addresses of packets between two nodes.
-    fn way(&mut self, from: NodeIndex, to: NodeIndex, ipv6: bool, here: u16, there: u16) -> Option<(u32, Ends)> {
-        let Hop { port, to: next } = self.routes.next(from, to)?;
+    fn way(
+        &mut self,
+        from: NodeIndex,
+        to: NodeIndex,
+        ipv6: bool,
+        transport: Transport,
+        ports: (u16, u16),
+    ) -> Option<(u32, Ends)> {
+        let (source, destination) = (self.network.address(from, ipv6), self.network.address(to, ipv6));
+        let protocol = protocol_of(transport);
+        let flow = || Flow { source, destination, protocol, ports: [ports.0, ports.1] };
+        let Hop { port, to: next } = self.routes.next(from, to, flow)?;
         let lane = self.lanes.out(from, port)?;
         let own = PortPlace { node: from, port };
-        let ends = Ends {
-            macs: [self.network.mac(next), self.network.mac(own)],
-            source: self.network.address(from, ipv6),
-            destination: self.network.address(to, ipv6),
-            source_port: here,
-            destination_port: there,
-        };
+        let macs = [self.network.mac(next), self.network.mac(own)];
+        let ends = Ends { macs, source, destination, source_port: ports.0, destination_port: ports.1 };
         Some((lane, ends))
     }
 
@@ -329,9 +345,9 @@ impl Simulation<'_> {
     /// Opens a TCP flow at its sender.
     pub fn open_tcp(&mut self, number: u32) -> io::Result<()> {
         let flow = self.flows.get_mut(number);
-        let (source_port, key) = (flow.source_port, flow.key);
+        let (source_port, key, to) = (flow.source_port, flow.key, flow.to);
         let traffic = &self.network.traffic[flow.traffic as usize];
-        let way = self.way(traffic.from, traffic.to, traffic.ipv6, source_port, traffic.port);
+        let way = self.way(traffic.from, to, traffic.ipv6, Transport::Tcp, (source_port, traffic.port));
         let connection = way.ok_or("there is no way".to_owned()).and_then(|(lane, ends)| {
             let mut connection = self.connection(traffic.from.0, number, 0, key, lane, ends);
             connection.connect().map(|()| connection)
@@ -359,7 +375,7 @@ impl Simulation<'_> {
         }
         let node = self.node_at(packet.destination)?;
         let ports = (packet.destination_port, packet.source_port);
-        let (lane, ends) = self.way(NodeIndex(node), NodeIndex(source), packet.ipv6, ports.0, ports.1)?;
+        let (lane, ends) = self.way(NodeIndex(node), NodeIndex(source), packet.ipv6, Transport::Tcp, ports)?;
         let mut connection = self.connection(node, flow.unwrap_or(NO_FLOW), 1, key, lane, ends);
         connection.listen().ok()?;
         self.hosts.waiting.remove(&key);
@@ -386,7 +402,8 @@ impl Simulation<'_> {
         };
         self.hosts.made += 1;
         let seed = self.network.node_seed(NodeIndex(node)) ^ self.hosts.made.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let opening = Opening { node, flow, side, key, lane, ends, seed, buffers: (receive, send) };
+        let epoch = self.routes.epoch();
+        let opening = Opening { node, flow, side, key, lane, ends, epoch, seed, buffers: (receive, send) };
         Connection::new(opening, self.now)
     }
 
@@ -449,7 +466,23 @@ impl Simulation<'_> {
         }
     }
 
+    /// Looks where a connection's next segment leaves, if that may have changed.
+    fn find_way(&mut self, connection: &mut Connection) {
+        let epoch = self.routes.epoch();
+        if connection.epoch == epoch && !self.routes.sprays() {
+            return;
+        }
+        connection.epoch = epoch;
+        let ends = connection.ends;
+        let Some(to) = self.node_at(ends.destination) else { return };
+        let (from, to, ports) = (NodeIndex(connection.node), NodeIndex(to), (ends.source_port, ends.destination_port));
+        if let Some((lane, ends)) = self.way(from, to, ends.source.is_ipv6(), Transport::Tcp, ports) {
+            (connection.lane, connection.ends) = (lane, ends);
+        }
+    }
+
     fn send_segment(&mut self, connection: &mut Connection, slot: Slot) -> io::Result<()> {
+        self.find_way(connection);
         let frame = self.frames.get_mut(slot);
         connection.complete(frame);
         let transport = wire::ETHERNET + if connection.ends.source.is_ipv6() { 40 } else { 20 };

@@ -53,7 +53,7 @@ impl Simulation<'_> {
         let traffic = &self.network.traffic[index as usize];
         let function = self.kinds[traffic.from.0 as usize] == Kind::Function;
         if self.sources[index as usize].flow == NO_FLOW {
-            let (Ok(flow) | Err(flow)) = self.flows.open(self.network, index, 0, 0, self.now);
+            let (Ok(flow) | Err(flow)) = self.flows.open(self.network, index, Begin { number: 0, bytes: 0, ..begin }, self.now);
             self.sources[index as usize].flow = flow;
             if function && self.flows.get_mut(flow).is_running() {
                 self.open_function(flow)?;
@@ -78,7 +78,7 @@ impl Simulation<'_> {
 
     fn open(&mut self, index: u32, begin: Begin) -> io::Result<()> {
         let traffic = &self.network.traffic[index as usize];
-        let Ok(flow) = self.flows.open(self.network, index, begin.number, begin.bytes, self.now) else {
+        let Ok(flow) = self.flows.open(self.network, index, begin, self.now) else {
             return Ok(());
         };
         self.sources[index as usize].flow = flow;

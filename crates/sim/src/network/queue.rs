@@ -8,6 +8,8 @@ use std::collections::BinaryHeap;
 pub enum Event {
     /// A change or fault of the network, by its index.
     Change(u32),
+    /// Routes change, by its index.
+    Reroute(u32),
     /// A traffic's next beginning or captured frame, by its index.
     Begin(u32),
     /// The application of a flow goes on: it has thought, or is to stop.
@@ -37,12 +39,13 @@ impl Queue {
     pub fn push(&mut self, at: i64, event: Event) {
         let (class, number) = match event {
             Event::Change(number) => (0, number),
-            Event::Begin(number) => (1, number),
-            Event::Application(number) => (2, number),
-            Event::Arrival(number) => (3, number),
-            Event::Function(number) => (4, number),
-            Event::Connection(number) => (5, number),
-            Event::Sample => (6, 0),
+            Event::Reroute(number) => (1, number),
+            Event::Begin(number) => (2, number),
+            Event::Application(number) => (3, number),
+            Event::Arrival(number) => (4, number),
+            Event::Function(number) => (5, number),
+            Event::Connection(number) => (6, number),
+            Event::Sample => (7, 0),
         };
         let low = u64::from(number) | class << CLASS_SHIFT;
         self.heap.push(Reverse(u128::from(at.max(0).unsigned_abs()) << TIME_SHIFT | u128::from(low)));
@@ -54,11 +57,12 @@ impl Queue {
         let number = key as u32;
         let event = match (key as u64) >> CLASS_SHIFT {
             0 => Event::Change(number),
-            1 => Event::Begin(number),
-            2 => Event::Application(number),
-            3 => Event::Arrival(number),
-            4 => Event::Function(number),
-            5 => Event::Connection(number),
+            1 => Event::Reroute(number),
+            2 => Event::Begin(number),
+            3 => Event::Application(number),
+            4 => Event::Arrival(number),
+            5 => Event::Function(number),
+            6 => Event::Connection(number),
             _ => Event::Sample,
         };
         Some(((key >> TIME_SHIFT) as i64, event))
@@ -80,6 +84,7 @@ mod tests {
         let ordered = [
             (0, Event::Sample),
             (5, Event::Change(9)),
+            (5, Event::Reroute(0)),
             (5, Event::Begin(1)),
             (5, Event::Application(0)),
             (5, Event::Arrival(3)),

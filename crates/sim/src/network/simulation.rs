@@ -20,7 +20,7 @@ use weftwire_network::link::field::FieldCorruptor;
 use weftwire_network::link::{Counts, Offer, Rate, frame};
 use weftwire_network::model::{ChangeKind, LinkIndex, NodeIndex, NodeKind, PortPlace, TrafficKind, Transport};
 use weftwire_network::results::{LinkResult, LinkSample, Results, RunFacts};
-use weftwire_network::routing::{Hop, Routes};
+use weftwire_network::routing::{Hop, Reroute, Routes, reroutes};
 use weftwire_network::traffic::{Begins, Draws};
 
 /// How many events pass between two calls of the progress callback.
@@ -58,6 +58,7 @@ pub struct Simulation<'a> {
     pub frames: Frames,
     pub lanes: Lanes,
     pub routes: Routes,
+    reroutes: Vec<Reroute>,
     pub kinds: Vec<Kind>,
     pub switches: Map<u32, Switch>,
     /// By node; `None` also while the function runs.
@@ -97,6 +98,7 @@ impl<'a> Simulation<'a> {
             frames: Frames::default(),
             lanes: Lanes::new(network),
             routes: Routes::new(network),
+            reroutes: reroutes(network),
             kinds: kinds.collect(),
             switches: Map::default(),
             machines: Vec::new(),
@@ -148,6 +150,9 @@ impl<'a> Simulation<'a> {
         for (index, change) in self.network.changes.iter().enumerate() {
             self.queue.push(change.at, Event::Change(index as u32));
         }
+        for (index, reroute) in self.reroutes.iter().enumerate() {
+            self.queue.push(reroute.at, Event::Reroute(index as u32));
+        }
         if !self.sampled.is_empty() && self.network.sample_interval > 0 {
             self.queue.push(self.sample_interval, Event::Sample);
         }
@@ -187,6 +192,10 @@ impl<'a> Simulation<'a> {
             Event::Function(node) => self.function_deadline(node),
             Event::Connection(slot) => self.connection_deadline(slot),
             Event::Change(index) => self.change(index),
+            Event::Reroute(index) => {
+                self.routes.reroute(&self.reroutes[index as usize].links);
+                Ok(())
+            }
             Event::Sample => {
                 self.sample();
                 Ok(())
@@ -223,9 +232,10 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The next hop between two nodes.
-    pub fn hop(&mut self, from: u32, to: u32) -> Option<Hop> {
-        self.routes.next(NodeIndex(from), NodeIndex(to))
+    /// The next hop of a packet from a node towards another.
+    fn hop(&mut self, from: u32, to: u32, slot: Slot) -> Option<Hop> {
+        let frames = &self.frames;
+        self.routes.next(NodeIndex(from), NodeIndex(to), || wire::flow(frames.get(slot)))
     }
 
     /// A frame leaves a node.
@@ -333,7 +343,7 @@ impl<'a> Simulation<'a> {
             if to == Some(node) {
                 return self.answer(place, slot);
             }
-            let Some(hop) = to.and_then(|to| self.hop(node, to)) else { break 'why "no_route" };
+            let Some(hop) = to.and_then(|to| self.hop(node, to, slot)) else { break 'why "no_route" };
             let frame = self.frames.get_mut(slot);
             if !wire::decrement_ttl(frame) {
                 break 'why "ttl";
@@ -349,7 +359,7 @@ impl<'a> Simulation<'a> {
 
     /// Sends a finished IP packet on its way from a node to another.
     pub fn send_to(&mut self, from: u32, to: Option<u32>, slot: Slot) -> io::Result<()> {
-        let hop = to.and_then(|to| self.hop(from, to));
+        let hop = to.and_then(|to| self.hop(from, to, slot));
         let Some((hop, lane)) = hop.and_then(|hop| Some((hop, self.lanes.out(NodeIndex(from), hop.port)?))) else {
             self.drop_packet(from, "no_route", slot);
             return Ok(());
@@ -404,8 +414,9 @@ impl<'a> Simulation<'a> {
         self.switches.remove(&node);
         let stays = |kind: &TrafficKind, side: usize| matches!(kind, TrafficKind::Datagrams { .. }) && side == 1;
         for flow in 0..self.flows.all.len() as u32 {
-            let traffic = &self.network.traffic[self.flows.get_mut(flow).traffic as usize];
-            let sides = [traffic.from.0, traffic.to.0];
+            let state = self.flows.get_mut(flow);
+            let traffic = &self.network.traffic[state.traffic as usize];
+            let sides = [traffic.from.0, state.to.0];
             let hit = (0..2).any(|side| sides[side] == node && !stays(&traffic.kind, side));
             if hit && self.flows.get_mut(flow).is_running() {
                 self.flows.get_mut(flow).end(self.now, Outcome::Reset);

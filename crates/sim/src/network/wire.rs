@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use weftwire_core::checksum::{Sum, checksum, update};
+use weftwire_network::routing::Flow;
 
 /// Bytes of an Ethernet header.
 pub const ETHERNET: usize = 14;
@@ -67,6 +68,26 @@ pub fn destination(frame: &[u8]) -> Result<IpAddr, &'static str> {
         return Err("bad_header");
     }
     Ok(address(&frame[at + 16..at + 20]))
+}
+
+/// The flow that a packet belongs to. Only for frames with a destination.
+pub fn flow(frame: &[u8]) -> Flow {
+    let Some((at, v6)) = network(frame) else {
+        let nobody = IpAddr::from([0; 4]);
+        return Flow { source: nobody, destination: nobody, protocol: 0, ports: [0; 2] };
+    };
+    let (addresses, length, protocol, transport) = match v6 {
+        true => (at + 8, 16, frame[at + 6], at + 40),
+        false => (at + 12, 4, frame[at + 9], at + usize::from(frame[at] & 15) * 4),
+    };
+    let fragment = !v6 && u16_at(frame, at + 6).unwrap_or(0) & 0x3fff != 0;
+    let port = |place| if matches!(protocol, TCP | UDP) && !fragment { u16_at(frame, place).unwrap_or(0) } else { 0 };
+    Flow {
+        source: address(&frame[addresses..addresses + length]),
+        destination: address(&frame[addresses + length..addresses + 2 * length]),
+        protocol,
+        ports: [port(transport), port(transport + 2)],
+    }
 }
 
 /// One hop less to live; `false` if that was the last one. Only for frames with a destination.

@@ -306,7 +306,7 @@ mod tests {
     use proptest::prelude::*;
     use weftwire_core::Port;
     use weftwire_network::link::LinkSettings;
-    use weftwire_network::model::{NodeIndex, PortPlace};
+    use weftwire_network::model::{NodeIndex, PortPlace, Routing};
 
     /// Nodes, and links between them by number; nothing else of the network matters to the picture.
     fn network(nodes: usize, links: &[(u32, u32)]) -> Network {
@@ -325,6 +325,8 @@ mod tests {
                 LinkSettings { rate: Some(Rate::Constant(1_500_000)), ..LinkSettings::default() },
                 LinkSettings { delay: 20_000_000, ..LinkSettings::default() },
             ],
+            metric: 1,
+            weight: 1,
         };
         Network {
             name: "t".into(),
@@ -337,6 +339,7 @@ mod tests {
             traffic: Vec::new(),
             changes: Vec::new(),
             captures: Vec::new(),
+            routing: Routing::default(),
         }
     }
 

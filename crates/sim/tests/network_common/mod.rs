@@ -11,9 +11,7 @@ use weftwire_engine::EngineOptions;
 use weftwire_lang::{Dialect, Loader};
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Queue, QueueLimit, Rate};
-use weftwire_network::model::{
-    FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Traffic, TrafficKind, Transport,
-};
+use weftwire_network::model::{FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing, Traffic, TrafficKind, Transport};
 use weftwire_network::results::{FlowResult, Results};
 use weftwire_sim::network::{Progress, Surroundings, simulate};
 
@@ -33,6 +31,7 @@ pub fn network(duration: i64) -> Network {
         traffic: Vec::new(),
         changes: Vec::new(),
         captures: Vec::new(),
+        routing: Routing::default(),
     }
 }
 
@@ -79,7 +78,7 @@ impl Build for Network {
             PortPlace { node: ends[end], port: Port(node.ports.len() as u16) }
         });
         let name = format!("{}-{}", self.node(ends[0]).name, self.node(ends[1]).name);
-        self.links.push(Link { name, ends: places, directions: [settings.clone(), settings] });
+        self.links.push(Link { name, ends: places, directions: [settings.clone(), settings], metric: 1, weight: 1 });
         index
     }
 
@@ -89,6 +88,7 @@ impl Build for Network {
             name: format!("traffic{number}"),
             from: ends[0],
             to: ends[1],
+            choices: None,
             start: 0,
             stop: self.duration,
             ipv6: false,

@@ -9,7 +9,7 @@ use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{Port, Time};
 use weftwire_network::Network;
 use weftwire_network::link::{Counts, LinkSettings, Rate};
-use weftwire_network::model::{FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace};
+use weftwire_network::model::{FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing};
 use weftwire_network::results::{FlowProgress, FlowResult, Lateness, LinkResult, LinkSample, Results, RunFacts};
 use weftwire_sim::agreement::Run;
 
@@ -51,7 +51,7 @@ pub fn network(name: &str, nodes: &[&str], links: &[(&str, usize, usize, u64, i6
         };
         let ends = [end(*a, 0), end(*b, 1)];
         let settings = LinkSettings { rate: Some(Rate::Constant(*rate)), delay: *delay, ..LinkSettings::default() };
-        all.push(Link { name: (*name).into(), ends, directions: [settings.clone(), settings] });
+        all.push(Link { name: (*name).into(), ends, directions: [settings.clone(), settings], metric: 1, weight: 1 });
     }
     Network {
         name: name.into(),
@@ -64,6 +64,7 @@ pub fn network(name: &str, nodes: &[&str], links: &[(&str, usize, usize, u64, i6
         traffic: Vec::new(),
         changes: Vec::new(),
         captures: Vec::new(),
+        routing: Routing::default(),
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) use machine::Machine;
 use super::build::{in_namespace, namespace_name};
 use crate::error::LinuxError;
 use crate::system::monotonic_ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -115,7 +115,7 @@ impl Stage {
     /// The traffic and flow that a peer's address and port belong to, among those to `node` at `port`.
     fn identify(&self, node: NodeIndex, port: u16, peer: std::net::SocketAddr) -> Option<(usize, u64)> {
         let candidates = self.network.traffic.iter().enumerate().filter(|(_, traffic)| {
-            traffic.to == node
+            traffic.receivers().contains(&node)
                 && traffic.port == port
                 && traffic.source_port <= peer.port()
                 && self.network.address(traffic.from, traffic.ipv6) == peer.ip()
@@ -259,24 +259,24 @@ pub(super) fn open_machine(network: &Network, index: NodeIndex, node: &Node) -> 
 /// [`start_senders`].
 pub(super) fn start_receivers(stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, LinuxError> {
     let mut threads = machine::start(stage)?;
-    let mut opened = Vec::new();
-    for traffic in &stage.network.traffic {
-        let receives = matches!(stage.network.node(traffic.to).kind, NodeKind::Host { .. } | NodeKind::Router);
-        let place = (traffic.to, traffic.ipv6, traffic.port, traffic.transport);
-        if !receives || matches!(traffic.kind, TrafficKind::Capture { .. }) || opened.contains(&place) {
+    let mut opened = BTreeSet::new();
+    let all = stage.network.traffic.iter().flat_map(|traffic| traffic.receivers().iter().map(move |to| (traffic, *to)));
+    for (traffic, to) in all {
+        let receives = matches!(stage.network.node(to).kind, NodeKind::Host { .. } | NodeKind::Router);
+        let place = (to, traffic.ipv6, traffic.port, traffic.transport);
+        if !receives || matches!(traffic.kind, TrafficKind::Capture { .. }) || !opened.insert(place) {
             continue;
         }
-        opened.push(place);
-        let address = (stage.network.address(traffic.to, traffic.ipv6), traffic.port).into();
-        let namespace = namespace_name(&stage.network.name, &stage.network.node(traffic.to).name);
+        let address = (stage.network.address(to, traffic.ipv6), traffic.port).into();
+        let namespace = namespace_name(&stage.network.name, &stage.network.node(to).name);
         threads.extend(match traffic.transport {
             Transport::Tcp => {
                 let listener = in_namespace(&namespace, || tcp::listen(address))?;
-                stage.start(traffic.to, move |stage| tcp::serve(stage, &listener, place.0))
+                stage.start(to, move |stage| tcp::serve(stage, &listener, place.0))
             }
             Transport::Udp => {
                 let socket = in_namespace(&namespace, || udp::open(address))?;
-                stage.start(traffic.to, move |stage| udp::receive(stage, &socket, place.0))
+                stage.start(to, move |stage| udp::receive(stage, &socket, place.0))
             }
         });
     }

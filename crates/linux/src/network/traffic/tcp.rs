@@ -141,12 +141,13 @@ fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
     ledger.update(begin.number, |flow| {
         flow.start = start;
         flow.bytes = bytes;
+        flow.to.clone_from(&stage.network.node(begin.to).name);
     });
     if let TrafficKind::RequestResponse { .. } = traffic.kind {
         answer_at_once();
     }
     let mut rtt = Rtt::default();
-    let done = connection(stage, traffic, begin.number).and_then(|mut stream| {
+    let done = connection(stage, traffic, begin).and_then(|mut stream| {
         let sent = match &traffic.kind {
             TrafficKind::RequestResponse { request, response, count, think } => {
                 converse(stage, &mut stream, begin.number, number, (*request, *response, *count, think))
@@ -178,12 +179,13 @@ fn fail(flow: &mut FlowResult, error: &io::Error, stage: &Stage) {
     };
 }
 
-fn connection(stage: &Stage, traffic: &Traffic, number: u64) -> io::Result<TcpStream> {
+fn connection(stage: &Stage, traffic: &Traffic, begin: &Begin) -> io::Result<TcpStream> {
+    let number = begin.number;
     let port = u16::try_from(u64::from(traffic.source_port) + number).map_err(|_| {
         io::Error::other(format!("there is no port {} + {number}; lower source_port or the count", traffic.source_port))
     })?;
     let local = (stage.network.address(traffic.from, traffic.ipv6), port).into();
-    let remote = (stage.network.address(traffic.to, traffic.ipv6), traffic.port).into();
+    let remote = (stage.network.address(begin.to, traffic.ipv6), traffic.port).into();
     let left = (stage.network.duration - stage.now()).max(1_000_000);
     let socket: OwnedFd = connect(local, remote, Duration::from_nanos(left.unsigned_abs()), PATIENCE)?;
     let stream = TcpStream::from(socket);
