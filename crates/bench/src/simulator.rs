@@ -9,7 +9,9 @@ use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Function, Port, Time};
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Queue, QueueLimit, Rate};
-use weftwire_network::model::{Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing, Traffic, TrafficKind, Transport};
+use weftwire_network::model::{
+    Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing, Traffic, TrafficKind, Transport,
+};
 use weftwire_network::results::Results;
 use weftwire_network::traffic::{Gap, Size};
 use weftwire_sim::network::{Progress, Surroundings, simulate};

@@ -193,7 +193,11 @@ impl Routes {
     /// is down, and are lost there.
     pub fn reroute(&mut self, links: &[(LinkIndex, bool)]) {
         for (link, down) in links {
-            if *down { self.down.insert(*link) } else { self.down.remove(link) };
+            if *down {
+                self.down.insert(*link)
+            } else {
+                self.down.remove(link)
+            };
         }
         for way in 0..self.ways.len() {
             let end = self.ways.get(way + 1).map_or(self.crossed.len(), |next| next.links as usize);
@@ -289,9 +293,9 @@ impl Routes {
     fn best(&mut self, node: usize, to: usize, costs: &[Cost], usable: impl Fn(&Way) -> bool) -> u32 {
         let range = self.range(node);
         let over = |hop: usize| self.hops[hop].to.node.0 as usize;
-        let ways = range.clone().filter(|hop| {
-            usable(&self.ways[*hop]) && self.passes(over(*hop), to) && costs[over(*hop)] != UNREACHED
-        });
+        let ways = range
+            .clone()
+            .filter(|hop| usable(&self.ways[*hop]) && self.passes(over(*hop), to) && costs[over(*hop)] != UNREACHED);
         let cost = |hop: usize| self.ways[hop].further(costs[over(hop)]);
         let Some(least) = ways.clone().map(cost).min() else { return NOWHERE };
         let most = if self.multipath == Multipath::Single { 1 } else { usize::MAX };

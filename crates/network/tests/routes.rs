@@ -6,7 +6,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use weftwire_core::Port;
 use weftwire_network::Network;
 use weftwire_network::link::LinkSettings;
-use weftwire_network::model::{Multipath, StaticRoute, FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing};
+use weftwire_network::model::{
+    FunctionNode, Link, LinkIndex, Multipath, Node, NodeIndex, NodeKind, PortPlace, Routing, StaticRoute,
+};
 use weftwire_network::read;
 use weftwire_network::routing::{Flow, Hop, Routes};
 
@@ -63,7 +65,13 @@ fn with_metrics(kinds: &str, links: &[(u32, u32, i64, u32)]) -> Network {
             PortPlace { node: NodeIndex(node), port: Port(ports.len() as u16) }
         });
         let settings = LinkSettings { delay, ..LinkSettings::default() };
-        network.links.push(Link { name: String::new(), ends, directions: [settings.clone(), settings], metric, weight: 1 });
+        network.links.push(Link {
+            name: String::new(),
+            ends,
+            directions: [settings.clone(), settings],
+            metric,
+            weight: 1,
+        });
     }
     network
 }

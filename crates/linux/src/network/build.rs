@@ -205,7 +205,7 @@ fn node_batch(network: &Network, routes: &mut Routes, index: NodeIndex, node: &N
         let neighbour = network.node(hop.to.node);
         batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv4));
         batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv6));
-        let local = routing::link_local(network, hop);
+        let local = routing::link_local(network, &hop);
         batch.line(format_args!("neighbour replace {local} lladdr {mac} dev port{port} nud permanent"));
     }
     routing::route_lines(network, routes, index).iter().for_each(|line| batch.line(format_args!("route add {line}")));

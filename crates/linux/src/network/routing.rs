@@ -77,11 +77,7 @@ pub(super) fn route_lines(network: &Network, routes: &mut Routes, node: NodeInde
             [(hop, _)] => {
                 let (next, port) = (network.node(hop.to.node), hop.port.0);
                 lines.push(format!("{}/32 via {} dev port{port} onlink src {own4}", to.ipv4, next.ipv4));
-                lines.push(format!(
-                    "{}/128 via {} dev port{port} src {own6}",
-                    to.ipv6,
-                    link_local(network, hop)
-                ));
+                lines.push(format!("{}/128 via {} dev port{port} src {own6}", to.ipv6, link_local(network, hop)));
             }
             several => {
                 let (mut ipv4, mut ipv6) =
@@ -124,7 +120,7 @@ pub(super) fn turns(network: &Network) -> Vec<Turn> {
     let mut routes = Routes::new(network);
     let nodes: Vec<NodeIndex> =
         network.nodes().filter(|(_, node)| has_kernel_addresses(&node.kind)).map(|(index, _)| index).collect();
-    let mut lines_of = |routes: &mut Routes| -> Vec<Vec<String>> {
+    let lines_of = |routes: &mut Routes| -> Vec<Vec<String>> {
         nodes.iter().map(|node| route_lines(network, routes, *node)).collect()
     };
     let mut before = lines_of(&mut routes);

@@ -2,6 +2,7 @@
 
 use super::names::Index;
 use super::{MOST_ROUTES, Reader};
+use crate::description::values::Names;
 use crate::description::{self, Cost, File};
 use crate::model::{Multipath, Network, NodeIndex, NodeKind, Routing, StaticRoute};
 use crate::routing::Routes;
@@ -35,9 +36,15 @@ impl Reader<'_> {
         }
         let routes = Routes::new(network);
         for route in given {
-            let mut named = |given| {
-                let found = names.all_matching("node", given, self.problems).into_iter();
-                found.map(|node| NodeIndex(node as u32)).collect::<Vec<_>>()
+            // A pattern leaves out what has no address; who names such a node is told.
+            let mut named = |given: &Names| {
+                let mut found: Vec<NodeIndex> = Vec::new();
+                for word in &given.0 {
+                    let nodes = names.matching("node", word, self.problems).into_iter();
+                    let nodes = nodes.map(|node| NodeIndex(node as u32));
+                    found.extend(nodes.filter(|node| !word.text.contains('*') || network.node(*node).is_addressed()));
+                }
+                found
             };
             let (nodes, to, via) = (named(&route.node), named(&route.to), named(&route.via));
             if all.len().saturating_add(nodes.len().saturating_mul(to.len())) > MOST_ROUTES {

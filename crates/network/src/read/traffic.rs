@@ -363,7 +363,8 @@ impl Reader<'_> {
         }
         let function = from.iter().chain(to).find(|node| matches!(graph.nodes[**node].kind, NodeKind::Function(_)));
         if let Some(function) = function {
-            let message = format!("`{}` is a function; flows that choose are between hosts", graph.nodes[*function].name);
+            let message =
+                format!("`{}` is a function; flows that choose are between hosts", graph.nodes[*function].name);
             self.problems.error_help(span, message, "`random` gives each sender one receiver");
             return None;
         }

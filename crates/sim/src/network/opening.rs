@@ -53,7 +53,8 @@ impl Simulation<'_> {
         let traffic = &self.network.traffic[index as usize];
         let function = self.kinds[traffic.from.0 as usize] == Kind::Function;
         if self.sources[index as usize].flow == NO_FLOW {
-            let (Ok(flow) | Err(flow)) = self.flows.open(self.network, index, Begin { number: 0, bytes: 0, ..begin }, self.now);
+            let (Ok(flow) | Err(flow)) =
+                self.flows.open(self.network, index, Begin { number: 0, bytes: 0, ..begin }, self.now);
             self.sources[index as usize].flow = flow;
             if function && self.flows.get_mut(flow).is_running() {
                 self.open_function(flow)?;

@@ -11,7 +11,9 @@ use weftwire_engine::EngineOptions;
 use weftwire_lang::{Dialect, Loader};
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Queue, QueueLimit, Rate};
-use weftwire_network::model::{FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing, Traffic, TrafficKind, Transport};
+use weftwire_network::model::{
+    FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing, Traffic, TrafficKind, Transport,
+};
 use weftwire_network::results::{FlowResult, Results};
 use weftwire_sim::network::{Progress, Surroundings, simulate};
 
