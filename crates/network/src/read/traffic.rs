@@ -44,6 +44,9 @@ const ALL_KEYS: [&str; 16] = [
 /// What is checked once the traffic is expanded: both ends, transport and port numbers of a flow.
 type Flow = (NodeIndex, NodeIndex, Transport, u16, u16);
 
+/// Who sends to whom, and of whom each flow has one.
+type Ends = (Vec<(usize, usize)>, Option<Arc<[NodeIndex]>>);
+
 impl Reader<'_> {
     /// All traffic, spelled out.
     pub fn traffic(&mut self, given: &[description::Traffic], graph: &Graph) -> Vec<Traffic> {
@@ -295,13 +298,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Who sends to whom; and of whom each flow has one.
-    fn pairs(
-        &mut self,
-        item: &description::Traffic,
-        graph: &Graph,
-        index: usize,
-    ) -> Option<(Vec<(usize, usize)>, Option<Arc<[NodeIndex]>>)> {
+    fn pairs(&mut self, item: &description::Traffic, graph: &Graph, index: usize) -> Option<Ends> {
         let from = graph.node_names.all_matching("node", &item.from, self.problems);
         if item.kind == Kind::Capture {
             return Some((from.into_iter().map(|node| (node, node)).collect(), None));
@@ -348,13 +345,7 @@ impl Reader<'_> {
     }
 
     /// Each sender with another that may receive, and all that may.
-    fn per_flow(
-        &mut self,
-        item: &description::Traffic,
-        graph: &Graph,
-        from: &[usize],
-        to: &[usize],
-    ) -> Option<(Vec<(usize, usize)>, Option<Arc<[NodeIndex]>>)> {
+    fn per_flow(&mut self, item: &description::Traffic, graph: &Graph, from: &[usize], to: &[usize]) -> Option<Ends> {
         let span = item.places.value("pairs");
         if item.kind != Kind::Flows {
             let help = "`random` gives each sender one receiver";
