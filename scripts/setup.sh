@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing: system packages (Debian and its relatives, as root), the Rust toolchain of
-# rust-toolchain.toml, Kafka's client for Java, cargo-deny and mdBook. Where all is there it does nothing and needs no network.
+# rust-toolchain.toml, Kafka's client for Java, gRPC for Python, cargo-deny and mdBook. Where all is there it does nothing and needs no network.
 #
 #   scripts/setup.sh         everything that `make test` uses
 #   scripts/setup.sh demo    only what `make demo` uses
@@ -11,7 +11,7 @@ purpose=${1:-test}
 
 # command:package
 demo_tools="cc:build-essential ip:iproute2 nft:nftables nginx:nginx-light ethtool:ethtool curl:curl tcpdump:tcpdump"
-test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator kcat:kcat javac:default-jdk-headless"
+test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator kcat:kcat javac:default-jdk-headless python3:python3"
 
 # Libraries, by a file that they bring:package
 bench_tools="pkg-config:pkg-config nats-server:nats-server mvn:maven"
@@ -76,6 +76,21 @@ download_jars() {
     done <<<"$kafka_jars"
 }
 
+# gRPC's C core with its binding for Python, for tests of the controller: a client that is not the project's own.
+install_grpcio() {
+    local folder=${CARGO_TARGET_DIR:-target}/python version=1.85.1
+    if [ "$("$folder/bin/python" -c 'import grpc; print(grpc.__version__)' 2>/dev/null)" = $version ]; then
+        return
+    fi
+    if ! python3 -c 'import ensurepip' 2>/dev/null; then
+        install_packages python3-venv:python3-venv
+    fi
+    if ! python3 -m venv --clear "$folder" || ! "$folder/bin/pip" install --quiet "grpcio==$version"; then
+        rm -rf "$folder"
+        echo "SKIPPED: installing grpcio; tests that need it will be skipped" >&2
+    fi
+}
+
 case $purpose in
 demo) install_packages "$demo_tools" ;;
 test) install_packages "$test_tools" ;;
@@ -96,6 +111,7 @@ fi
 
 if [ "$purpose" != demo ]; then
     download_jars
+    install_grpcio
     install_cargo_tool cargo-deny 0.20.2
     install_cargo_tool mdbook 0.5.4
 fi

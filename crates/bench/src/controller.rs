@@ -178,7 +178,7 @@ impl Bench {
         command.args(["--listen", &self.address().to_string()]);
         let mut running = Running::start(command)?;
         loop {
-            match Client::connect(&self.address()).await {
+            match Client::connect(&self.address(), None).await {
                 Ok(client) => return Ok((running, client)),
                 Err(error) => ensure!(running.is_running(), "the controller has ended: {error}"),
             }
@@ -187,7 +187,7 @@ impl Bench {
     }
 
     async fn light(&self, switch: &str, revision: u64, configuration: Vec<u8>) -> Result<Light> {
-        let client = Client::connect(&self.address()).await?;
+        let client = Client::connect(&self.address(), None).await?;
         let formats = formats_digest(ITCH_FORMATS).to_vec();
         let (said, saying) =
             watch::channel(FollowRequest { switch: switch.to_owned(), formats, configuration, revision });
@@ -205,7 +205,12 @@ impl Bench {
     }
 
     fn follower(&self) -> Follower {
-        Follower { address: self.address(), switch: SWITCH.to_owned(), formats: formats_digest(ITCH_FORMATS) }
+        Follower {
+            address: self.address(),
+            tls: None,
+            switch: SWITCH.to_owned(),
+            formats: formats_digest(ITCH_FORMATS),
+        }
     }
 
     async fn fetch(&self) -> Result<(FollowedTable, Duration)> {

@@ -3,15 +3,17 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests of processes and files")]
 
 use anyhow::{Context as _, Result, ensure};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 use weftwire_control::protocol::Subscription;
 use weftwire_control::{Address, Client};
-use weftwire_testbed::{Running, wait_for};
+use weftwire_testbed::{Running, run, skip_unless_installed, wait_for};
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
 const FORMAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/subscriptions/itch.p4");
@@ -46,7 +48,11 @@ impl Lab {
     }
 
     fn start(&self) -> Result<Running> {
-        let running = Running::start(self.command(&["--fat-tree", "4"]))?;
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, words: &[&str]) -> Result<Running> {
+        let running = Running::start(self.command(&[&["--fat-tree", "4"], words].concat()))?;
         wait_for("the controller", LIMIT, || self.ask(&["topology"]).is_ok_and(|output| output.status.success()))?;
         Ok(running)
     }
@@ -85,7 +91,7 @@ fn what_was_acknowledged_survives_a_kill() -> Result<()> {
             for client_number in 0..8 {
                 let (address, tell) = (address.clone(), tell.clone());
                 tokio::spawn(async move {
-                    let Ok(client) = Client::connect(&address).await else { return };
+                    let Ok(client) = Client::connect(&address, None).await else { return };
                     for price in 1.. {
                         let filter = format!("trade.price > {price}.{round}{client_number}");
                         let wanted = Subscription { host: "pod1-host1".to_owned(), filter: filter.clone() };
@@ -118,6 +124,130 @@ fn what_was_acknowledged_survives_a_kill() -> Result<()> {
         ensure!(listed.is_subset(&asked), "something nobody asked for is there");
         controller.kill();
     }
+    Ok(())
+}
+
+/// Python with gRPC's C core, which `scripts/setup.sh` installs.
+fn python() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("python").join("bin/python")
+}
+
+/// What the client in Python says.
+fn ask_in_python(words: &[&str]) -> Result<String> {
+    let mut command = Command::new(python());
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc_client.py")).args(words);
+    run(command, 3 * LIMIT)
+}
+
+const SAID_IN_PYTHON: &str = "watch \nsubscribe 08011001\nwatch True\nlist True\n";
+
+#[test]
+fn a_client_in_python_asks_by_the_unix_socket() -> Result<()> {
+    let Some(_turn) = skip_unless_installed(&[&python().to_string_lossy()]) else { return Ok(()) };
+    let lab = Lab::new("python")?;
+    let controller = lab.start()?;
+    let said = ask_in_python(&[&lab.address(), "pod1-host1", "trade.price > 5"])?;
+    ensure!(said == SAID_IN_PYTHON, "{said}");
+    controller.kill();
+    Ok(())
+}
+
+#[test]
+fn an_empty_store_is_refused_unless_it_is_to_be_new() -> Result<()> {
+    let lab = Lab::new("empty")?;
+    fs::write(lab.path("store"), "")?;
+    let output = lab.command(&["--fat-tree", "4"]).output()?;
+    let text = String::from_utf8(output.stderr)?;
+    ensure!(!output.status.success() && text.contains("empty") && text.contains("--new"), "{text}");
+    let controller = lab.start_with(&["--new"])?;
+    lab.says(&["subscribe", "pod1-host1", "true"])?;
+    controller.kill();
+    let output = lab.command(&["--fat-tree", "4", "--new"]).output()?;
+    let text = String::from_utf8(output.stderr)?;
+    ensure!(!output.status.success() && text.contains("leave --new out"), "{text}");
+    let controller = lab.start()?;
+    ensure!(lab.says(&["list"])? == "pod1-host1: true\n");
+    controller.kill();
+    Ok(())
+}
+
+#[test]
+fn over_tcp_certificates_say_who_may_ask() -> Result<()> {
+    let lab = Lab::new("tls")?;
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    let file = |name: &str| lab.path(name);
+    fs::write(file("authority.pem"), authority.pem())?;
+    for (end, name) in [("server", "localhost"), ("client", "alice")] {
+        let key = KeyPair::generate()?;
+        fs::write(file(&format!("{end}-key.pem")), key.serialize_pem())?;
+        let mut params = CertificateParams::new(vec![name.to_owned()])?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &authority)?;
+        fs::write(file(&format!("{end}.pem")), certificate.pem())?;
+    }
+    // A port that is free now; other processes' are asked for no more.
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let options = |end: &str, authority: &str| {
+        let named = |option: &str, name: &str| [option.to_owned(), file(name)];
+        let options = [
+            named("--tls-cert", &format!("{end}.pem")),
+            named("--tls-key", &format!("{end}-key.pem")),
+            named(authority, "authority.pem"),
+        ];
+        options.concat()
+    };
+    let controller = |listen: &str| {
+        let mut command = Command::new(WEFT);
+        command.args(["subs", "controller", "--fat-tree", "4", "--keep-privileges", "--format", FORMAT]);
+        command.args(["--store", &file("store"), "--listen", listen]);
+        command
+    };
+    let ask = |words: &[&str], host: &str, options: &[String]| -> Result<Output> {
+        let mut command = Command::new(WEFT);
+        command.arg("subs").args(words).args(["--controller", &format!("{host}:{port}")]).args(options);
+        Ok(command.output()?)
+    };
+    let (of_server, of_client) = (options("server", "--client-ca"), options("client", "--server-ca"));
+
+    // Beyond this machine it is TLS, or said to be insecure; on a Unix socket it makes no sense.
+    let says = |mut command: Command, expected: &str| -> Result<()> {
+        let output = command.output()?;
+        let text = String::from_utf8(output.stderr)?;
+        ensure!(!output.status.success() && text.contains(expected), "{expected}: {text}");
+        Ok(())
+    };
+    says(controller("0.0.0.0:0"), "give --tls-cert, --tls-key and --client-ca, or --insecure")?;
+    let mut half = controller("127.0.0.1:0");
+    half.args(&of_server[..4]);
+    says(half, "TLS needs --tls-cert, --tls-key and --client-ca")?;
+    let mut unix = controller(&lab.address());
+    unix.args(&of_server);
+    says(unix, "leave the options of TLS out")?;
+    let remote = ask(&["list"], "192.0.2.1", &[])?;
+    ensure!(String::from_utf8(remote.stderr)?.contains("is not this machine: give --tls-cert"));
+
+    let mut command = controller(&format!("0.0.0.0:{port}"));
+    command.args(&of_server);
+    let running = Running::start(command)?;
+    let list = || ask(&["list"], "localhost", &of_client);
+    wait_for("the controller", LIMIT, || list().is_ok_and(|output| output.status.success()))?;
+    let made = ask(&["subscribe", "pod1-host1", "true"], "localhost", &of_client)?;
+    ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let plain = String::from_utf8(ask(&["list"], "localhost", &[])?.stderr)?;
+    ensure!(plain.contains("if it wants TLS, give --tls-cert, --tls-key and --server-ca"), "{plain}");
+    let name = String::from_utf8(ask(&["list"], "127.0.0.1", &of_client)?.stderr)?;
+    ensure!(name.contains("is not for `127.0.0.1` but for"), "{name}");
+    if let Some(_turn) = skip_unless_installed(&[&python().to_string_lossy()]) {
+        let target = format!("localhost:{port}");
+        let files = [file("client.pem"), file("client-key.pem"), file("authority.pem")];
+        let said = ask_in_python(&[&target, "pod1-host2", "trade.price > 5", &files[0], &files[1], &files[2]])?;
+        ensure!(said.starts_with("watch 0801\nsubscribe 08021001\n"), "{said}");
+    }
+    let ended = running.interrupt()?;
+    ensure!(ended.status.success(), "{}", ended.stderr);
+    ensure!(ended.stderr.contains("refused 127.0.0.1:"), "{}", ended.stderr);
     Ok(())
 }
 

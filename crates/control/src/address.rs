@@ -1,6 +1,7 @@
 //! Where a controller listens.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -9,18 +10,27 @@ use std::str::FromStr;
 pub enum Address {
     /// A Unix socket.
     Unix(PathBuf),
-    /// A host and a port; whoever reaches it may do everything.
+    /// A host and a port. Without [TLS](crate::tls), whoever reaches it may do everything.
     Tcp(String),
 }
 
 impl Address {
     /// What tonic wants to connect to.
-    pub(crate) fn uri(&self) -> String {
+    pub(crate) fn uri(&self, secure: bool) -> String {
         match self {
             // Two slashes more would be taken away as those of a URI.
             Address::Unix(path) => format!("unix://{}", path.display()),
+            Address::Tcp(place) if secure => format!("https://{place}"),
             Address::Tcp(place) => format!("http://{place}"),
         }
+    }
+
+    /// Whether it leads beyond this machine, as far as its text tells.
+    pub fn is_remote(&self) -> bool {
+        let Address::Tcp(place) = self else { return false };
+        let host = place.rsplit_once(':').map_or(&**place, |(host, _)| host);
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        address.map_or(host != "localhost", |address| !address.to_canonical().is_loopback())
     }
 }
 
@@ -68,6 +78,18 @@ mod tests {
             ("controller.example:1", "controller.example:1"),
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), shown);
+        }
+        for (text, is_remote) in [
+            ("unix:/run/a.sock", false),
+            ("127.0.0.1:7878", false),
+            ("localhost:7878", false),
+            ("[::1]:7878", false),
+            ("[::ffff:127.0.0.1]:7878", false),
+            ("0.0.0.0:7878", true),
+            ("[fd00::1]:7878", true),
+            ("controller.example:1", true),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().is_remote(), is_remote, "{text}");
         }
         for text in ["", "unix:", "7878", ":7878", "localhost", "::1:7878", "localhost:port", "localhost:65536"] {
             let error = text.parse::<Address>().unwrap_err();

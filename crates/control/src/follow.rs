@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::client::{Client, ClientError};
 use crate::protocol::FollowRequest;
 use crate::table::FollowedTable;
+use crate::tls;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -13,10 +14,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Which switch of which controller to be.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Follower {
     /// The controller.
     pub address: Address,
+    /// How it and this switch know each other, if they are to.
+    pub tls: Option<tls::Client>,
     /// The switch's name in the controller's network.
     pub switch: String,
     /// The digest of the formats' text, see [`crate::state::formats_digest`].
@@ -68,7 +71,7 @@ impl Follower {
         mut go_on: impl FnMut(&FollowedTable) -> bool,
     ) -> Result<(), ClientError> {
         table.restart();
-        let client = Client::connect(&self.address).await?;
+        let client = Client::connect(&self.address, self.tls.as_ref()).await?;
         let say = |table: &FollowedTable| FollowRequest {
             switch: self.switch.clone(),
             formats: self.formats.to_vec(),

@@ -1,7 +1,8 @@
 //! The controller of packet subscriptions: a gRPC service that keeps them, and the switches that follow it.
 //!
 //! - [`server`] listens; behind it stands one [`keeper`] with a [`store`] on disk and the routing's state in memory;
-//! - [`client`] asks; [`follow`] keeps a switch's [`table`] as the controller has it.
+//! - [`client`] asks; [`follow`] keeps a switch's [`table`] as the controller has it;
+//! - [`tls`] is how both know each other over a network.
 //!
 //! The protocol is `proto/controller.proto`. The crate reads clocks, files and sockets: it is a platform.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod protocol {
 
 pub mod address;
 mod admission;
+mod authority;
 pub mod client;
 pub mod follow;
 pub mod keeper;
@@ -29,6 +31,7 @@ pub mod state;
 pub mod store;
 pub mod switch;
 pub mod table;
+pub mod tls;
 pub mod wire;
 
 pub use address::Address;

@@ -1,26 +1,27 @@
 //! The controller's side: it listens and serves until it is told to stop.
 
 use crate::address::Address;
-use crate::admission::admitted;
+pub use crate::admission::Limits;
+use crate::admission::{Admission, Report, Sockets};
 use crate::keeper::{Keeper, Started};
 use crate::protocol::controller_server::ControllerServer;
 use crate::service::Service;
+use crate::tls;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
 use tonic::transport::Server;
 
 /// Largest request in bytes.
 const MOST_REQUEST: usize = 4 << 20;
-/// Connections at the same time; further ones wait.
-pub const MOST_CONNECTIONS: usize = 256;
 /// Requests of one connection at the same time; further ones wait.
 const MOST_STREAMS: u32 = 128;
 /// How often an idle connection is asked whether its other end is alive.
@@ -51,10 +52,12 @@ pub enum ListenError {
 }
 
 /// An open socket. A Unix socket's file goes away with it.
-#[derive(Debug)]
 pub struct Listener {
     socket: Socket,
     address: Address,
+    tls: Option<tls::Server>,
+    limits: Limits,
+    report: Report,
 }
 
 #[derive(Debug)]
@@ -70,6 +73,12 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         // It may be gone already.
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("socket", &self.socket).field("tls", &self.tls).finish_non_exhaustive()
     }
 }
 
@@ -102,7 +111,25 @@ impl Listener {
                 (Socket::Tcp(listener), Address::Tcp(address.to_string()))
             }
         };
-        Ok(Listener { socket, address })
+        Ok(Listener { socket, address, tls: None, limits: Limits::default(), report: Arc::new(drop) })
+    }
+
+    /// Talks TLS alone with those that come by TCP. A Unix socket stays as it is.
+    #[must_use]
+    pub fn secured(self, tls: tls::Server) -> Listener {
+        Listener { tls: Some(tls), ..self }
+    }
+
+    /// Has other limits than the usual ones.
+    #[must_use]
+    pub fn limited(self, limits: Limits) -> Listener {
+        Listener { limits, ..self }
+    }
+
+    /// Tells `report`, in one line each and not more often than once a second, who was refused and why.
+    #[must_use]
+    pub fn reporting(self, report: impl Fn(String) + Send + Sync + 'static) -> Listener {
+        Listener { report: Arc::new(report), ..self }
     }
 
     /// Where it listens.
@@ -158,22 +185,20 @@ async fn serve_requests(keeper: Keeper, listener: Listener, stop: impl Future<Ou
         let mut stopped = stopped.clone();
         async move { drop(stopped.wait_for(|stop| *stop).await) }
     };
-    let Listener { socket, address } = listener;
+    let Listener { socket, address, tls, limits, report } = listener;
     let failed = |error| ListenError::System { address: address.clone(), error };
     let serving = async {
-        match socket {
-            Socket::Unix(listener, _file) => {
-                let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
-                let incoming = admitted(UnixListenerStream::new(listener), MOST_CONNECTIONS);
-                builder.serve_with_incoming_shutdown(service, incoming, signal).await?;
+        let (sockets, _file) = match socket {
+            Socket::Unix(listener, file) => {
+                (Sockets::Unix(tokio::net::UnixListener::from_std(listener).map_err(failed)?), Some(file))
             }
             Socket::Tcp(listener) => {
                 listener.set_nonblocking(true).map_err(failed)?;
-                let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-                let incoming = admitted(TcpListenerStream::new(listener), MOST_CONNECTIONS);
-                builder.serve_with_incoming_shutdown(service, incoming, signal).await?;
+                (Sockets::Tcp(tokio::net::TcpListener::from_std(listener).map_err(failed)?, tls), None)
             }
-        }
+        };
+        let incoming = Admission::new(limits, report).admit(sockets);
+        builder.serve_with_incoming_shutdown(service, incoming, signal).await?;
         Ok(())
     };
     let ending = async {

@@ -1,5 +1,6 @@
 //! The gRPC service.
 
+use crate::admission::{Seat, Underway};
 use crate::keeper::{Keeper, MOST_IN_REQUEST, Refusal, Shared};
 use crate::protocol::controller_server::Controller;
 use crate::protocol::{self, Entry, FollowRequest, ListPage, ListRequest, Outcome, SubscriptionList, TableUpdate};
@@ -70,32 +71,42 @@ impl Service {
 #[tonic::async_trait]
 impl Controller for Service {
     async fn subscribe(&self, request: Request<SubscriptionList>) -> Answer<Outcome> {
+        let _underway = underway(&request);
         self.change(true, request.into_inner()).await
     }
 
     async fn unsubscribe(&self, request: Request<SubscriptionList>) -> Answer<Outcome> {
+        let _underway = underway(&request);
         self.change(false, request.into_inner()).await
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Answer<ListPage> {
+        let _underway = underway(&request);
         list(self.shared(), &request.into_inner()).map(Response::new)
     }
 
-    async fn topology(&self, _: Request<protocol::TopologyRequest>) -> Answer<protocol::TopologyReply> {
+    async fn topology(&self, request: Request<protocol::TopologyRequest>) -> Answer<protocol::TopologyReply> {
+        let _underway = underway(&request);
         Ok(Response::new(topology(self.shared())))
     }
 
     type WatchStream = ReceiverStream<Result<protocol::WatchReply, Status>>;
 
-    async fn watch(&self, _: Request<protocol::WatchRequest>) -> Answer<Self::WatchStream> {
+    async fn watch(&self, request: Request<protocol::WatchRequest>) -> Answer<Self::WatchStream> {
+        let underway = underway(&request);
         let (parts, receiver) = mpsc::channel(PARTS_WAITING);
-        tokio::spawn(watch_changes(self.shared().clone(), parts, self.stop.clone()));
+        let watching = watch_changes(self.shared().clone(), parts, self.stop.clone());
+        tokio::spawn(async move {
+            let _underway = underway;
+            watching.await;
+        });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     type FollowStream = ReceiverStream<Result<TableUpdate, Status>>;
 
     async fn follow(&self, request: Request<Streaming<FollowRequest>>) -> Answer<Self::FollowStream> {
+        let underway = underway(&request);
         let mut requests = request.into_inner();
         let Some(first) = requests.message().await? else {
             return Err(Status::invalid_argument("a switch says its name first"));
@@ -116,9 +127,17 @@ impl Controller for Service {
         let (parts, receiver) = mpsc::channel(PARTS_WAITING);
         let known = (first.configuration == shared.configuration).then_some(first.revision);
         let follower = Follower { shared: shared.clone(), switch, parts, stop: self.stop.clone() };
-        tokio::spawn(follower.run(known, requests));
+        tokio::spawn(async move {
+            let _underway = underway;
+            follower.run(known, requests).await;
+        });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
+}
+
+/// Keeps the connection of a request from being the one that makes room for others.
+fn underway<T>(request: &Request<T>) -> Option<Underway> {
+    request.extensions().get().map(Seat::begin)
 }
 
 fn list(shared: &Shared, request: &ListRequest) -> Result<ListPage, Status> {

@@ -11,6 +11,7 @@
 //! | `subscriptions` | number | host's name, filter as written |
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -37,6 +38,15 @@ pub enum StoreError {
         path: String,
         /// Why.
         reason: String,
+    },
+    /// A file without anything, which a store never is.
+    #[error(
+        "{path} is there and empty, as no store is, not even one without subscriptions: put a copy back, or begin a new \
+         one in it with --new"
+    )]
+    Empty {
+        /// Its path.
+        path: String,
     },
     /// Written by another version.
     #[error("{path} has layout {layout}; this program reads layout {LAYOUT}: use the one that wrote it")]
@@ -118,29 +128,67 @@ impl Store {
     /// Opens a store and reads it, or makes a new one with this identity if there is no such file.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`]. A file that is there and empty was perhaps a store once, so it is none.
     pub fn open(path: &Path, identity: u64) -> Result<(Store, Contents), StoreError> {
+        Store::open_or_begin(path, identity, false)
+    }
+
+    /// As [`Store::open`], but begins a new store in a file that is empty.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open_even_empty(path: &Path, identity: u64) -> Result<(Store, Contents), StoreError> {
+        Store::open_or_begin(path, identity, true)
+    }
+
+    fn open_or_begin(path: &Path, identity: u64, even_empty: bool) -> Result<(Store, Contents), StoreError> {
         let name = || path.display().to_string();
-        let is_new = match std::fs::metadata(path) {
+        match std::fs::metadata(path) {
             Ok(data) if !data.is_file() => {
                 return Err(StoreError::Foreign { path: name(), reason: "it is no file".into() });
             }
-            Ok(data) => data.len() == 0,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+            Ok(data) if data.len() > 0 => {}
+            Ok(_) if !even_empty => return Err(StoreError::Empty { path: name() }),
+            Ok(_) => Store::make(path, identity, true)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Store::make(path, identity, false)?,
             Err(error) => return Err(StoreError::System { path: name(), reason: error.to_string() }),
-        };
-        let mut builder = Database::builder();
-        // A damaged file is to be told, not trusted.
-        builder.set_cache_size(CACHE).set_check_integrity_on_open(true);
-        let database = if is_new { builder.create(path) } else { builder.open(path) };
-        let database = database.map_err(|error| failed(path, error.into()))?;
+        }
+        let database = builder().open(path).map_err(|error| failed(path, error.into()))?;
         let store = Store { database, path: path.to_owned() };
-        // A program that was killed right after it had made the file left one without a table.
         if store.is_empty()? {
+            if !even_empty {
+                return Err(StoreError::Empty { path: name() });
+            }
             store.begin(identity).map_err(|error| store.failed(error))?;
         }
         let contents = store.read()?;
         Ok((store, contents))
+    }
+
+    /// Makes a store beside the file, which then becomes it: whenever the program is killed, there is all of it or nothing.
+    fn make(path: &Path, identity: u64, replace: bool) -> Result<(), StoreError> {
+        let mut early = path.as_os_str().to_owned();
+        early.push(format!(".{}", std::process::id()));
+        let early = PathBuf::from(early);
+        // One left by a program that is dead; if it can't be removed, it can't be made anew either.
+        let _ = std::fs::remove_file(&early);
+        let made = (|| -> Result<(), StoreError> {
+            let database = builder().create(&early).map_err(|error| failed(path, error.into()))?;
+            let store = Store { database, path: path.to_owned() };
+            store.begin(identity).map_err(|error| store.failed(error))?;
+            drop(store);
+            // Whoever was faster keeps what he has made.
+            let placed = if replace { std::fs::rename(&early, path) } else { std::fs::hard_link(&early, path) };
+            match placed {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    std::fs::rename(&early, path).map_err(|error| failed(path, redb::Error::Io(error)))
+                }
+                _ => Ok(()),
+            }
+        })();
+        // It has the other name now, or is of no use.
+        let _ = std::fs::remove_file(&early);
+        made
     }
 
     /// Makes changes, all or none. They are on the disk when it returns.
@@ -232,8 +280,14 @@ impl Store {
     }
 }
 
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    // A damaged file is to be told, not trusted.
+    builder.set_cache_size(CACHE).set_check_integrity_on_open(true);
+    builder
+}
+
 fn failed(path: &Path, error: redb::Error) -> StoreError {
-    use std::io::ErrorKind;
     let path = path.display().to_string();
     match error {
         redb::Error::DatabaseAlreadyOpen => StoreError::InUse { path },

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use weftwire_control::follow::{Follower, Notice};
 use weftwire_control::keeper::{Keeper, KeeperOptions, StartError};
 use weftwire_control::protocol::{Outcome, Subscription};
-use weftwire_control::server::{Listener, MOST_CONNECTIONS, serve};
+use weftwire_control::server::{Listener, serve};
 use weftwire_control::state::{LogLimits, Network, formats_digest};
 use weftwire_control::store::Store;
 use weftwire_control::switch::FollowingSwitch;
@@ -70,11 +70,16 @@ impl Running {
     }
 
     async fn client(&self) -> Client {
-        Client::connect(&self.address).await.unwrap()
+        Client::connect(&self.address, None).await.unwrap()
     }
 
     fn follower(&self, switch: &str) -> Follower {
-        Follower { address: self.address.clone(), switch: switch.to_owned(), formats: formats_digest(ITCH_FORMATS) }
+        Follower {
+            address: self.address.clone(),
+            tls: None,
+            switch: switch.to_owned(),
+            formats: formats_digest(ITCH_FORMATS),
+        }
     }
 
     async fn stop(self) {
@@ -310,23 +315,6 @@ async fn what_means_the_same_is_one_subscription() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_connections_wait() {
-    let running = Running::start(&folder("many"), network(Policy::default(), &[]), KeeperOptions::default());
-    let address = running.address.clone();
-    let Address::Unix(path) = &address else { unreachable!("it is a Unix socket") };
-    let open = || std::os::unix::net::UnixStream::connect(path).unwrap();
-    let mut held: Vec<_> = std::iter::repeat_with(open).take(MOST_CONNECTIONS).collect();
-    let asked = async { Client::connect(&address).await?.topology().await };
-    let mut asked = std::pin::pin!(asked);
-    let soon = std::time::Duration::from_millis(300);
-    assert!(tokio::time::timeout(soon, &mut asked).await.is_err(), "it was answered, though there is no place");
-    held.pop();
-    assert!(asked.await.is_ok());
-    drop(held);
-    running.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn wrong_requests_are_refused_and_change_nothing() {
     let options = KeeperOptions { most: 3, ..KeeperOptions::default() };
     let running = Running::start(&folder("wrong"), network(Policy::default(), &[]), options);
@@ -432,7 +420,7 @@ async fn the_end_of_the_controller_ends_streams_and_gives_the_store_back() {
     assert!(watch.message().await.is_err());
     assert!(!folder.join("socket").exists());
     assert_eq!(Store::open(&folder.join("store"), 8).unwrap().1.identity, 7);
-    let error = Client::connect(&Address::Unix(folder.join("socket"))).await.unwrap_err();
+    let error = Client::connect(&Address::Unix(folder.join("socket")), None).await.unwrap_err();
     assert!(error.to_string().contains("cannot reach a controller"), "{error}");
 }
 

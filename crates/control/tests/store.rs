@@ -62,14 +62,23 @@ fn other_files_are_refused_and_left_alone() {
     let future = folder.join("future");
     write_with(&future, |write| drop(write.open_table(meta).unwrap().insert("layout", 2).unwrap()));
     assert!(matches!(Store::open(&future, 1), Err(StoreError::Layout { layout: 2, .. })));
+}
 
-    // Made, but not yet filled when its program was killed.
-    let empty = folder.join("empty");
+#[test]
+fn an_empty_file_is_a_store_only_if_asked_for() {
+    let folder = folder("empty");
+    let (empty, new) = (folder.join("empty"), folder.join("new"));
     fs::write(&empty, "").unwrap();
-    assert_eq!(Store::open(&empty, 3).unwrap().1.identity, 3);
-    let new = folder.join("new");
     drop(redb::Database::create(&new).unwrap());
-    assert_eq!(Store::open(&new, 4).unwrap().1.identity, 4);
+    for path in [&empty, &new] {
+        let error = Store::open(path, 3).unwrap_err();
+        assert!(matches!(error, StoreError::Empty { .. }) && error.to_string().contains("--new"), "{error}");
+        assert_eq!(Store::open_even_empty(path, 3).unwrap().1.identity, 3);
+        assert_eq!(Store::open(path, 4).unwrap().1.identity, 3);
+    }
+    // One that was never there is made, and nothing is left beside it.
+    assert_eq!(Store::open(&folder.join("absent"), 5).unwrap().1.identity, 5);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
 }
 
 fn write_with(path: &Path, fill: impl FnOnce(&redb::WriteTransaction)) {
@@ -103,7 +112,7 @@ fn damage_is_found_or_does_no_harm() {
         }
         fs::write(&path, &damaged).unwrap();
         match Store::open(&path, 7) {
-            Ok((_, contents)) if damaged.is_empty() => assert_eq!(contents.subscriptions, []),
+            Err(StoreError::Empty { .. }) if damaged.is_empty() => {}
             Ok((_, contents)) => assert!(contents == whole, "round {round}: other contents than were written"),
             Err(StoreError::Damaged { .. } | StoreError::Foreign { .. }) => found += 1,
             Err(error) => panic!("round {round}: {error}"),

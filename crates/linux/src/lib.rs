@@ -21,6 +21,7 @@ pub mod namespace;
 pub mod network;
 pub mod pacer;
 mod packet_socket;
+pub mod places;
 pub mod port;
 pub mod privileges;
 pub mod recorder;

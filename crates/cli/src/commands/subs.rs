@@ -3,6 +3,7 @@
 mod client;
 mod compile;
 mod controller;
+mod ends;
 mod explain;
 mod follow;
 mod graph;

@@ -1,5 +1,6 @@
 //! The commands that ask a controller.
 
+use super::ends::ClientEnd;
 use super::read;
 use crate::console::{self, say, tell};
 use anyhow::{Context, Result, bail, ensure};
@@ -10,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use weftwire_control::protocol::{self, NumberedSubscription, Outcome, Subscription};
-use weftwire_control::{Address, Client, ClientError};
-use weftwire_linux::control::default_path;
+use weftwire_control::{Client, ClientError};
 use weftwire_linux::signals::StopSignal;
 
 /// Subscriptions that go in one request.
@@ -22,9 +22,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Where the controller is and how its answers are shown.
 #[derive(Args)]
 struct Connection {
-    /// The controller: unix:PATH or HOST:PORT [default: where `weft subs controller` of the same user listens]
-    #[arg(long, value_name = "ADDRESS")]
-    controller: Option<Address>,
+    #[command(flatten)]
+    controller: ClientEnd,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -150,16 +149,6 @@ struct ShownHost {
     port: u32,
 }
 
-/// Where a controller listens if nobody says otherwise. Its name does not end as those of the sockets of runs do, which are of
-/// another kind.
-pub(super) fn default_address() -> Result<Address> {
-    Ok(Address::Unix(default_path("controller")?.with_extension("grpc")))
-}
-
-pub(super) fn address(given: Option<&Address>) -> Result<Address> {
-    given.map_or_else(default_address, |address| Ok(address.clone()))
-}
-
 /// Tells when the process is asked to stop. The thread that waits for it does not keep the process from ending.
 pub(super) fn stopped() -> Result<oneshot::Receiver<()>> {
     let stop = StopSignal::install()?;
@@ -174,9 +163,9 @@ pub(super) fn stopped() -> Result<oneshot::Receiver<()>> {
 
 /// Does something with a controller.
 fn ask<T, F: Future<Output = Result<T>>>(connection: &Connection, work: impl FnOnce(Client) -> F) -> Result<T> {
-    let address = address(connection.controller.as_ref())?;
+    let (address, tls) = connection.controller.open()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { work(Client::connect(&address).await?).await })
+    runtime.block_on(async { work(Client::connect(&address, tls.as_ref()).await?).await })
 }
 
 fn json(value: &impl Serialize) -> Result<()> {

@@ -1,13 +1,13 @@
 //! `weft subs controller`: subscriptions kept for a network, and switches that follow.
 
+use super::ends::ServerEnd;
 use super::route::{PolicyName, notes, of_network};
 use super::{Loaded, client, together};
 use crate::console::tell;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
-use weftwire_control::Address;
 use weftwire_control::keeper::{Keeper, KeeperOptions};
 use weftwire_control::server::{Listener, serve};
 use weftwire_control::state::{Network, formats_digest};
@@ -32,10 +32,11 @@ pub struct Arguments {
     /// Keep subscriptions in this file; it is made if it is not there
     #[arg(long, value_name = "FILE")]
     store: PathBuf,
-    /// Listen here: unix:PATH, or HOST:PORT, where everybody who reaches it may do everything [default: the socket at
-    /// which clients ask without --controller]
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<Address>,
+    /// Begin a new store, also in a file that is there and empty
+    #[arg(long)]
+    new: bool,
+    #[command(flatten)]
+    listen: ServerEnd,
     /// What is saved: memory or traffic up a hierarchy; or how the spanning tree of any graph is chosen
     #[arg(long, value_enum, default_value_t = PolicyName::Tr)]
     policy: PolicyName,
@@ -80,15 +81,27 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         true => Some(User::choose(arguments.user.as_deref())?),
         false => None,
     };
-    let address = match &arguments.listen {
-        Some(address) => address.clone(),
-        None => client::default_address()?,
+    let listener = Listener::open(&arguments.listen.address()?, user.map(|user| (user.uid, user.gid)))?;
+    let is_remote = listener.is_remote();
+    let tls = arguments.listen.secured(listener.address(), is_remote)?;
+    let is_open = is_remote && tls.is_none();
+    let listener = listener.reporting(|line| tell!("{line}"));
+    let listener = match tls {
+        Some(tls) => listener.secured(tls),
+        None => listener,
     };
-    let listener = Listener::open(&address, user.map(|user| (user.uid, user.gid)))?;
     let [identity] = random_words::<1>().context("cannot draw a random number")?;
     let options = KeeperOptions { drop_unfit: arguments.drop_unfit, most: arguments.most, ..KeeperOptions::default() };
     let (switches, hosts) = (network.topology.switch_count(), network.topology.host_count());
-    let store = Store::open(&arguments.store, identity)?;
+    let store = match arguments.new {
+        true => Store::open_even_empty(&arguments.store, identity)?,
+        false => Store::open(&arguments.store, identity)?,
+    };
+    let (path, changes) = (arguments.store.display(), store.1.revision);
+    ensure!(
+        !arguments.new || changes == 0,
+        "{path} is a store with {changes} changes: leave --new out to go on with it, or name another file"
+    );
     if !arguments.keep_privileges {
         // Before there are threads: each has capabilities of its own.
         drop_privileges(user)?;
@@ -97,7 +110,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     if started.removed > 0 {
         tell!("{} subscriptions that do not fit were removed", started.removed);
     }
-    if listener.is_remote() {
+    if is_open {
         tell!(
             "warning: whoever reaches {} may subscribe, unsubscribe and follow: it asks nobody who he is",
             listener.address()

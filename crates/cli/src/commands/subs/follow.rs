@@ -1,6 +1,6 @@
 //! `weft subs run --switch`: a switch whose rules come from a controller.
 
-use super::{Loaded, client, run, together};
+use super::{Loaded, run, together};
 use crate::commands;
 use crate::console::tell;
 use anyhow::Result;
@@ -22,17 +22,17 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
         "file" => FieldOrder::Given(Vec::new()),
         names => FieldOrder::Given(names.split(',').map(|name| loaded.field(name.trim())).collect::<Result<_>>()?),
     };
-    let follower = Follower {
-        address: client::address(arguments.controller.as_ref())?,
-        switch: switch.to_owned(),
-        formats: formats_digest(&together(&arguments.formats)?),
-    };
+    let (address, tls) = arguments.controller.open()?;
+    let follower =
+        Follower { address, tls, switch: switch.to_owned(), formats: formats_digest(&together(&arguments.formats)?) };
     let mut table = FollowedTable::new(Arc::new(loaded.formats), order, arguments.platform.port_numbers());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut connected = true;
     match runtime.block_on(follower.fetch(&mut table)) {
         Ok(()) => compare_ports(&table, arguments),
-        Err(error @ (ClientError::Refused { .. } | ClientError::Protocol(_))) => return Err(error.into()),
+        Err(error @ (ClientError::Refused { .. } | ClientError::Insecure { .. } | ClientError::Protocol(_))) => {
+            return Err(error.into());
+        }
         Err(error) => {
             connected = false;
             tell!("{error}; goes on trying, and forwards nothing until then");

@@ -1,12 +1,12 @@
 //! `weft subs run`: rules on real ports.
 
+use super::ends::ClientEnd;
 use super::follow;
 use super::reload::Reloading;
 use crate::commands::run;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
-use weftwire_control::Address;
 use weftwire_core::function::Ports;
 use weftwire_linux::application::Application;
 use weftwire_linux::signals::HangUp;
@@ -22,9 +22,8 @@ pub struct Arguments {
     /// Be this switch of a controller's network: take its rules, and follow their changes
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
-    /// The controller: unix:PATH or HOST:PORT [default: where `weft subs controller` of the same user listens]
-    #[arg(long, value_name = "ADDRESS", requires = "switch")]
-    pub(super) controller: Option<Address>,
+    #[command(flatten)]
+    pub(super) controller: ClientEnd,
     /// The message formats: .p4 files with annotations
     #[arg(long = "format", value_name = "FILE", required = true)]
     pub(super) formats: Vec<PathBuf>,
@@ -40,6 +39,10 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     if let Some(switch) = &arguments.switch {
         return follow::execute(arguments, switch);
     }
+    ensure!(
+        !arguments.controller.is_given(),
+        "--controller and its options go with --switch; --rules are those of files"
+    );
     let (rules, formats, order) = (arguments.rules.clone(), arguments.formats.clone(), arguments.order.clone());
     let load = move || super::switch(&rules, &formats, &order);
     let switch = load()?;
