@@ -1,7 +1,7 @@
 //! Captures, as several subcommands read them.
 
+use crate::input;
 use anyhow::{Context, Result};
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use weftwire_core::capture::{CaptureInterface, CaptureReader, CaptureRecord, SENT};
@@ -13,7 +13,7 @@ pub fn is_sent(record: &CaptureRecord) -> bool {
 
 /// Reads a whole capture: its interfaces and its frames in the order of the file.
 pub fn read(path: &Path) -> Result<(Vec<CaptureInterface>, Vec<CaptureRecord>)> {
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = input::open(path)?;
     let in_file = || format!("cannot read {}", path.display());
     let mut reader = CaptureReader::new(BufReader::new(file)).with_context(in_file)?;
     let mut records = Vec::new();

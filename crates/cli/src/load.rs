@@ -1,11 +1,11 @@
 //! Functions from files: the one place where engines, compilers and files meet.
 
 use crate::console::tell;
+use crate::input::{self, Kind};
 use crate::parameters::{self, Parameter};
 use anyhow::{Context, Result, bail};
-use std::fs;
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weftwire_core::Function;
 use weftwire_core::function::Ports;
@@ -32,9 +32,28 @@ pub enum Loaded {
     },
 }
 
+/// Whose files a program may include.
+#[derive(clap::Args, Clone, Default, Debug)]
+#[group(skip)]
+pub struct Includes {
+    /// Let programs include files of this folder too, beside those of their own
+    #[arg(long = "allow-includes", value_name = "DIR")]
+    folders: Vec<PathBuf>,
+}
+
+impl Includes {
+    /// The further folders, as whole paths.
+    pub fn whole(&self) -> Result<Vec<PathBuf>> {
+        let whole = |folder: &PathBuf| {
+            folder.canonicalize().with_context(|| format!("cannot find the folder {}", folder.display()))
+        };
+        self.folders.iter().map(whole).collect()
+    }
+}
+
 /// Loads the function in the file `path`: an image (.json), or a source (.xl, .xtra), which is compiled.
-pub fn function(path: &Path, parameters: &[Parameter]) -> Result<Loaded> {
-    let image = parameters::apply(image(path)?, parameters);
+pub fn function(path: &Path, parameters: &[Parameter], includes: &Includes) -> Result<Loaded> {
+    let image = parameters::apply(image(path, includes)?, parameters);
     Ok(Loaded::Machine(Box::new(image.with_context(|| format!("cannot start {}", path.display()))?)))
 }
 
@@ -83,13 +102,13 @@ impl Loaded {
 }
 
 /// Loads and verifies an image, compiling it first if the file is a source.
-pub fn image(path: &Path) -> Result<VerifiedImage> {
+pub fn image(path: &Path, includes: &Includes) -> Result<VerifiedImage> {
     if dialect(path).is_none() {
-        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = input::bytes(path, Kind::Image)?;
         return VerifiedImage::from_json(&bytes)
             .with_context(|| format!("{} is no image that can run", path.display()));
     }
-    let image = compile(path)?;
+    let image = compile(path, includes)?;
     image.verify().context("the compiler made an image that does not verify; this is a defect of the compiler")
 }
 
@@ -99,8 +118,8 @@ pub fn dialect(path: &Path) -> Option<Dialect> {
 }
 
 /// Compiles a source file. Warnings and errors go to standard error.
-pub fn compile(path: &Path) -> Result<Image> {
-    let compilation = try_compile(path)?;
+pub fn compile(path: &Path, includes: &Includes) -> Result<Image> {
+    let compilation = try_compile(path, includes)?;
     show(&compilation.diagnostics, &compilation.sources);
     match compilation.image {
         Some(image) => Ok(image),
@@ -109,11 +128,12 @@ pub fn compile(path: &Path) -> Result<Image> {
 }
 
 /// Compiles a source file and keeps the diagnostics.
-pub fn try_compile(path: &Path) -> Result<Compilation> {
+pub fn try_compile(path: &Path, includes: &Includes) -> Result<Compilation> {
     let Some(dialect) = dialect(path) else {
         bail!("{} is no source: sources end in .xl or .xtra", path.display());
     };
-    Ok(weftwire_lang::compile(&path.to_string_lossy(), dialect, &Files))
+    let files = Files { root: path, allowed: includes.whole()? };
+    Ok(weftwire_lang::compile(&path.to_string_lossy(), dialect, &files))
 }
 
 /// How many errors and warnings there are, in words.
@@ -154,12 +174,32 @@ fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     renderer.render(&[group])
 }
 
-/// Programs from files; names are relative to the file that mentions them.
-struct Files;
+/// A program from files; names are relative to the file that mentions them. What it includes stays within its own folder
+/// and the folders that are allowed.
+struct Files<'a> {
+    root: &'a Path,
+    allowed: Vec<PathBuf>,
+}
 
-impl Loader for Files {
+impl Loader for Files<'_> {
     fn load(&self, name: &str, from: Option<&str>) -> Result<String, String> {
-        fs::read_to_string(self.resolve(name, from)).map_err(|error| error.to_string())
+        if from.is_none() {
+            return input::text_or_reason(self.root, Kind::Source);
+        }
+        // Behind all links, so that none leads out.
+        let whole = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+        let file = whole(Path::new(&self.resolve(name, from)))?;
+        let own = match self.root.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => whole(folder)?,
+            _ => whole(Path::new("."))?,
+        };
+        if !self.allowed.iter().chain([&own]).any(|folder| file.starts_with(folder)) {
+            return Err(format!(
+                "it lies outside {}, the program's own folder; allow its folder with --allow-includes",
+                own.display()
+            ));
+        }
+        input::text_or_reason(&file, Kind::Source)
     }
 
     fn resolve(&self, name: &str, from: Option<&str>) -> String {

@@ -11,6 +11,7 @@ mod arguments;
 mod capture;
 mod commands;
 mod console;
+mod input;
 mod load;
 mod network;
 mod output;

@@ -2,11 +2,11 @@
 
 use crate::capture;
 use crate::commands::subs;
-use crate::load::{self, Loaded, show};
+use crate::input::{self, Kind};
+use crate::load::{self, Includes, Loaded, show};
 use crate::output::{PendingFile, Writer};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
@@ -60,12 +60,20 @@ pub struct Arguments {
     /// How long a run lasts, in place of the file's, e.g. 10s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub duration: Option<i64>,
+    #[command(flatten)]
+    pub includes: Includes,
+}
+
+impl Arguments {
+    /// The network of a file as it is.
+    pub fn of_file(file: &Path, includes: &Includes) -> Arguments {
+        Arguments { file: file.to_owned(), changes: Vec::new(), seed: None, duration: None, includes: includes.clone() }
+    }
 }
 
 /// Reads a network, every point of its sweep, and all functions and captures that it names.
-pub fn check(file: &Path) -> Result<()> {
-    let arguments = Arguments { file: file.to_owned(), changes: Vec::new(), seed: None, duration: None };
-    let file = NetworkFile::open(&arguments)?;
+pub fn check(file: &Path, includes: &Includes) -> Result<()> {
+    let file = NetworkFile::open(&Arguments::of_file(file, includes))?;
     let (network, sweep) = file.network(&[])?;
     file.functions(&network)?;
     for traffic in &network.traffic {
@@ -93,7 +101,7 @@ impl NetworkFile {
     /// Reads the file's text.
     pub fn open(arguments: &Arguments) -> Result<NetworkFile> {
         let path = &arguments.file;
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = input::text(path, Kind::Network)?;
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         Ok(NetworkFile { arguments: arguments.clone(), text, folder })
     }
@@ -132,7 +140,7 @@ impl NetworkFile {
             changes.push(("duration".into(), toml::Value::String(format!("{duration}ns"))));
         }
         changes.extend(more.iter().cloned());
-        let load = |name: &str| fs::read_to_string(self.folder.join(name)).map_err(|error| error.to_string());
+        let load = |name: &str| input::text_or_reason(&self.folder.join(name), Kind::Network);
         Ok(weftwire_network::read(&self.arguments.file.to_string_lossy(), &self.text, &changes, &load))
     }
 
@@ -165,7 +173,7 @@ impl NetworkFile {
             return subs::switch(&[file], &[self.folder.join(format)], "auto");
         }
         let parameters: Vec<_> = wanted.parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        load::function(&file, &parameters)
+        load::function(&file, &parameters, &self.arguments.includes)
     }
 
     /// The frames of a capture that traffic replays: nanoseconds after the first, and bytes.

@@ -15,6 +15,7 @@ pub mod control_client;
 pub mod datagrams;
 mod error;
 mod ethtool;
+pub mod files;
 pub mod interface;
 pub mod measure;
 pub mod namespace;

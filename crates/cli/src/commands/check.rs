@@ -19,6 +19,8 @@ pub struct Arguments {
     /// Treat warnings as errors
     #[arg(long)]
     deny_warnings: bool,
+    #[command(flatten)]
+    includes: load::Includes,
 }
 
 /// Runs the command.
@@ -26,7 +28,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     let mut failed = 0;
     for file in &arguments.files {
         if file.extension().is_some_and(|extension| extension == "toml") {
-            match network::check(file) {
+            match network::check(file, &arguments.includes) {
                 Ok(()) => say!("{}: ok", file.display()),
                 Err(error) => {
                     say!("{error:#}");
@@ -36,7 +38,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
             continue;
         }
         let image = if load::dialect(file).is_some() {
-            let compilation = load::try_compile(file)?;
+            let compilation = load::try_compile(file, &arguments.includes)?;
             load::show(&compilation.diagnostics, &compilation.sources);
             if compilation.diagnostics.is_empty() {
                 say!("{}: ok", file.display());
@@ -46,7 +48,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
             }
             compilation.image
         } else {
-            match load::image(file) {
+            match load::image(file, &arguments.includes) {
                 Ok(image) => {
                     say!("{}: ok", file.display());
                     Some((*image).clone())

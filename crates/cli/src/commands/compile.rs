@@ -19,11 +19,13 @@ pub struct Arguments {
     /// The platform whose limits the image must keep: software or fpga
     #[arg(long, value_name = "NAME", default_value = "software", value_parser = profile)]
     profile: Profile,
+    #[command(flatten)]
+    includes: load::Includes,
 }
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let image = load::compile(&arguments.source)?;
+    let image = load::compile(&arguments.source, &arguments.includes)?;
     if !report_excess(&image, &arguments.profile) {
         bail!("{} exceeds the profile `{}`; nothing was written", arguments.source.display(), arguments.profile.name);
     }

@@ -17,6 +17,8 @@ pub struct Arguments {
     /// Write to this file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    includes: load::Includes,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -28,7 +30,7 @@ enum Format {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let image = load::image(&arguments.image)?;
+    let image = load::image(&arguments.image, &arguments.includes)?;
     let text = match arguments.format {
         Format::Svg => graph::svg(&image),
         Format::Dot => graph::dot(&image),

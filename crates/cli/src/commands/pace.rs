@@ -3,6 +3,7 @@
 mod picture;
 
 use crate::console;
+use crate::input::{self, Kind};
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -247,7 +248,7 @@ impl Given {
         }
         let unit = parse(&format!("constant({})", self.table_rate)).context("--table-rate is no rate")?;
         let scale = unit.rate(0.0).context("--table-rate is no rate")?;
-        let text = std::fs::read_to_string(&self.envelope).with_context(|| format!("cannot read {}", self.envelope))?;
+        let text = input::text(Path::new(&self.envelope), Kind::Source)?;
         let pieces =
             Pieces::from_csv(&text, scale).map_err(|fault| anyhow!("{}: {}", self.envelope, fault.to_text(&text)))?;
         Ok(Envelope { shape: Shape::Pieces { origin: 1.0, pieces }, unit: unit.unit })

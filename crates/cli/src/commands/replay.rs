@@ -1,12 +1,12 @@
 //! `weft replay`: a function in virtual time, fed from captures.
 
 use crate::console::{self, tell};
+use crate::input::{self, Kind};
 use crate::output::{PendingFile, Writer};
 use crate::parameters::{Parameter, parameter};
 use crate::{capture, load};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -66,6 +66,8 @@ pub struct Arguments {
     /// Write a trace of every event
     #[arg(long, value_name = "FILE.jsonl")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    includes: load::Includes,
 }
 
 /// What is made of the TCP and UDP checksums of captured frames.
@@ -137,7 +139,7 @@ impl FromStr for PortSpec {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let function = load::function(&arguments.image, &arguments.parameters)?;
+    let function = load::function(&arguments.image, &arguments.parameters, &arguments.includes)?;
     let mut inputs = Vec::new();
     let mut notes = Notes::default();
     for spec in &arguments.ports {
@@ -148,8 +150,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     inputs.sort_by_key(|input| input.port);
     let links = Ports::new(inputs.iter().map(|input| (input.port, input.link)));
     let mut function = function.start(&arguments.engine, &links, arguments.seed, None)?;
-    let send =
-        arguments.send.as_deref().map(|path| fs::read(path).with_context(|| format!("cannot read {}", path.display())));
+    let send = arguments.send.as_deref().map(|path| input::bytes(path, Kind::Data));
     let plan = Plan { inputs, connects: arguments.connects.clone(), send: send.transpose()?, until: arguments.until };
 
     let stop = StopSignal::install()?;

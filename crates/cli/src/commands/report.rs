@@ -31,11 +31,13 @@ pub struct Arguments {
     /// The page's title [default: the machine's name, or the capture's]
     #[arg(long)]
     title: Option<String>,
+    #[command(flatten)]
+    includes: load::Includes,
 }
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let image = arguments.image.as_deref().map(load::image).transpose()?;
+    let image = arguments.image.as_deref().map(|image| load::image(image, &arguments.includes)).transpose()?;
     let capture = read(&arguments.capture)?;
     let found = connections(&observed(&capture));
     let number = arguments.flow;

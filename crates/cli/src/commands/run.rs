@@ -61,6 +61,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "reference")]
     engine: String,
     #[command(flatten)]
+    includes: load::Includes,
+    #[command(flatten)]
     platform: Platform,
 }
 
@@ -124,7 +126,7 @@ impl Platform {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let function = load::function(&arguments.image, &arguments.parameters)?;
+    let function = load::function(&arguments.image, &arguments.parameters, &arguments.includes)?;
     let name = function.name().to_owned();
     let start = |ports: &Ports, seed, key| function.start(&arguments.engine, ports, seed, key);
     run(&arguments.platform, &name, start, || application(arguments), || {}, arguments.exit_when_ended)

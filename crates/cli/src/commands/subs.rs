@@ -14,11 +14,11 @@ mod route;
 mod run;
 
 use crate::console::say;
+use crate::input::{self, Kind};
 use crate::load;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use sha2::{Digest, Sha256};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weftwire_lang::{Diagnostic, Severity, SourceMap};
@@ -215,7 +215,8 @@ fn names(paths: &[PathBuf]) -> String {
 }
 
 fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    let kind = if path.extension().is_some_and(|it| it == "p4") { Kind::Source } else { Kind::Rules };
+    input::text(path, kind)
 }
 
 /// Several files as one text, which names of files are no part of.

@@ -77,7 +77,8 @@ impl Arguments {
         let file = &self.network.file;
         let file = file.canonicalize().with_context(|| format!("cannot find {}", file.display()))?;
         let program = std::env::current_exe().context("cannot find the program's own file")?;
-        Ok(UpOptions { file, program, busy: self.busy })
+        let includes = self.network.includes.whole()?;
+        Ok(UpOptions { file, program, busy: self.busy, includes })
     }
 }
 

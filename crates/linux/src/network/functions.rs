@@ -6,6 +6,7 @@ use super::traffic::{Ledger, Stage, pattern};
 use crate::control::{Request, Response};
 use crate::control_client::ControlClient;
 use crate::error::LinuxError;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -27,6 +28,8 @@ const END: Duration = Duration::from_secs(2);
 pub(super) struct Places {
     /// The program `weft`.
     pub(super) program: PathBuf,
+    /// Further folders that programs may include files of.
+    pub(super) includes: Vec<PathBuf>,
     /// The folder to which the network's file names are relative.
     pub(super) base: PathBuf,
     /// The network's folder, for control sockets.
@@ -83,7 +86,11 @@ impl RunningFunction {
             Some(format) => {
                 command.args(["subs", "run"]).arg("--rules").arg(file).arg("--format").arg(places.base.join(format))
             }
-            None => command.arg("run").arg(file).args(["--engine", &function.engine]),
+            None => {
+                let allowed = |folder: &PathBuf| [OsString::from("--allow-includes"), folder.into()];
+                command.arg("run").arg(file).args(["--engine", &function.engine]);
+                command.args(places.includes.iter().flat_map(allowed))
+            }
         };
         for port in 1..=here.ports.len() {
             command.args(["--port", &format!("{port}={}", port_name(Port(port as u16)))]);

@@ -31,6 +31,8 @@ pub struct UpOptions {
     pub program: PathBuf,
     /// The relay never sleeps.
     pub busy: bool,
+    /// Further folders that programs of functions may include files of.
+    pub includes: Vec<PathBuf>,
 }
 
 /// What `weft status` reads.
@@ -280,6 +282,7 @@ pub(super) fn places(options: &UpOptions, state: &State, out: Option<PathBuf>) -
     let state = folder(&state.name);
     Places {
         program: options.program.clone(),
+        includes: options.includes.clone(),
         base: base_of(&options.file),
         out: out.unwrap_or_else(|| state.clone()),
         state,

@@ -5,6 +5,7 @@
 
 use super::{Arguments, one};
 use crate::console::{self, say, tell};
+use crate::input::{self, Kind};
 use crate::network::{Change, Functions, NetworkFile, Sweep};
 use crate::outputs;
 use anyhow::{Context, Result, bail, ensure};
@@ -149,7 +150,7 @@ fn is_done(folder: &Path, run: &Run<'_>) -> Result<bool> {
     if !fs::exists(&path).with_context(|| format!("cannot look into {}", path.display()))? {
         return Ok(false);
     }
-    let text = fs::read(path.join("run.json")).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = input::bytes(&path.join("run.json"), Kind::Data)?;
     let found: RunOrigin = serde_json::from_slice(&text).with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(
         found == run.origin,
@@ -240,7 +241,7 @@ fn collect(folder: &Path, points: &[Point], runs: &[Run<'_>]) -> Result<()> {
             continue;
         }
         let path = run_folder(folder, run.number()).join("results.json");
-        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = input::bytes(&path, Kind::Data)?;
         let results = serde_json::from_slice(&text).with_context(|| format!("cannot read {}", path.display()))?;
         all.push((run.origin.key.clone(), results));
     }

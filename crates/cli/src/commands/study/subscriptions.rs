@@ -2,10 +2,10 @@
 
 use super::measure;
 use crate::console::say;
+use crate::input::{self, Kind};
 use crate::outputs;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_linux::signals::StopSignal;
 use weftwire_study::subscriptions::{Case, Document, Graph, Options, Study, Trial, plan};
@@ -100,7 +100,7 @@ fn options(arguments: &Arguments) -> Options {
 }
 
 fn read_graph(file: &Path) -> Result<Graph> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = input::text(file, Kind::Rules)?;
     let edges = parse_edges(&text).with_context(|| file.display().to_string())?;
     let stem = file.file_stem().map_or("graph".into(), |stem| stem.to_string_lossy());
     let name: String =

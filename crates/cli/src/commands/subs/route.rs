@@ -212,7 +212,7 @@ fn topology(place: &Place, policy: PolicyName, subscriptions: &[Subscription]) -
 
 /// A network file's routers, switches and functions forward; all other nodes are hosts.
 pub(super) fn of_network(file: &Path, layers: Layers) -> Result<Topology> {
-    let arguments = network::Arguments { file: file.to_owned(), changes: Vec::new(), seed: None, duration: None };
+    let arguments = network::Arguments::of_file(file, &load::Includes::default());
     let (network, _) = NetworkFile::open(&arguments)?.network(&[])?;
     let node = |node: &weftwire_network::model::Node| match node.kind {
         NodeKind::Router | NodeKind::Switch | NodeKind::Function(_) => Node::switch(&node.name),

@@ -1,10 +1,10 @@
 //! The frames of a capture leave a node at their times.
 
 use super::Stage;
+use crate::files::open_regular;
 use crate::network::build::port_name;
 use crate::packet_socket::PacketSocket;
 use crate::port::FramePort;
-use std::fs::File;
 use std::io::BufReader;
 use std::sync::Arc;
 use weftwire_core::capture::CaptureReader;
@@ -17,7 +17,7 @@ pub(super) fn send(stage: &Arc<Stage>, number: usize) -> Result<(), String> {
     let TrafficKind::Capture { file, port } = &traffic.kind else { return Ok(()) };
     let path = stage.base.join(file);
     let failed = |error: &dyn std::fmt::Display| format!("traffic `{}`: {}: {error}", traffic.name, path.display());
-    let mut reader = CaptureReader::new(BufReader::new(File::open(&path).map_err(|error| failed(&error))?))
+    let mut reader = CaptureReader::new(BufReader::new(open_regular(&path).map_err(|error| failed(&error))?))
         .map_err(|error| failed(&error))?;
     let mut socket = PacketSocket::open(&port_name(*port)).map_err(|error| failed(&error))?;
     let mut first = None;
