@@ -98,7 +98,9 @@ fn a_full_disk_is_named_once_and_leaves_nothing() -> Result<()> {
     fs::write(disk.0.join("image.json"), "old")?;
     fs::write(disk.0.join("filler"), vec![0; 56 << 10])?;
     let capture = format!("1={EXAMPLES}/captures/syn-proxy.pcapng,interface=port1");
+    let network = format!("{EXAMPLES}/networks/arq.toml");
     for (command, name) in [
+        (format!("{WEFT} sim {network} --out disk/out"), "cannot write "),
         (compile("disk/image.json"), "cannot write disk/image.json: "),
         (
             format!("{WEFT} replay {EXAMPLES}/syn-proxy.xl --port '{capture}' --trace disk/trace"),

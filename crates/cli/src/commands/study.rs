@@ -4,6 +4,7 @@ mod applications;
 mod subscriptions;
 
 use crate::console::{self, say};
+use crate::folder::OutputFolder;
 use crate::outputs;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -86,11 +87,12 @@ fn calendar(arguments: &CalendarArguments) -> Result<()> {
         seed: arguments.seed,
     };
     // A folder that cannot be made is known before the work.
-    outputs::make_folder(&arguments.out)?;
+    let folder = OutputFolder::begin(&arguments.out)?;
     let measured =
         measure(plan(&options), arguments.jobs, &StopSignal::install()?, Case::run, |case| case.part.name())?;
     let study = Study::new(&options, measured);
-    write(&arguments.out, &study)?;
+    write(folder.path(), &study)?;
+    folder.finish()?;
     describe(&study, &arguments.out);
     Ok(())
 }

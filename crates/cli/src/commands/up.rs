@@ -1,9 +1,10 @@
 //! `weft up`: a network from network namespaces.
 
 use crate::console::{self, say};
+use crate::folder::OutputFolder;
 use crate::network::{self, NetworkFile};
 use crate::outputs;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -94,11 +95,11 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
     let (network, text) = arguments.read()?;
     let options = arguments.options()?;
-    outputs::make_folder(out)?;
+    let folder = OutputFolder::begin(out)?;
     let stop = StopSignal::install()?;
     let network = Arc::new(network);
     let terminal = io::stderr().is_terminal();
-    let results = run(&network, &options, out, &stop, &mut |progress| {
+    let results = run(&network, &options, folder.path(), &stop, &mut |progress| {
         if terminal {
             show(progress);
         }
@@ -106,8 +107,18 @@ fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
     if terminal {
         console::tell_text(format_args!("\r\x1b[K"));
     }
-    let results = results?;
-    outputs::write_run(out, &text, &network, &results)?;
+    let results = match results {
+        Ok(results) => results,
+        Err(error) => {
+            folder.leave();
+            return Err(error.into());
+        }
+    };
+    if results.run.interrupted && folder.replaces_results() {
+        bail!("interrupted; {} stays as it was", out.display());
+    }
+    outputs::write_run(folder.path(), &text, &network, &results)?;
+    folder.finish()?;
     outputs::describe(&results, out);
     if let Some(lateness) = results.run.lateness {
         let microseconds = |nanoseconds: i64| nanoseconds as f64 / 1e3;

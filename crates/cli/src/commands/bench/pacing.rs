@@ -6,7 +6,8 @@ mod results;
 mod summary;
 
 use crate::console::{self, say, tell};
-use crate::outputs::{make_folder, write_json, write_text};
+use crate::folder::OutputFolder;
+use crate::outputs::{write_json, write_text};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use results::{FlowsResult, Machine, Results, Series};
@@ -88,12 +89,13 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     bench.results.machine.jitter(&bench.jitter);
     console::say_text(format_args!("{}", summary::text(&bench.results)));
     if let Some(folder) = &arguments.out {
-        make_folder(folder)?;
-        write_json(&folder.join("pacing.json"), &bench.results)?;
+        let out = OutputFolder::begin(folder)?;
+        write_json(&out.path().join("pacing.json"), &bench.results)?;
         for table in summary::tables(&bench.results) {
-            write_text(&folder.join(format!("{}.csv", table.name())), &table.to_csv())?;
+            write_text(&out.path().join(format!("{}.csv", table.name())), &table.to_csv())?;
         }
-        write_text(&folder.join("pacing.html"), &page::page(&bench.results))?;
+        write_text(&out.path().join("pacing.html"), &page::page(&bench.results))?;
+        out.finish()?;
         say!("report          {}", folder.join("pacing.html").display());
     }
     Ok(())

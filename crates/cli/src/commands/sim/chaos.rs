@@ -5,7 +5,6 @@ use crate::network::{Functions, NetworkFile};
 use crate::outputs;
 use anyhow::{Context, Result, bail};
 use std::cell::RefCell;
-use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::panic;
@@ -128,7 +127,7 @@ fn report(
     if let Some(folder) = folder {
         let path = folder.join(format!("chaos-{seed}.toml"));
         let text = format!("{}\n{heading}{blocks}", file.text());
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        outputs::write_text(&path, &text)?;
         say!("written to {}; files that it names are relative to {}", path.display(), show(&file.folder));
     }
     Ok(())

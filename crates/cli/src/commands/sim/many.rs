@@ -5,6 +5,7 @@
 
 use super::{Arguments, one};
 use crate::console::{self, say, tell};
+use crate::folder::refuse_whole;
 use crate::input::{self, Kind};
 use crate::network::{Change, Functions, NetworkFile, Sweep};
 use crate::outputs;
@@ -68,7 +69,9 @@ pub fn run(
     let runs: Vec<Run<'_>> = runs(file, &points, repetitions);
     debug_assert_eq!(runs.len() as u64, count);
 
+    refuse_whole(folder)?;
     outputs::make_folder(&folder.join("runs"))?;
+    refuse_more(folder, count)?;
     outputs::write_text(&folder.join("network.toml"), file.text())?;
     let mine = runs.iter().filter(|run| arguments.shard.is_none_or(|shard| shard.has(run.number())));
     let (mut todo, mut done) = (Vec::new(), 0_usize);
@@ -142,6 +145,23 @@ fn text_of(value: &toml::Value) -> String {
 
 fn run_folder(folder: &Path, number: u64) -> PathBuf {
     folder.join("runs").join(format!("{number:04}"))
+}
+
+/// Refuses a folder with more runs than there are: they would stay beside tables that know nothing of them.
+fn refuse_more(folder: &Path, count: u64) -> Result<()> {
+    let runs = folder.join("runs");
+    let cannot = || format!("cannot look into {}", runs.display());
+    for entry in fs::read_dir(&runs).with_context(cannot)? {
+        let name = entry.with_context(cannot)?.file_name();
+        let number = name.to_str().and_then(|name| name.parse::<u64>().ok());
+        if let Some(number) = number.filter(|number| *number > count) {
+            bail!(
+                "{} holds run {number}, and this command makes {count}; remove the runs behind them, or give another --out",
+                runs.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether the run's folder is there. One that holds another run's results is an error: nothing is thrown away here.

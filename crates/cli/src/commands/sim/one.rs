@@ -1,6 +1,7 @@
 //! One simulation, with everything that it can write.
 
 use crate::console;
+use crate::folder::OutputFolder;
 use crate::network::{Functions, NetworkFile, RunFiles};
 use crate::outputs;
 use anyhow::{Context, Result, bail};
@@ -17,10 +18,11 @@ use weftwire_network::model::{NodeIndex, NodeKind, PortPlace};
 use weftwire_network::results::Results;
 use weftwire_sim::network::{Progress, Surroundings, simulate};
 
-/// Simulates the network once and writes everything into `folder`. An interrupted run writes what it has.
+/// Simulates the network once and writes everything into `folder`. An interrupted run writes what it has, unless there are
+/// older results.
 pub fn run(file: &NetworkFile, network: &Network, folder: &Path, stop: &StopSignal) -> Result<()> {
     let functions = file.functions(network)?;
-    outputs::make_folder(folder)?;
+    let out = OutputFolder::begin(folder)?;
     let shown = io::stderr().is_terminal();
     let mut last = -1;
     let mut progress = |progress: &Progress| {
@@ -31,18 +33,19 @@ pub fn run(file: &NetworkFile, network: &Network, folder: &Path, stop: &StopSign
         }
         if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let results = simulate_into(file, network, &functions, folder, &mut progress)?;
+    let results = simulate_into(file, network, &functions, out.path(), &mut progress)?;
     if shown {
         console::tell_text(format_args!("\r\x1b[K"));
     }
-    outputs::write_run(folder, file.text(), network, &results)?;
+    let (interrupted, end) = (results.run.interrupted, Time::from_nanoseconds(results.run.lasted));
+    if interrupted && out.replaces_results() {
+        bail!("interrupted at {end} s of virtual time; {} stays as it was", folder.display());
+    }
+    outputs::write_run(out.path(), file.text(), network, &results)?;
+    out.finish()?;
     outputs::describe(&results, folder);
-    if results.run.interrupted {
-        bail!(
-            "interrupted at {} s of virtual time; the results up to there are in {}",
-            Time::from_nanoseconds(results.run.lasted),
-            folder.display()
-        );
+    if interrupted {
+        bail!("interrupted at {end} s of virtual time; the results up to there are in {}", folder.display());
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `weft study applications`.
 
 use crate::console::say;
+use crate::folder::OutputFolder;
 use crate::outputs;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -38,7 +39,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
     // A folder that cannot be made is known before the work.
-    outputs::make_folder(&arguments.out)?;
+    let folder = OutputFolder::begin(&arguments.out)?;
     let options = Options {
         packets: arguments.packets,
         packet_ns: arguments.packet_ns,
@@ -49,7 +50,8 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         seed: arguments.seed,
     };
     let study = Study::run(&options).map_err(|error| anyhow!(error))?;
-    write(&arguments.out, &study)?;
+    write(folder.path(), &study)?;
+    folder.finish()?;
     describe(&study, &arguments.out);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::measure;
 use crate::console::say;
+use crate::folder::OutputFolder;
 use crate::input::{self, Kind};
 use crate::outputs;
 use anyhow::{Context, Result, ensure};
@@ -61,7 +62,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         anyhow::bail!("{rules} nodes with a rule each are more than the {smallest} of a graph; lower --rules");
     }
     // A folder that cannot be made is known before the work.
-    outputs::make_folder(&arguments.out)?;
+    let folder = OutputFolder::begin(&arguments.out)?;
     let name = |case: &Case| match case.trial {
         Trial::FatTree { .. } => "fat tree",
         Trial::Tree { .. } => "graphs",
@@ -69,7 +70,8 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let measured = measure(plan(&options, graph), arguments.jobs, &StopSignal::install()?, Case::run, name)?;
     let study = Study::new(&options, measured);
     let document = study.document();
-    write(&arguments.out, &study, &document)?;
+    write(folder.path(), &study, &document)?;
+    folder.finish()?;
     describe(&document, &arguments.out);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::Loaded;
 use crate::console::say;
+use crate::folder::OutputFolder;
 use crate::{output, outputs};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -131,12 +132,12 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         files.extend(target.files(&compiler, arguments)?);
     }
     let _stop = StopSignal::install()?;
-    outputs::make_folder(folder)?;
-    outputs::write_json(&folder.join("tables.json"), &document)?;
+    let folder = OutputFolder::begin(folder)?;
+    outputs::write_json(&folder.path().join("tables.json"), &document)?;
     for (name, bytes) in files {
-        output::bytes(Some(&folder.join(name)), &bytes)?;
+        output::bytes(Some(&folder.path().join(name)), &bytes)?;
     }
-    Ok(())
+    folder.finish()
 }
 
 /// Says what a program needs of its switch.

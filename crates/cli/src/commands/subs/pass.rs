@@ -2,7 +2,8 @@
 
 use super::Loaded;
 use crate::console::say;
-use crate::{capture, output, outputs};
+use crate::folder::OutputFolder;
+use crate::{capture, output};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let (compiler, _) = loaded.compile(&arguments.order)?;
     let (interfaces, records) = capture::read(&arguments.capture)?;
     let stop = StopSignal::install()?;
-    outputs::make_folder(&arguments.out)?;
+    let folder = OutputFolder::begin(&arguments.out)?;
     let mut switch = Switch::default();
     let mut ports: BTreeMap<Port, (output::PendingFile, Writer, u64, u64)> = BTreeMap::new();
     let (mut messages, mut unmatched, mut calls) = (0u64, 0u64, 0u64);
@@ -80,7 +81,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
             let (_, writer, packets, kept) = match ports.entry(port) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
-                    let path = arguments.out.join(format!("port-{port}.pcapng"));
+                    let path = folder.path().join(format!("port-{port}.pcapng"));
                     let mut file = output::PendingFile::create(&path)?;
                     let writer = CaptureWriter::pcapng(file.take_writer(), &interfaces)?;
                     entry.insert((file, writer, 0, 0))
@@ -96,6 +97,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         say!("port {port}: {packets} packets with {kept} messages");
         file.finish(writer.into_inner())?;
     }
+    folder.finish()?;
     if calls > 0 {
         say!("{calls} actions of applications, which a capture does not show");
     }

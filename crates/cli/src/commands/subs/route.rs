@@ -2,6 +2,7 @@
 
 use super::{Loaded, is_error, read};
 use crate::console::{say, tell};
+use crate::folder::OutputFolder;
 use crate::network::NetworkFile;
 use crate::{capture, load, network, outputs};
 use anyhow::{Context, Result, bail};
@@ -182,14 +183,16 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     if let Some(messages) = &messages {
         traffic(&mut report, &topology, &plan, &programs, messages);
     }
-    outputs::make_folder(&arguments.out)?;
+    let folder = OutputFolder::begin(&arguments.out)?;
+    let out = folder.path();
     for (switch, program) in topology.switches().zip(&programs) {
         let name = topology.switch_name(switch);
         let rules = rules_text(&topology, &plan, switch, &formats, program);
-        outputs::write_text(&arguments.out.join(format!("{name}.rules")), &rules)?;
-        outputs::write_json(&arguments.out.join(format!("{name}.json")), &Document::new(program.compiler()))?;
+        outputs::write_text(&out.join(format!("{name}.rules")), &rules)?;
+        outputs::write_json(&out.join(format!("{name}.json")), &Document::new(program.compiler()))?;
     }
-    write_report(&arguments.out, &report)?;
+    write_report(out, &report)?;
+    folder.finish()?;
     describe(&report, &arguments.out);
     Ok(())
 }

@@ -1,0 +1,149 @@
+//! Folders of results: they appear as a whole, nothing old stays beside what is new, and nothing of others is removed.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "these tests run the command and look at the files it writes"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const WEFT: &str = env!("CARGO_BIN_EXE_weft");
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("folders-{name}"));
+    // It may be there from the last run.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn weft(folder: &Path, words: &str) -> Output {
+    let words = words.replace('$', EXAMPLES);
+    Command::new(WEFT).args(words.split(' ')).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+fn done(folder: &Path, words: &str) {
+    let output = weft(folder, words);
+    assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn refused(folder: &Path, words: &str, reason: &str) {
+    let before = names(folder);
+    let output = weft(folder, words);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains(reason), "{words}: {said}");
+    assert_eq!(names(folder), before, "{words} left something");
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+const RECORDED: &str = "sim $/networks/arq.toml --duration 50ms --out";
+const PLAIN: &str = "sim $/networks/dumbbell.toml --duration 50ms --out";
+
+#[test]
+fn a_run_takes_the_place_of_older_results() {
+    let folder = folder("replace");
+    done(&folder, &format!("{RECORDED} out"));
+    let (first, out) = (names(&folder.join("out")), folder.join("out"));
+    assert!(first.contains("sender.trace.jsonl") && first.contains("results.json"), "{first:?}");
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o750)).unwrap();
+    let before = fs::metadata(&out).unwrap();
+    done(&folder, &format!("{PLAIN} out"));
+    let second = names(&out);
+    assert!(!second.iter().any(|name| name.ends_with(".trace.jsonl") || name.starts_with("sender")), "{second:?}");
+    let after = fs::metadata(&out).unwrap();
+    assert!(after.ino() != before.ino() && after.mode() == before.mode(), "the folders are exchanged");
+
+    // What is not of weft stays, as does a link to the folder; and so does the folder where somebody is in it.
+    fs::write(out.join("notes.txt"), "mine").unwrap();
+    symlink("out", folder.join("link")).unwrap();
+    done(&folder, &format!("{RECORDED} link"));
+    assert_eq!(names(&out), first.iter().cloned().chain(["notes.txt".to_owned()]).collect());
+    assert_eq!(fs::metadata(&out).unwrap().ino(), after.ino());
+    fs::remove_file(out.join("notes.txt")).unwrap();
+    done(&out, &format!("{PLAIN} ."));
+    assert_eq!(names(&out), second);
+    assert_eq!(fs::metadata(&out).unwrap().ino(), after.ino());
+    assert!(fs::symlink_metadata(folder.join("link")).unwrap().is_symlink());
+    assert_eq!(names(&folder), ["link", "out"].map(str::to_owned).into());
+
+    // A device in the folder is written through.
+    fs::remove_file(out.join("report.html")).unwrap();
+    symlink("/dev/null", out.join("report.html")).unwrap();
+    fs::write(out.join("notes.txt"), "mine").unwrap();
+    done(&folder, &format!("{PLAIN} out"));
+    assert!(fs::symlink_metadata(out.join("report.html")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_run_that_fails_leaves_the_older_results() {
+    let folder = folder("fail");
+    done(&folder, &format!("{PLAIN} out"));
+    let before = fs::read(folder.join("out/results.json")).unwrap();
+    // A capture that is no capture is found out when the run has begun.
+    fs::write(folder.join("none.pcapng"), "no capture").unwrap();
+    let traffic = "[[traffic]]\nkind = \"capture\"\nfile = \"none.pcapng\"\nfrom = \"a\"\n";
+    let network = format!("duration = \"1s\"\n[nodes.a]\n[nodes.b]\n[[links]]\nbetween = [\"a\", \"b\"]\n{traffic}");
+    fs::write(folder.join("bad.toml"), network).unwrap();
+    refused(&folder, "sim bad.toml --out out", "this is no capture file");
+    refused(&folder, "sim bad.toml --out new", "this is no capture file");
+    assert!(fs::read(folder.join("out/results.json")).unwrap() == before);
+    fs::write(folder.join("file"), "").unwrap();
+    refused(&folder, &format!("{PLAIN} file"), "it is there, and no folder");
+}
+
+#[test]
+fn results_of_unknown_files_are_refused() {
+    let folder = folder("unknown");
+    for name in ["results.json", "a.trace.jsonl", "runs.csv", "port-3.pcapng"] {
+        fs::create_dir(folder.join(name.replace('.', "-"))).unwrap();
+        fs::write(folder.join(name.replace('.', "-")).join(name), "old").unwrap();
+        refused(&folder, &format!("{PLAIN} {}", name.replace('.', "-")), "new ones would stand beside them");
+    }
+    // A list that names what lies elsewhere has nothing removed there.
+    fs::create_dir(folder.join("out")).unwrap();
+    fs::write(folder.join("kept"), "").unwrap();
+    fs::write(folder.join("out/.weft-files"), "../kept\n..\n/\n").unwrap();
+    done(&folder, &format!("{PLAIN} out"));
+    assert!(folder.join("kept").exists());
+}
+
+#[test]
+fn many_runs_and_one_do_not_share_a_folder() {
+    let folder = folder("many");
+    let many = "sim $/networks/dumbbell.toml --duration 20ms --out many --repeat";
+    done(&folder, &format!("{many} 3"));
+    done(&folder, &format!("{many} 3"));
+    done(&folder, &format!("{many} 4"));
+    refused(&folder, &format!("{many} 2"), "this command makes 2; remove the runs behind them");
+    refused(&folder, &format!("{PLAIN} many"), "new ones would stand beside them");
+    done(&folder, &format!("{PLAIN} one"));
+    refused(
+        &folder,
+        "sim $/networks/dumbbell.toml --duration 20ms --out one --repeat 2",
+        "holds the results of one run",
+    );
+}
+
+#[test]
+fn other_commands_leave_nothing_old_behind() {
+    let folder = folder("others");
+    let compile = "subs compile $/subscriptions/itch.rules --format $/subscriptions/itch.p4 --out tables";
+    done(&folder, &format!("{compile} --target p4,bmv2"));
+    assert!(names(&folder.join("tables")).contains("switch.p4"));
+    done(&folder, compile);
+    assert_eq!(names(&folder.join("tables")), [".weft-files", "tables.json"].map(str::to_owned).into());
+    let study = "study calendar --repeats 1 --substitutions 10 --out study --loads";
+    done(&folder, &format!("{study} 0.5"));
+    done(&folder, &format!("{study} 0.6"));
+    assert!(fs::read_to_string(folder.join("study/results.csv")).unwrap().contains("0.6"));
+    assert_eq!(names(&folder), ["study", "tables"].map(str::to_owned).into());
+}
