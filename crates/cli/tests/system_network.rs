@@ -427,3 +427,31 @@ bytes = "100kB"
     ensure!(fs::metadata(site.out.join("sender.trace.jsonl"))?.len() > 1000, "the trace is short");
     Ok(())
 }
+
+const SPEAKING: &str = r#"
+duration = "500ms"
+[nodes.a]
+commands = [{ run = ["sh", "-c", "id -u; id -G"] }]
+[nodes.b]
+[[links]]
+between = ["a", "b"]
+"#;
+
+#[test]
+fn commands_run_as_the_user_that_is_named() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&["ip"]) else { return Ok(()) };
+    let site = Site::new("user", SPEAKING)?;
+    let said = |more: &[&str]| -> Result<String> {
+        let out = site.out.to_str().context("the build's folder has a plain name")?;
+        site.succeed(&[&["up", site.path(), "--name", &site.name, "--run", "--out", out], more].concat())?;
+        Ok(fs::read_to_string(site.out.join("a.1.log"))?)
+    };
+    ensure!(said(&[])?.starts_with("0\n"), "the maker runs them if nobody is named");
+    let nobody = said(&["--user", "nobody"])?;
+    let numbers: Vec<&str> = nobody.split_whitespace().collect();
+    // The user's own group alone, none of root's.
+    ensure!(numbers.len() == 2 && !numbers.contains(&"0"), "{nobody}");
+    let wrong = weft(&["up", site.path(), "--run", "--out", "none", "--user", "no-such-user"])?;
+    ensure!(!wrong.status.success() && wrong.stderr.contains("no-such-user"), "{}", wrong.stderr);
+    site.expect_nothing_left()
+}

@@ -32,7 +32,11 @@ impl User {
         }
     }
 
-    fn named(name: &str) -> Result<User, LinuxError> {
+    /// The user of this name.
+    ///
+    /// # Errors
+    /// [`LinuxError::NoUser`].
+    pub fn named(name: &str) -> Result<User, LinuxError> {
         let absent = || LinuxError::NoUser(name.to_owned());
         let c_name = CString::new(name).map_err(|_| absent())?;
         // SAFETY: a valid C string. The result points into static memory of the C library, which is read at once;
@@ -40,6 +44,16 @@ impl User {
         unsafe {
             let entry = libc::getpwnam(c_name.as_ptr());
             if entry.is_null() { Err(absent()) } else { Ok(User { uid: (*entry).pw_uid, gid: (*entry).pw_gid }) }
+        }
+    }
+
+    /// Lets the process be this user and nobody else, with no further groups. May be called between fork and exec.
+    pub(crate) fn become_for_good(self) -> io::Result<()> {
+        // SAFETY: `setgroups` reads one group number; the others take no pointers.
+        unsafe {
+            check(libc::setgroups(1, &self.gid))?;
+            check(libc::setresgid(self.gid, self.gid, self.gid))?;
+            check(libc::setresuid(self.uid, self.uid, self.uid)).map(drop)
         }
     }
 }
@@ -63,12 +77,7 @@ pub fn drop_privileges(user: Option<User>) -> Result<(), LinuxError> {
         let _ = process_control(libc::PR_CAPBSET_DROP, capability);
     }
     if let Some(user) = user.filter(|_| is_root()) {
-        // SAFETY: `setgroups` reads one group number; the others take no pointers.
-        unsafe {
-            check(libc::setgroups(1, &user.gid)).map_err(failed)?;
-            check(libc::setresgid(user.gid, user.gid, user.gid)).map_err(failed)?;
-            check(libc::setresuid(user.uid, user.uid, user.uid)).map_err(failed)?;
-        }
+        user.become_for_good().map_err(failed)?;
     }
     process_control(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as c_ulong).map_err(failed)?;
     clear_capabilities().map_err(failed)?;

@@ -18,6 +18,7 @@ use weftwire_linux::LinuxError;
 use weftwire_linux::network::run::{RunProgress, run};
 use weftwire_linux::network::state::{State, folder};
 use weftwire_linux::network::supervisor::{self, UpOptions};
+use weftwire_linux::privileges::User;
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::Network;
 
@@ -41,6 +42,9 @@ pub struct Arguments {
     /// Write the results of --run into this folder
     #[arg(long, value_name = "DIR", requires = "run")]
     out: Option<PathBuf>,
+    /// The user who runs the commands of the network's hosts [default: root, who makes the network]
+    #[arg(long, value_name = "NAME", requires = "run")]
+    user: Option<String>,
     /// Have the relay hardly ever sleep: it takes frames at once, and takes a whole processor
     #[arg(long, overrides_with = "no_busy")]
     busy: bool,
@@ -79,7 +83,8 @@ impl Arguments {
         let file = file.canonicalize().with_context(|| format!("cannot find {}", file.display()))?;
         let program = std::env::current_exe().context("cannot find the program's own file")?;
         let includes = self.network.includes.whole()?;
-        Ok(UpOptions { file, program, busy: self.busy, includes })
+        let user = self.user.as_deref().map(User::named).transpose()?;
+        Ok(UpOptions { file, program, busy: self.busy, user, includes })
     }
 }
 

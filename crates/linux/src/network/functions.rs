@@ -6,6 +6,7 @@ use super::traffic::{Ledger, Stage, pattern};
 use crate::control::{Request, Response};
 use crate::control_client::ControlClient;
 use crate::error::LinuxError;
+use crate::privileges::User;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -28,6 +29,8 @@ const END: Duration = Duration::from_secs(2);
 pub(super) struct Places {
     /// The program `weft`.
     pub(super) program: PathBuf,
+    /// Who runs the commands of nodes; `None`: root.
+    pub(super) user: Option<User>,
     /// Further folders that programs may include files of.
     pub(super) includes: Vec<PathBuf>,
     /// The folder to which the network's file names are relative.
@@ -119,7 +122,7 @@ impl RunningFunction {
                 Ok(())
             });
         }
-        let mut child = start_in(&namespace_name(&network.name, &here.name), command)?;
+        let mut child = start_in(&namespace_name(&network.name, &here.name), command, None)?;
         let mut threads = Vec::new();
         let begun = application.sends.zip(stage).map(|(number, stage)| (stage.clone(), number));
         if let Some(output) = child.stderr.take() {

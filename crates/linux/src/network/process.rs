@@ -3,19 +3,22 @@
 use super::command::die_with_parent;
 use crate::error::LinuxError;
 use crate::namespace::NetworkNamespace;
+use crate::privileges::User;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// Starts a command in a namespace, in a process group of its own. It ends with the thread that starts it.
-pub(super) fn start_in(namespace: &str, mut command: Command) -> Result<Child, LinuxError> {
+/// Starts a command in a namespace, in a process group of its own, as another user if one is given. It ends with the thread
+/// that starts it.
+pub(super) fn start_in(namespace: &str, mut command: Command, user: Option<User>) -> Result<Child, LinuxError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |error| LinuxError::system(format!("start {program} in namespace {namespace}"), error);
     let entry = NetworkNamespace::open(namespace).map_err(failed)?;
     command.process_group(0);
+    // SAFETY: setns and what changes the user are allowed between fork and exec, and nothing is allocated here.
+    unsafe { command.pre_exec(move || entry.enter().and_then(|()| user.map_or(Ok(()), User::become_for_good))) };
+    // Behind the change of the user, which forgets it.
     die_with_parent(&mut command);
-    // SAFETY: setns is allowed between fork and exec, and nothing is allocated here.
-    unsafe { command.pre_exec(move || entry.enter()) };
     command.spawn().map_err(failed)
 }
 

@@ -369,7 +369,7 @@ impl Run<'_> {
         let log = File::create(&path).map_err(failed)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone().map_err(failed)?).stderr(log);
-        start_in(&namespace_name(&self.network.name, &host.name), command)
+        start_in(&namespace_name(&self.network.name, &host.name), command, self.places.user)
     }
 
     /// Ends all processes. Commands that were still running are no failures.

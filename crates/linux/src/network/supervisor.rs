@@ -7,7 +7,7 @@ use super::state::{Folder, Phase, State, folder, read, write_json};
 use super::traffic;
 use crate::error::LinuxError;
 use crate::namespace::NetworkNamespace;
-use crate::privileges::is_root;
+use crate::privileges::{User, is_root};
 use crate::signals::StopSignal;
 use crate::system::monotonic_ns;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub struct UpOptions {
     pub program: PathBuf,
     /// The relay never sleeps.
     pub busy: bool,
+    /// Who runs the commands of nodes; `None`: who makes the network, and that is root.
+    pub user: Option<User>,
     /// Further folders that programs of functions may include files of.
     pub includes: Vec<PathBuf>,
 }
@@ -283,6 +285,7 @@ pub(super) fn places(options: &UpOptions, state: &State, out: Option<PathBuf>) -
     Places {
         program: options.program.clone(),
         includes: options.includes.clone(),
+        user: options.user,
         base: base_of(&options.file),
         out: out.unwrap_or_else(|| state.clone()),
         state,
