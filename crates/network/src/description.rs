@@ -156,8 +156,8 @@ table! {
         rate: Option<LinkRate>,
         /// Propagation. Default 0s.
         delay: Option<Duration>,
-        /// Added to the delay at random, at most so much. Default 0s.
-        jitter: Option<Duration>,
+        /// Added to the delay at random, uniform up to so much; packets keep their order, or not. Default 0s.
+        jitter: Option<JitterValue>,
         /// The queue before the link. Default 100 packets, drop-tail.
         queue: Option<QueueValue>,
         /// Loss before the queue. Default 0.

@@ -29,6 +29,8 @@ pub enum Size {
     Constant(u64),
     /// Exponentially distributed with this mean, rounded, at least 1.
     Exponential(f64),
+    /// The same with those above a greatest drawn again: mean (before that), greatest.
+    ExponentialUpTo(f64, u64),
     /// Uniform between both, inclusive.
     Uniform(u64, u64),
     /// Bounded Pareto: shape, smallest, greatest.
@@ -43,6 +45,7 @@ impl Size {
         match self {
             Size::Constant(size) => *size as f64,
             Size::Exponential(mean) => *mean,
+            Size::ExponentialUpTo(mean, most) => mean - *most as f64 / libm::expm1(*most as f64 / mean),
             Size::Uniform(least, greatest) => (*least as f64 + *greatest as f64) / 2.0,
             Size::Pareto(_, least, greatest) if least >= greatest => *least as f64,
             Size::Pareto(shape, least, greatest) => {
@@ -104,6 +107,11 @@ impl Draws {
         match size {
             Size::Constant(size) => *size,
             Size::Exponential(mean) => (libm::round(exponential(chance, *mean)) as u64).max(1),
+            Size::ExponentialUpTo(mean, most) => {
+                let below = -libm::expm1(-(*most as f64) / mean);
+                let size = -mean * libm::log1p(-chance.share() * below);
+                (libm::round(size) as u64).clamp(1, *most)
+            }
             Size::Uniform(least, greatest) => least + chance.up_to(greatest.saturating_sub(*least)),
             Size::Pareto(shape, least, greatest) => {
                 let below = 1.0 - libm::pow(*least as f64 / (*greatest).max(1) as f64, *shape);
@@ -256,6 +264,8 @@ mod tests {
         for size in [
             Size::Constant(7),
             Size::Exponential(1e6),
+            Size::ExponentialUpTo(600.0, 1_472),
+            Size::ExponentialUpTo(1_000.0, 1_000_000),
             Size::Uniform(10, 1_000_000),
             Size::Pareto(1.5, 10_000, 10_000_000),
             Size::Pareto(1.0, 10_000, 10_000_000),
@@ -292,6 +302,7 @@ mod tests {
     #[test]
     fn bounds_hold_where_there_is_next_to_no_room() {
         assert!(sizes(&Size::Exponential(0.01)).into_iter().all(|size| size == 1));
+        assert!(sizes(&Size::ExponentialUpTo(1e9, 12)).into_iter().all(|size| (1..=12).contains(&size)));
         assert!(sizes(&Size::Pareto(0.1, 10, 12)).into_iter().all(|size| (10..=12).contains(&size)));
         let uniform = sizes(&Size::Uniform(3, 5));
         assert!((3..=5).all(|size| uniform.contains(&size)) && uniform.iter().all(|size| (3..=5).contains(size)));

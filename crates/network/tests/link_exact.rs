@@ -219,22 +219,46 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
             loss_bad: 1.0
         }),
     ];
-    (rate, 0i64..60, 0i64..20, limit, discipline, any::<bool>(), loss, (share(), 0i64..200), share(), share()).prop_map(
-        |(rate, delay, jitter, limit, discipline, ecn, loss, (reorder, reorder_delay), duplicate, corrupt)| {
-            LinkSettings {
+    (
+        rate,
+        0i64..60,
+        (0i64..20, any::<bool>()),
+        limit,
+        discipline,
+        any::<bool>(),
+        loss,
+        (share(), 0i64..200),
+        share(),
+        share(),
+    )
+        .prop_map(
+            |(
                 rate,
                 delay,
-                jitter,
-                queue: Queue { limit, discipline, ecn },
+                (jitter, jitter_reorders),
+                limit,
+                discipline,
+                ecn,
                 loss,
-                reorder,
-                reorder_delay,
+                (reorder, reorder_delay),
                 duplicate,
                 corrupt,
-                overhead: 3,
-            }
-        },
-    )
+            )| {
+                LinkSettings {
+                    rate,
+                    delay,
+                    jitter,
+                    jitter_reorders,
+                    queue: Queue { limit, discipline, ecn },
+                    loss,
+                    reorder,
+                    reorder_delay,
+                    duplicate,
+                    corrupt,
+                    overhead: 3,
+                }
+            },
+        )
 }
 
 fn wild_steps() -> impl Strategy<Value = Vec<Step>> {

@@ -4,6 +4,7 @@
 use weftwire_core::Time;
 use weftwire_network::link::{Arrival, Direction, Discipline, LinkSettings, Loss, Offer, Queue, QueueLimit, Rate};
 use weftwire_network::model::{NodeIndex, Traffic, TrafficKind, Transport};
+use weftwire_network::read;
 use weftwire_network::traffic::{Draws, Gap, Size};
 
 fn at(nanoseconds: i64) -> Time {
@@ -104,6 +105,31 @@ fn waiting_times_are_those_of_mm1_and_md1() {
     }
 }
 
+/// Datagrams of exponential sizes, as a file describes them: alone they make M/M/1; with headers that are always the same,
+/// M/G/1, whose wait is Pollaczek's and Khinchine's.
+#[test]
+fn exponential_datagrams_wait_as_in_mm1() {
+    let text = "duration = \"1s\"\n[nodes.a]\n[nodes.b]\n[[links]]\nbetween = [\"a\", \"b\"]\n[[traffic]]\nkind = \"datagrams\"\n\
+                from = \"a\"\nto = \"b\"\nsize = { exponential = \"100B\" }\nrate = \"1/ms\"\narrivals = \"poisson\"\n";
+    let network = read("test.toml", text, &[], &|_| Err(String::new())).network.expect("it is valid");
+    let TrafficKind::Datagrams { size, .. } = &network.traffic[0].kind else { panic!("datagrams") };
+    for (seed, header, load_of_link) in [(1, 0.0, 0.8), (2, 42.0, 0.8), (3, 42.0, 0.5)] {
+        let service = 100.0 + header;
+        let gap = Gap::Exponential(service / load_of_link);
+        let settings = LinkSettings { overhead: header as u32, ..wire(u64::MAX, Discipline::DropTail) };
+        let mut waits = Vec::new();
+        let _ = load(settings, seed, 400_000, &gap, size, |arrival| waits.push(arrival.waited as f64));
+        let (mean, error) = batch_means(&waits);
+        let second_moment = 2.0 * 100.0 * 100.0 + 2.0 * 100.0 * header + header * header;
+        let expected = load_of_link / service * second_moment / (2.0 * (1.0 - load_of_link));
+        assert!(error < 0.05 * expected, "too few samples");
+        assert_near(&format!("wait behind {header} bytes of headers"), mean, error, expected);
+        if header == 0.0 {
+            assert!((expected - load_of_link / (1.0 - load_of_link) * 100.0).abs() < 1e-9, "M/M/1");
+        }
+    }
+}
+
 #[test]
 fn a_bounded_queue_loses_as_mm1k_does() {
     for (seed, utilisation, room) in [(1u64, 0.7f64, 4), (2, 0.95, 9), (3, 1.3, 6)] {
@@ -197,6 +223,31 @@ fn jitter_is_uniform_and_keeps_the_order() {
         assert!(arrival.packet == last, "packet {} after {last}", arrival.packet);
         last += 1;
     });
+}
+
+/// The delays are independent then, so a packet `k` places behind overtakes with a known probability.
+#[test]
+fn jitter_that_reorders_is_uniform_and_independent() {
+    let settings = LinkSettings { delay: 5_000, jitter: 1_000, jitter_reorders: true, ..LinkSettings::default() };
+    let mut arrivals = Vec::new();
+    let gap = 250;
+    let (mut link, end) = load(settings, 1, 100_000, &Gap::Constant(gap), &Size::Constant(100), |arrival| {
+        arrivals.push((arrival.packet, arrival.at.nanoseconds()));
+    });
+    let counts = link.counts(end);
+    let extra: Vec<f64> =
+        arrivals.iter().map(|(packet, at)| (at - 5_000 - gap * (i64::from(*packet) + 1)) as f64).collect();
+    assert!(extra.iter().all(|extra| (0.0..=1_000.0).contains(extra)));
+    assert_near("mean jitter", batch_means(&extra).0, (1e6 / 12.0 / extra.len() as f64).sqrt(), 500.0);
+    arrivals.sort_unstable();
+    for places in 1..=3_usize {
+        let overtakes: Vec<bool> = arrivals.windows(places + 1).map(|pair| pair[places].1 < pair[0].1).collect();
+        let lead = 1.0 - (places as f64 * gap as f64) / 1_000.0;
+        // Of two uniform times the later packet's is smaller by more than the distance; neighbours share a time.
+        let expected = lead * lead / 2.0;
+        assert_near(&format!("{places} places"), share(&overtakes), (0.5 / overtakes.len() as f64).sqrt(), expected);
+    }
+    assert!((30_000..60_000).contains(&counts.reordered), "{}", counts.reordered);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use std::time::Duration;
 use weftwire_core::{LinkType, Time};
 use weftwire_network::Network;
 use weftwire_network::link::field::FieldCorruptor;
-use weftwire_network::link::frame::{invert_bit, is_ecn_capable, mark_ce};
+use weftwire_network::link::frame::{invert_bit, is_ecn_capable, mark_ce, pad};
 use weftwire_network::link::{Counts, Direction, Offer};
 use weftwire_network::model::{ChangeKind, LinkIndex};
 use weftwire_network::results::{Lateness, LinkSample};
@@ -257,7 +257,9 @@ impl<'a> Relay<'a> {
                 return;
             }
             let lane = &mut lanes[*number as usize];
-            let buffer: Buffer = frame.bytes.into();
+            let mut bytes = frame.bytes.to_vec();
+            pad(LinkType::Ethernet, &mut bytes);
+            let buffer: Buffer = bytes.into();
             if let (Some(capture), Some(captured)) = (lane.captures[0], captured.as_ref()) {
                 let frame = Captured { at, capture, sent: true, bytes: buffer.clone() };
                 *capture_losses += u64::from(captured.try_send(frame).is_err());

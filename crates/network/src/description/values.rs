@@ -393,6 +393,37 @@ table! {
     }
 }
 
+/// A jitter that keeps order, or one that need not.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged)]
+pub enum JitterValue {
+    /// At most so much, in order.
+    InOrder(Duration),
+    /// All of it.
+    Table(JitterTable),
+}
+
+impl FromValue for JitterValue {
+    const EXAMPLE: &'static str = "\"1ms\"";
+
+    fn from_value(value: &Value, problems: &mut Problems) -> Option<JitterValue> {
+        match &value.kind {
+            Kind::Table(_) => JitterTable::from_value(value, problems).map(JitterValue::Table),
+            _ => Duration::from_value(value, problems).map(JitterValue::InOrder),
+        }
+    }
+}
+
+table! {
+    /// Time added to the delay.
+    pub struct JitterTable {
+        /// Uniform from 0 to this.
+        most: Duration,
+        /// Packets overtake each other by it. Default false.
+        reorders: Option<bool>,
+    }
+}
+
 /// Rates over time: the name of a file with lines `seconds,rate`, or the steps.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(untagged)]

@@ -116,7 +116,7 @@ pub struct Counts {
     pub marked: u64,
     /// Copies made.
     pub duplicated: u64,
-    /// Packets delayed so that others may overtake them.
+    /// Packets delayed so that others may overtake them, and packets that overtook others by jitter.
     pub reordered: u64,
     /// Packets with an inverted bit.
     pub corrupted: u64,
@@ -352,12 +352,21 @@ impl<P: Clone> Direction<P> {
         let duplicate = self.chance.happens(self.settings.duplicate).then(|| packet.clone());
         let corrupt_bit = self.corrupt(bytes);
         let jitter = self.chance.up_to(self.settings.jitter.max(0) as u64) as i64;
-        let mut at = self.free_at.saturating_add(self.settings.delay).saturating_add(jitter).max(self.in_order);
+        let soonest = self.free_at.saturating_add(self.settings.delay);
+        // Jitter that reorders comes on top of what is in order, so that nobody behind has to wait for it.
+        let (mut at, late) = match self.settings.jitter_reorders {
+            true => (soonest.max(self.in_order), jitter),
+            false => (soonest.saturating_add(jitter).max(self.in_order), 0),
+        };
         if self.chance.happens(self.settings.reorder) {
             at = at.saturating_add(self.settings.reorder_delay);
             self.counts.reordered += 1;
         } else {
             self.in_order = at;
+        }
+        at = at.saturating_add(late);
+        if self.settings.jitter_reorders && self.flying.back().is_some_and(|last| last.at > at) {
+            self.counts.reordered += 1;
         }
         self.fly(Flying { at, packet, waited, bytes, corrupt_bit, mark, duplicate: false });
         if let Some(packet) = duplicate {

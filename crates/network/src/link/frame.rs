@@ -31,6 +31,17 @@ fn ecn(version: u8, header: &[u8]) -> Option<u8> {
     }
 }
 
+/// Shortest Ethernet frame, without its check sequence.
+const SHORTEST: usize = 60;
+
+/// Pads a frame with zeros as a wire asks for: on Ethernet to 60 bytes (64 with the check sequence, IEEE 802.3, 3.2.8). IP
+/// packets say themselves how long they are.
+pub fn pad(link: LinkType, frame: &mut Vec<u8>) {
+    if link == LinkType::Ethernet && frame.len() < SHORTEST {
+        frame.resize(SHORTEST, 0);
+    }
+}
+
 /// Whether a frame's transport is ECN-capable: its IP header says ECT(0), ECT(1) or CE.
 pub fn is_ecn_capable(link: LinkType, frame: &[u8]) -> bool {
     let place = match link {
@@ -118,6 +129,21 @@ mod tests {
                 mark_ce(&mut whole[..length].to_vec());
                 is_ecn_capable(LinkType::Ip, &whole[..length]);
             }
+        }
+    }
+
+    #[test]
+    fn short_frames_are_padded_on_ethernet_only() {
+        for (link, length, padded) in [
+            (LinkType::Ethernet, 42, 60),
+            (LinkType::Ethernet, 60, 60),
+            (LinkType::Ethernet, 61, 61),
+            (LinkType::Ip, 28, 28),
+        ] {
+            let mut frame = vec![1; length];
+            pad(link, &mut frame);
+            assert_eq!(frame.len(), padded);
+            assert!(frame[..length].iter().all(|byte| *byte == 1) && frame[length..].iter().all(|byte| *byte == 0));
         }
     }
 

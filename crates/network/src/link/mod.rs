@@ -25,8 +25,10 @@ pub struct LinkSettings {
     pub rate: Option<Rate>,
     /// Nanoseconds of propagation.
     pub delay: i64,
-    /// Added to the delay: uniform between 0 and this many nanoseconds. Packets keep their order unless reordered.
+    /// Added to the delay: uniform between 0 and this many nanoseconds.
     pub jitter: i64,
+    /// Packets overtake each other by jitter; else who would arrive before its predecessor arrives right behind it.
+    pub jitter_reorders: bool,
     /// The queue before the server. The packet in service does not count.
     pub queue: Queue,
     /// Loss before the queue.
@@ -86,7 +88,8 @@ pub enum QueueLimit {
 pub enum Discipline {
     /// Arrivals that find the queue full are dropped.
     DropTail,
-    /// Random early detection (Floyd and Jacobson 1993, with the "gentle" ramp), thresholds in the limit's unit.
+    /// Random early detection (Floyd and Jacobson 1993, with the "gentle" ramp), thresholds in the limit's unit. Gaps between
+    /// drops are uniform as in the paper's section 7: p / (1 - count p), which is ns-3's `Wait=false`.
     Red {
         /// Average queue below which nothing is dropped.
         minimum: u64,
@@ -131,6 +134,7 @@ impl Default for LinkSettings {
             rate: None,
             delay: 0,
             jitter: 0,
+            jitter_reorders: false,
             queue: Queue { limit: QueueLimit::Packets(100), discipline: Discipline::DropTail, ecn: false },
             loss: Loss::Random(0.0),
             reorder: 0.0,

@@ -1,7 +1,7 @@
 //! Settings of a direction: what the file says over what was before.
 
 use super::Reader;
-use crate::description::values::{Amount, LossValue, QueueValue, TraceValue};
+use crate::description::values::{Amount, JitterValue, LossValue, QueueValue, TraceValue};
 use crate::description::{self, DirectionSettings};
 use crate::link::{Discipline, LinkSettings, Loss, Queue, QueueLimit, Rate, RateTrace};
 use crate::quantity::{self, parse_rate};
@@ -52,7 +52,13 @@ impl Reader<'_> {
             }
         };
         set(&mut to.delay, &from.delay);
-        set(&mut to.jitter, &from.jitter);
+        match &from.jitter {
+            Some(JitterValue::InOrder(most)) => (to.jitter, to.jitter_reorders) = (most.0, false),
+            Some(JitterValue::Table(table)) => {
+                (to.jitter, to.jitter_reorders) = (table.most.0, table.reorders.unwrap_or(false));
+            }
+            None => {}
+        }
         if let Some(reorder) = &from.reorder {
             (to.reorder, to.reorder_delay) = (reorder.share.0, reorder.delay.0);
         }

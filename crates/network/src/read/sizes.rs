@@ -148,7 +148,7 @@ impl Reader<'_> {
             (None, Some(gap)) => ("gap", gap.0 as f64),
             (Some(pace), None) => match pace.0 {
                 PaceKind::Every(gap) => ("rate", gap),
-                PaceKind::Bits(rate) => ("rate", mean_size(size) * 8e9 / rate as f64),
+                PaceKind::Bits(rate) => ("rate", size.mean() * 8e9 / rate as f64),
             },
         };
         if !(1.0..=1e17).contains(&mean) {
@@ -170,8 +170,7 @@ impl Reader<'_> {
             let message = format!("both `envelope` and `{key}`");
             self.problems.error_help(places.value(key), message, "keep one of them");
         }
-        let setting =
-            Setting { round_trip: traffic.rtt.map(|rtt| rtt.0 as f64 / 1e9), packet_size: Some(mean_size(size)) };
+        let setting = Setting { round_trip: traffic.rtt.map(|rtt| rtt.0 as f64 / 1e9), packet_size: Some(size.mean()) };
         let span = places.value("envelope");
         let envelope = match weftwire_pace::parse(text, &setting) {
             Ok(envelope) => envelope,
@@ -212,27 +211,6 @@ fn in_segments(points: &[(u64, f64)]) -> Size {
     Size::Empirical(Arc::new(points.iter().map(|(segments, share)| (segments * SEGMENT, *share)).collect()))
 }
 
-/// The mean of a distribution in bytes.
-fn mean_size(size: &Size) -> f64 {
-    match size {
-        Size::Constant(bytes) => *bytes as f64,
-        Size::Exponential(mean) => *mean,
-        Size::Uniform(least, most) => (*least as f64 + *most as f64) / 2.0,
-        Size::Pareto(shape, least, most) => {
-            let (shape, least, most) = (*shape, *least as f64, *most as f64);
-            let ratio = least / most;
-            if (shape - 1.0).abs() < 1e-9 {
-                least * (most / least).ln() / (1.0 - ratio)
-            } else {
-                least * shape / (shape - 1.0) * (1.0 - ratio.powf(shape - 1.0)) / (1.0 - ratio.powf(shape))
-            }
-        }
-        Size::Empirical(points) => {
-            points.windows(2).map(|pair| (pair[1].1 - pair[0].1) * (pair[0].0 as f64 + pair[1].0 as f64) / 2.0).sum()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,12 +222,12 @@ mod tests {
             let (l, m) = (f64::from(least), f64::from(most));
             let quantile = |u: f64| l * (1.0 - u * (1.0 - (l / m).powf(shape))).powf(-1.0 / shape);
             let slow = (0..200_000).map(|i| quantile((f64::from(i) + 0.5) / 200_000.0)).sum::<f64>() / 200_000.0;
-            let mean = mean_size(&Size::Pareto(shape, least as u64, most as u64));
+            let mean = Size::Pareto(shape, least as u64, most as u64).mean();
             assert!((mean / slow - 1.0).abs() < 1e-3, "{shape}: {mean} {slow}");
         }
-        assert_eq!(mean_size(&Size::Uniform(1, 3)), 2.0);
+        assert_eq!(Size::Uniform(1, 3).mean(), 2.0);
         // The published mean of the web search flows is 1.6 MB.
-        let web = mean_size(&in_segments(&WEBSEARCH));
+        let web = in_segments(&WEBSEARCH).mean();
         assert!((1.5e6..1.8e6).contains(&web), "{web}");
     }
 }

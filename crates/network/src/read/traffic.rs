@@ -6,6 +6,7 @@ use super::{Graph, MOST_TRAFFIC, Reader};
 use crate::description::{self, Arrivals, Pairs, TrafficKind as Kind};
 use crate::model::{self, NodeIndex, NodeKind, Traffic, TrafficKind, Transport};
 use crate::topology::below;
+use crate::traffic::Size;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,9 @@ const FIRST_PORT: u16 = 5_001;
 
 /// Senders' port numbers are given out from here on.
 const FIRST_SOURCE_PORT: u16 = 40_000;
+
+/// Payload of the largest datagram that fits a frame, behind IPv4 and UDP headers.
+const MOST_PAYLOAD: u64 = 1_472;
 
 /// So many port numbers are set aside for traffic that opens many flows.
 const FLOWS_SPACING: u64 = 2_048;
@@ -268,7 +272,16 @@ impl Reader<'_> {
                     self.problems.error_help(places.span, "`size` is missing", help);
                     return None;
                 };
-                let size = self.size(size, places.value("size"))?;
+                let mut size = self.size(size, places.value("size"))?;
+                if let (Size::Exponential(mean), Kind::Datagrams) = (&size, item.kind) {
+                    // What would have to be cut into fragments is drawn again.
+                    let most = if item.family == Some(6) { MOST_PAYLOAD - 20 } else { MOST_PAYLOAD };
+                    if *mean > most as f64 {
+                        let message = format!("the mean is above {most} bytes, the most that fits a frame");
+                        self.problems.error(places.value("size"), message);
+                    }
+                    size = Size::ExponentialUpTo(*mean, most);
+                }
                 if item.kind == Kind::Flows {
                     TrafficKind::Flows { gap: self.gap(item, &size, Arrivals::Poisson)?, size, count }
                 } else {
@@ -441,10 +454,12 @@ fn no_end(kind: &NodeKind) -> Option<(&'static str, &'static str)> {
 }
 
 /// The greatest size, if there is one.
-fn greatest(size: &crate::traffic::Size) -> Option<u64> {
-    use crate::traffic::Size;
+fn greatest(size: &Size) -> Option<u64> {
     match size {
-        Size::Constant(bytes) | Size::Uniform(_, bytes) | Size::Pareto(_, _, bytes) => Some(*bytes),
+        Size::Constant(bytes)
+        | Size::ExponentialUpTo(_, bytes)
+        | Size::Uniform(_, bytes)
+        | Size::Pareto(_, _, bytes) => Some(*bytes),
         Size::Exponential(_) => None,
         Size::Empirical(points) => points.last().map(|point| point.0),
     }

@@ -242,6 +242,7 @@ impl<'a> Simulation<'a> {
     pub fn transmit(&mut self, lane_number: u32, slot: Slot) -> io::Result<()> {
         let now = self.time();
         let lane = self.lanes.get_mut(lane_number);
+        frame::pad(LinkType::Ethernet, self.frames.get_mut(slot));
         let bytes = self.frames.get(slot);
         if lane.capture_from {
             self.surroundings.frame(now, lane.from, bytes, true)?;
