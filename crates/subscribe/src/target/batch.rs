@@ -21,12 +21,7 @@ pub(super) fn write(
     let writer = Writer { parsing, header, batch, slots: parsing.targets.messages, sets };
     writer.ingress(body, program);
     writer.egress(program);
-    if program.architecture == Architecture::Tna {
-        let bits: u32 = program.bridge.iter().map(|(_, width)| u32::from(*width)).sum();
-        if !bits.is_multiple_of(8) {
-            program.bridge.push(("padding".to_owned(), (8 - bits % 8) as u16));
-        }
-    }
+    program.egress_parses = true;
 }
 
 struct Writer<'a> {

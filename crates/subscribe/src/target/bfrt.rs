@@ -27,7 +27,7 @@ pub fn document(program: &Program) -> Value {
                 "$MULTICAST_NODE_L1_XID": [0]},
         }));
     }
-    for (name, control) in [("Ingress", &program.ingress), ("Egress", &program.egress)] {
+    for (name, control) in program.controls() {
         for table in &control.tables {
             let full = |name: &str| format!("pipe.{name}");
             let table_name = full(&format!("{name}.{}", table.name));

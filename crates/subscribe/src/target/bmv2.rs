@@ -71,14 +71,15 @@ pub fn document(program: &Program) -> Value {
         headers.push(instance(index + 2, &header.name, &header.kind, false));
     }
     let mut ids = Ids::default();
-    let ingress = Pipeline::new(&program.ingress, &mut ids).write("ingress", 0);
-    let egress = Pipeline::new(&program.egress, &mut ids).write("egress", 1);
+    let [(ingress_name, ingress), (egress_name, egress)] = program.controls();
+    let ingress = Pipeline::new(ingress_name, ingress, &mut ids).write("ingress", 0);
+    let egress = Pipeline::new(egress_name, egress, &mut ids).write("egress", 1);
     let order: Vec<&str> = program.headers.iter().map(|header| header.name.as_str()).collect();
     let registers: Vec<Value> = program
         .registers
         .iter()
         .enumerate()
-        .map(|(id, register)| json!({"name": register.name, "id": id, "size": 1, "bitwidth": register.width}))
+        .map(|(id, register)| json!({"name": format!("{ingress_name}.{}", register.name), "id": id, "size": 1, "bitwidth": register.width}))
         .collect();
     let (calculations, checksums) = checksums(program);
     let aliases: Vec<Value> = ALIASES.iter().map(|(alias, field)| json!([alias, [STANDARD, field]])).collect();
@@ -240,7 +241,9 @@ struct Ids {
     nodes: usize,
 }
 
-fn action(id: usize, action: &Action) -> Value {
+/// Registers are of the control too.
+fn action(id: usize, control: &str, action: &Action) -> Value {
+    let full = |name: &str| format!("{control}.{name}");
     let data: Vec<Value> =
         action.parameters.iter().map(|(name, width)| json!({"name": name, "bitwidth": width})).collect();
     let primitives: Vec<Value> = action
@@ -259,23 +262,24 @@ fn action(id: usize, action: &Action) -> Value {
                     "register_read",
                     vec![
                         json!({"type": "field", "value": place(to)}),
-                        json!({"type": "register_array", "value": register}),
+                        json!({"type": "register_array", "value": full(register)}),
                         hex(0),
                     ],
                 ),
                 Step::Write(register, value) => (
                     "register_write",
-                    vec![json!({"type": "register_array", "value": register}), hex(0), parameter(value)],
+                    vec![json!({"type": "register_array", "value": full(register)}), hex(0), parameter(value)],
                 ),
             };
             json!({"op": operation, "parameters": parameters})
         })
         .collect();
-    json!({"name": action.name, "id": id, "runtime_data": data, "primitives": primitives})
+    json!({"name": full(&action.name), "id": id, "runtime_data": data, "primitives": primitives})
 }
 
 /// A control as tables and conditions that name their followers.
 struct Pipeline<'a> {
+    name: &'static str,
     control: &'a Control,
     ids: &'a mut Ids,
     /// Numbers of the control's actions.
@@ -285,14 +289,14 @@ struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    fn new(control: &'a Control, ids: &'a mut Ids) -> Pipeline<'a> {
+    fn new(name: &'static str, control: &'a Control, ids: &'a mut Ids) -> Pipeline<'a> {
         let mut actions = BTreeMap::new();
         for it in &control.actions {
             let id = ids.actions.len();
             actions.insert(it.name.as_str(), id);
-            ids.actions.push(action(id, it));
+            ids.actions.push(action(id, name, it));
         }
-        Pipeline { control, ids, actions, tables: Vec::new(), conditions: Vec::new() }
+        Pipeline { name, control, ids, actions, tables: Vec::new(), conditions: Vec::new() }
     }
 
     fn write(mut self, name: &str, id: usize) -> Value {
@@ -361,9 +365,10 @@ impl<'a> Pipeline<'a> {
         let id = self.ids.tables;
         self.ids.tables += 1;
         let number = |action: &str| self.actions.get(action).copied();
+        let full = |name: &String| format!("{}.{name}", self.name);
         let data: Vec<String> = table.default.1.iter().map(|value| format!("{value:#x}")).collect();
         self.tables.push(json!({
-            "name": table.name,
+            "name": full(&table.name),
             "id": id,
             "key": keys,
             "match_type": table.kind().name(),
@@ -373,13 +378,13 @@ impl<'a> Pipeline<'a> {
             "support_timeout": false,
             "direct_meters": null,
             "action_ids": table.actions.iter().filter_map(|name| number(name)).collect::<Vec<_>>(),
-            "actions": table.actions,
+            "actions": table.actions.iter().map(full).collect::<Vec<_>>(),
             "base_default_next": miss,
             "next_tables": {"__HIT__": hit, "__MISS__": miss},
             "default_entry": {"action_id": number(&table.default.0), "action_const": constant,
                 "action_data": data, "action_entry_const": constant},
         }));
-        json!(table.name)
+        json!(full(&table.name))
     }
 }
 

@@ -9,6 +9,25 @@ use std::fmt::Write as _;
 /// The priority of all entries that need one.
 pub const PRIORITY: u32 = 1;
 
+/// A script that gives the commands to `simple_switch_CLI`, which itself goes on behind errors and ends well.
+pub const LOADER: &str = include_str!("load.py");
+
+/// Groups, and nodes of groups, that `simple_switch` has room for unless told otherwise.
+const USUAL_GROUPS: usize = 4096;
+
+/// Sets of ports of nodes, of which each node has one.
+const USUAL_SETS: usize = 8192;
+
+/// The options of `simple_switch`, behind its `--`, that these groups need, if they need any.
+pub fn options(program: &Program) -> Option<String> {
+    let count = program.groups.len();
+    if count <= USUAL_GROUPS {
+        return None;
+    }
+    let sets = if count > USUAL_SETS { format!(" --max-l2-entries {count}") } else { String::new() };
+    Some(format!("--max-mc-groups {count} --max-l1-entries {count}{sets}"))
+}
+
 /// The commands' text.
 pub fn text(program: &Program) -> String {
     let mut text = String::new();
@@ -19,11 +38,13 @@ pub fn text(program: &Program) -> String {
         // Nodes are numbered in order of creation, from 0.
         let _ = writeln!(text, "mc_node_associate {} {}", group.id, group.id - 1);
     }
-    for table in program.ingress.tables.iter().chain(&program.egress.tables) {
+    // Names are in full: ends of them do where they name one thing only, which in a compiler's JSON they may not.
+    let tables = program.controls().into_iter().flat_map(|(of, it)| it.tables.iter().map(move |it| (of, it)));
+    for (of, table) in tables {
         let (action, arguments) = &table.default;
-        let _ = writeln!(text, "table_set_default {} {action}{}", table.name, numbers(arguments));
+        let _ = writeln!(text, "table_set_default {of}.{} {of}.{action}{}", table.name, numbers(arguments));
         for entry in &table.entries {
-            let _ = write!(text, "table_add {} {}", table.name, entry.action);
+            let _ = write!(text, "table_add {of}.{} {of}.{}", table.name, entry.action);
             for (found, key) in entry.matches.iter().zip(&table.keys) {
                 let _ = match found {
                     Match::Exact(value) => write!(text, " {}", hex(*value, key.width)),

@@ -28,7 +28,8 @@ use crate::compiler::Compiler;
 pub enum Target {
     /// `switch.p4`: P4_16 for the architecture v1model.
     P4,
-    /// `switch.json` and `commands.txt`: what bmv2's `simple_switch` and its command line take.
+    /// `switch.json` and `commands.txt`: what bmv2's `simple_switch` and its command line take; and `load.py`, which loads the
+    /// commands and stops where one fails.
     Bmv2,
     /// `p4info.txtpb` and `entries.txtpb`: tables and entries for P4Runtime.
     P4Runtime,
@@ -68,23 +69,34 @@ pub struct Targets {
     pub ternary: bool,
     /// Whether fields that several states look at are mapped to few bits first.
     pub compress: bool,
+    /// Whether a copy may leave by the port that its packet came in by.
+    pub hairpin: bool,
 }
 
 impl Default for Targets {
     fn default() -> Targets {
-        Targets { messages: 4, ternary: false, compress: false }
+        Targets { messages: 4, ternary: false, compress: false, hairpin: false }
     }
 }
 
 /// Most messages of a packet that a program may look at: each has tables of its own.
 pub const MOST_MESSAGES: usize = 64;
 
+/// The greatest port that a program sends to; the least is 1, as in all rules. 9 bits are a port's number, and 511 of bmv2
+/// means none.
+pub const MOST_PORT: u16 = 510;
+
 /// Why tables can't become a program.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsupported {
     /// A port that these switches do not have.
-    #[error("port {0} is none of 0 to 510, which the switch has; give the rule another port")]
+    #[error("port {0} is none of 1 to {MOST_PORT}, which programs for switches send to; give the rule another port")]
     Port(u16),
+    /// A header without a place.
+    #[error(
+        "`{0}` has no place in packets, so that no rule about it would ever match; say where it is with @subscribe[after=..] in front of the header"
+    )]
+    Nowhere(String),
     /// Messages follow to the packet's end.
     #[error("parsers of switches can't tell where a packet ends: `{0}` needs a field that counts its messages")]
     BatchWithoutCount(String),
@@ -144,6 +156,11 @@ pub enum Unsupported {
     /// A text that is too long for an argument.
     #[error("the text \"{0}\" is longer than the 16 bytes of an argument")]
     Text(String),
+    /// A name that stands for two things.
+    #[error(
+        "`{0}` would mean two things in the program; give one of the headers, fields or actions in it another name"
+    )]
+    Name(String),
     /// A number of messages that is out of range.
     #[error("{0} messages a packet; programs look at 1 to 64")]
     Messages(usize),
@@ -176,7 +193,8 @@ pub fn written(program: &Program, target: Target) -> Vec<File> {
     match target {
         Target::P4 => vec![file("switch.p4", p4::v1model(program))],
         Target::Bmv2 => {
-            vec![file("switch.json", bmv2::json(program)), file("commands.txt", commands::text(program))]
+            let commands = file("commands.txt", commands::text(program));
+            vec![file("switch.json", bmv2::json(program)), commands, file("load.py", commands::LOADER.to_owned())]
         }
         Target::P4Runtime => {
             vec![file("p4info.txtpb", p4runtime::info(program)), file("entries.txtpb", p4runtime::entries(program))]

@@ -1,5 +1,6 @@
 //! The program as P4_16: for v1model, and what [`super::tna`] writes alike.
 
+use super::p4runtime::Numbers;
 use super::program::*;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,34 +10,40 @@ pub fn v1model(program: &Program) -> String {
     let mut text = String::from("// Written by `weft subs compile`.\n#include <core.p4>\n#include <v1model.p4>\n");
     types(program, &mut text);
     text.push_str(
-        "\nparser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,\n              \
+        "\nparser SwitchParser(packet_in packet, out headers_t hdr, inout meta_t meta,\n        \
          inout standard_metadata_t standard_metadata) {\n",
     );
     states(program, &place, &mut text);
     text.push_str("}\n");
-    text.push_str("\ncontrol Verify(inout headers_t hdr, inout meta_t meta) {\n    apply {\n    }\n}\n");
-    for (name, control) in [("Ingress", &program.ingress), ("Egress", &program.egress)] {
+    text.push_str("\ncontrol SwitchVerify(inout headers_t hdr, inout meta_t meta) {\n    apply {\n    }\n}\n");
+    let numbers = Numbers::new(program);
+    for (index, (name, control)) in program.controls().into_iter().enumerate() {
         let _ = writeln!(
             text,
-            "\ncontrol {name}(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {{"
+            "\ncontrol {name}(inout headers_t hdr, inout meta_t meta,\n        \
+             inout standard_metadata_t standard_metadata) {{"
         );
-        if name == "Ingress" {
+        if index == 0 {
             for register in &program.registers {
                 let _ = writeln!(text, "    register<bit<{}>>(1) {};", register.width, register.name);
             }
         }
-        actions(control, &step, &mut text);
-        tables(control, &place, &mut text);
+        let number = |id: u32| format!("@id({id:#010x}) ");
+        actions(control, &step, &|action| number(numbers.action(name, action)), &mut text);
+        tables(control, &place, &|table| number(numbers.table(name, table)), &mut text);
         text.push_str("    apply {\n");
         nodes(&control.nodes, 2, &place, &mut text);
         text.push_str("    }\n}\n");
     }
     checksum(program, &mut text);
-    text.push_str("\ncontrol Deparser(packet_out packet, in headers_t hdr) {\n    apply {\n");
+    text.push_str("\ncontrol SwitchDeparser(packet_out packet, in headers_t hdr) {\n    apply {\n");
     for header in &program.headers {
         let _ = writeln!(text, "        packet.emit(hdr.{});", header.name);
     }
-    text.push_str("    }\n}\n\nV1Switch(Parser(), Verify(), Ingress(), Egress(), Update(), Deparser()) main;\n");
+    text.push_str(
+        "    }\n}\n\nV1Switch(SwitchParser(), SwitchVerify(), SwitchIngress(), SwitchEgress(), \
+         SwitchUpdate(),\n        SwitchDeparser()) main;\n",
+    );
     text
 }
 
@@ -192,12 +199,17 @@ fn step(step: &Step, parameters: &[(String, u16)]) -> String {
 /// How an architecture writes a step, with the names of the action's parameters.
 pub(super) type Steps<'a> = &'a dyn Fn(&Step, &[(String, u16)]) -> String;
 
+/// What an architecture writes in front of the declaration of a name.
+pub(super) type Annotations<'a> = &'a dyn Fn(&str) -> String;
+
 /// A control's actions.
-pub(super) fn actions(control: &Control, step: Steps<'_>, text: &mut String) {
+pub(super) fn actions(control: &Control, step: Steps<'_>, annotation: Annotations<'_>, text: &mut String) {
     for action in &control.actions {
         let parameters: Vec<String> =
             action.parameters.iter().map(|(name, width)| format!("bit<{width}> {name}")).collect();
-        let _ = writeln!(text, "    // {}\n    action {}({}) {{", action.purpose, action.name, parameters.join(", "));
+        let (name, purpose) = (&action.name, action.purpose);
+        let (before, parameters) = (annotation(name), parameters.join(", "));
+        let _ = writeln!(text, "    // {purpose}\n    {before}action {name}({parameters}) {{");
         for it in &action.steps {
             let _ = writeln!(text, "        {}", step(it, &action.parameters));
         }
@@ -206,9 +218,9 @@ pub(super) fn actions(control: &Control, step: Steps<'_>, text: &mut String) {
 }
 
 /// A control's tables.
-pub(super) fn tables(control: &Control, place: Places<'_>, text: &mut String) {
+pub(super) fn tables(control: &Control, place: Places<'_>, annotation: Annotations<'_>, text: &mut String) {
     for table in &control.tables {
-        let _ = writeln!(text, "    table {} {{", table.name);
+        let _ = writeln!(text, "    {}table {} {{", annotation(&table.name), table.name);
         if !table.keys.is_empty() {
             text.push_str("        key = {\n");
             for key in &table.keys {
@@ -258,7 +270,7 @@ pub(super) fn nodes(all: &[Node], depth: usize, place: Places<'_>, text: &mut St
 }
 
 fn checksum(program: &Program, text: &mut String) {
-    text.push_str("\ncontrol Update(inout headers_t hdr, inout meta_t meta) {\n    apply {\n");
+    text.push_str("\ncontrol SwitchUpdate(inout headers_t hdr, inout meta_t meta) {\n    apply {\n");
     let ipv4 = program.headers.iter().find(|header| header.name == "ipv4");
     if let (Some(ipv4), Some(when)) = (ipv4, &program.checksum_when) {
         let _ = writeln!(

@@ -13,33 +13,47 @@ const TABLES: u32 = 0x0200_0000;
 /// The first byte of an action's number.
 const ACTIONS: u32 = 0x0100_0000;
 
-/// Tables and actions with their numbers.
-struct Numbers<'a> {
-    tables: Vec<(u32, &'a Table)>,
-    actions: Vec<(u32, &'a Action)>,
+/// Tables and actions with their controls and numbers. [`super::p4`] writes the numbers too, so that what a compiler says of
+/// them is the same.
+pub(super) struct Numbers<'a> {
+    tables: Vec<(u32, &'static str, &'a Table)>,
+    actions: Vec<(u32, &'static str, &'a Action)>,
 }
 
 impl<'a> Numbers<'a> {
-    fn new(program: &'a Program) -> Numbers<'a> {
-        let tables = program.ingress.tables.iter().chain(&program.egress.tables);
-        let actions = program.ingress.actions.iter().chain(&program.egress.actions);
+    pub(super) fn new(program: &'a Program) -> Numbers<'a> {
+        let tables = program.controls().into_iter().flat_map(|(of, it)| it.tables.iter().map(move |it| (of, it)));
+        let actions = program.controls().into_iter().flat_map(|(of, it)| it.actions.iter().map(move |it| (of, it)));
         Numbers {
-            tables: tables.enumerate().map(|(index, it)| (TABLES | (index as u32 + 1), it)).collect(),
-            actions: actions.enumerate().map(|(index, it)| (ACTIONS | (index as u32 + 1), it)).collect(),
+            tables: tables.enumerate().map(|(index, (of, it))| (TABLES | (index as u32 + 1), of, it)).collect(),
+            actions: actions.enumerate().map(|(index, (of, it))| (ACTIONS | (index as u32 + 1), of, it)).collect(),
         }
     }
 
-    fn action(&self, name: &str) -> u32 {
-        self.actions.iter().find(|(_, action)| action.name == name).map_or(0, |(id, _)| *id)
+    pub(super) fn action(&self, control: &str, name: &str) -> u32 {
+        let found = self.actions.iter().find(|(_, of, action)| *of == control && action.name == name);
+        found.map_or(0, |(id, ..)| *id)
     }
+
+    pub(super) fn table(&self, control: &str, name: &str) -> u32 {
+        let found = self.tables.iter().find(|(_, of, table)| *of == control && table.name == name);
+        found.map_or(0, |(id, ..)| *id)
+    }
+}
+
+/// Number, name in full, and the shortest end of that which names nothing else.
+fn preamble(id: u32, control: &str, name: &str, is_unique: bool) -> String {
+    let alias = if is_unique { name.to_owned() } else { format!("{control}.{name}") };
+    format!("preamble {{ id: {id} name: \"{control}.{name}\" alias: \"{alias}\" }}")
 }
 
 /// The `p4.config.v1.P4Info`.
 pub fn info(program: &Program) -> String {
     let numbers = Numbers::new(program);
     let mut text = String::from("pkg_info {\n  arch: \"v1model\"\n}\n");
-    for (id, table) in &numbers.tables {
-        let _ = writeln!(text, "tables {{\n  preamble {{ id: {id} name: \"{0}\" alias: \"{0}\" }}", table.name);
+    for (id, control, table) in &numbers.tables {
+        let is_unique = numbers.tables.iter().filter(|(.., it)| it.name == table.name).count() == 1;
+        let _ = writeln!(text, "tables {{\n  {}", preamble(*id, control, &table.name, is_unique));
         for (index, key) in table.keys.iter().enumerate() {
             let kind = key.kind.name().to_uppercase();
             let _ = writeln!(
@@ -51,12 +65,13 @@ pub fn info(program: &Program) -> String {
             );
         }
         for action in &table.actions {
-            let _ = writeln!(text, "  action_refs {{ id: {} }}", numbers.action(action));
+            let _ = writeln!(text, "  action_refs {{ id: {} }}", numbers.action(control, action));
         }
         let _ = writeln!(text, "  size: {}\n}}", table.size());
     }
-    for (id, action) in &numbers.actions {
-        let _ = writeln!(text, "actions {{\n  preamble {{ id: {id} name: \"{0}\" alias: \"{0}\" }}", action.name);
+    for (id, control, action) in &numbers.actions {
+        let is_unique = numbers.actions.iter().filter(|(.., it)| it.name == action.name).count() == 1;
+        let _ = writeln!(text, "actions {{\n  {}", preamble(*id, control, &action.name, is_unique));
         for (index, (name, width)) in action.parameters.iter().enumerate() {
             let _ = writeln!(text, "  params {{ id: {} name: \"{name}\" bitwidth: {width} }}", index + 1);
         }
@@ -77,11 +92,11 @@ pub fn entries(program: &Program) -> String {
         }
         text.push_str("      }\n    }\n  }\n}\n");
     }
-    for (id, table) in &numbers.tables {
+    for (id, control, table) in &numbers.tables {
         let (action, arguments) = &table.default;
         text.push_str("updates {\n  type: MODIFY\n  entity {\n    table_entry {\n");
         let _ = writeln!(text, "      table_id: {id}");
-        write_action(&mut text, &numbers, action, arguments);
+        write_action(&mut text, numbers.action(control, action), arguments);
         text.push_str("      is_default_action: true\n    }\n  }\n}\n");
         for entry in &table.entries {
             text.push_str("updates {\n  type: INSERT\n  entity {\n    table_entry {\n");
@@ -89,7 +104,7 @@ pub fn entries(program: &Program) -> String {
             for (index, (found, key)) in entry.matches.iter().zip(&table.keys).enumerate() {
                 write_match(&mut text, index + 1, *found, key.width);
             }
-            write_action(&mut text, &numbers, &entry.action, &entry.arguments);
+            write_action(&mut text, numbers.action(control, &entry.action), &entry.arguments);
             if table.has_priorities() {
                 let _ = writeln!(text, "      priority: {PRIORITY}");
             }
@@ -123,8 +138,8 @@ fn write_match(text: &mut String, id: usize, found: Match, width: u16) {
     };
 }
 
-fn write_action(text: &mut String, numbers: &Numbers<'_>, action: &str, arguments: &[u128]) {
-    let _ = write!(text, "      action {{ action {{ action_id: {}", numbers.action(action));
+fn write_action(text: &mut String, id: u32, arguments: &[u128]) {
+    let _ = write!(text, "      action {{ action {{ action_id: {id}");
     for (index, argument) in arguments.iter().enumerate() {
         let _ = write!(text, " params {{ param_id: {} value: {} }}", index + 1, bytes(*argument));
     }

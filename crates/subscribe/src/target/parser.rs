@@ -57,6 +57,33 @@ const RESERVED: &[&str] = &[
     "void",
 ];
 
+/// Headers whose types would have the name of a type that the program or an architecture's include declares.
+const TAKEN: &[&str] = &[
+    "bridge",
+    "bridged",
+    "egress_intrinsic_metadata",
+    "empty",
+    "headers",
+    "ingress_intrinsic_metadata",
+    "length",
+    "meta",
+    "ptp_metadata",
+    "rest",
+    "standard_metadata",
+    "window",
+];
+
+fn is_taken(name: &str) -> bool {
+    let starts = ["rest_", "pktgen_", "ingress_intrinsic_", "egress_intrinsic_"];
+    let is_camel = name.contains(|c: char| c.is_ascii_uppercase());
+    TAKEN.contains(&name) || is_camel || starts.iter().any(|start| name.starts_with(start))
+}
+
+/// The name of a header's type.
+fn kind_name(name: &str) -> String {
+    if is_taken(name) { format!("{name}_header_t") } else { format!("{name}_t") }
+}
+
 /// A name that P4 allows.
 pub(super) fn identifier(name: &str) -> String {
     if RESERVED.contains(&name) { format!("{name}_") } else { name.to_owned() }
@@ -66,6 +93,10 @@ pub(super) fn identifier(name: &str) -> String {
 pub(super) fn instance(formats: &MessageFormats, header: HeaderId, slot: usize) -> String {
     let known = formats.header(header);
     match known.place {
+        // The parser has headers `length_0`, `rest_0` and so on of its own.
+        Found::Message { .. } | Found::Behind { .. } if is_taken(&known.name) => {
+            format!("{}_header_{slot}", known.name)
+        }
         Found::Message { .. } | Found::Behind { .. } => format!("{}_{slot}", known.name),
         _ => identifier(&known.name),
     }
@@ -124,6 +155,10 @@ impl<'a> Parsing<'a> {
             let field = formats.field(field);
             parsing.need(field.header);
             parsing.fields.entry(field.header).or_default().insert((field.offset, field.width));
+        }
+        let nowhere = |header: &&HeaderId| matches!(formats.header(**header).place, Found::Nowhere);
+        if let Some(header) = parsing.needed.iter().find(nowhere) {
+            return Err(Unsupported::Nowhere(formats.header(*header).name.clone()));
         }
         parsing.batch = formats.batch_header().filter(|(header, _)| parsing.needed.contains(header));
         if let Some((header, batch)) = parsing.batch {
@@ -361,7 +396,7 @@ impl<'a> Parsing<'a> {
         }
         Ok(Header {
             name: instance(self.formats, header, slot),
-            kind: format!("{}_t", known.name),
+            kind: kind_name(&known.name),
             fields: all,
             variable: 0,
         })

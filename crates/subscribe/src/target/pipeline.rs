@@ -2,14 +2,11 @@
 
 use super::parser::Parsing;
 use super::program::*;
-use super::{MOST_MESSAGES, Targets, Unsupported, batch, limits};
+use super::{MOST_MESSAGES, MOST_PORT, Targets, Unsupported, batch, limits};
 use crate::compiler::{Actions, Compiler, StateId, Variable};
 use crate::formats::ArgumentKind;
 use crate::rules::{Aggregate, Argument, Call};
-use std::collections::BTreeMap;
-
-/// Ports that a switch has, and one more for packets that go nowhere.
-const PORTS: u16 = 511;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bits of a word of a set of ports.
 const WORD: usize = 128;
@@ -59,6 +56,11 @@ impl Program {
             Some((header, batch)) => batch::write(&parsing, header, batch, &builder.sets(), body, &mut program),
             None => program.ingress.nodes.extend(body),
         }
+        if !targets.hairpin {
+            program.exclude_arrival();
+        }
+        program.fill_bridge();
+        program.check_names()?;
         if program.groups.len() > 65_535 {
             return Err(Unsupported::Groups(program.groups.len()));
         }
@@ -69,18 +71,85 @@ impl Program {
         Ok(program)
     }
 
-    /// Lets the parser start with zeros where nothing else does: Tofino's metadata begins with anything.
-    fn clear(&mut self) {
-        let flag = |name: &str| name == "changed" || name.starts_with("present_") || name.ends_with("_called");
-        let flags = self.metadata.iter().filter(|(name, _)| flag(name)).map(|(name, _)| Place::new(META, name));
-        let mut zeros: Vec<Place> = flags.collect();
-        if !self.bridge.is_empty() {
-            zeros.push(Place::new(BRIDGE, "too_many"));
+    /// No copy leaves by the port that the packet came in by. That is asked of each copy: the groups of the switch know
+    /// nothing of where packets come from.
+    fn exclude_arrival(&mut self) {
+        if self.architecture == Architecture::Tna {
+            // Where in its bytes the port of egress is too: Tofino compares bits of the same places.
+            self.bridge.splice(0..0, [("before_port".to_owned(), 7), ("ingress_port".to_owned(), 9)]);
+            let from = Expression::Field(Place::new(STANDARD, "ingress_port"));
+            self.ingress.actions.push(Action {
+                name: "arrive".to_owned(),
+                purpose: "Tells egress where the packet came in.",
+                parameters: Vec::new(),
+                steps: vec![Step::Set(self.arrival(), from)],
+            });
+            self.ingress.nodes.insert(0, Node::Do("arrive".to_owned()));
         }
-        if let Some(start) = self.states.first_mut() {
-            start.sets = zeros.into_iter().map(|place| (place, Expression::Number(0, 1))).collect();
+        let to = Expression::Field(Place::new(STANDARD, "egress_port"));
+        let back = to.of("==", Expression::Field(self.arrival()));
+        let others = std::mem::take(&mut self.egress.nodes);
+        self.egress.actions.push(Action {
+            name: "drop_back".to_owned(),
+            purpose: "No packet goes back to where it came from.",
+            parameters: Vec::new(),
+            steps: vec![Step::Drop],
+        });
+        self.egress.nodes = vec![Node::If(back, vec![Node::Do("drop_back".to_owned())], others)];
+    }
+
+    /// Makes whole bytes of the bridge.
+    fn fill_bridge(&mut self) {
+        let bits: u32 = self.bridge.iter().map(|(_, width)| u32::from(*width)).sum();
+        if !bits.is_multiple_of(8) {
+            self.bridge.push(("padding".to_owned(), (8 - bits % 8) as u16));
         }
     }
+
+    /// Lets the parser start with zeros: Tofino's metadata begins with anything.
+    fn clear(&mut self) {
+        let own = self.metadata.iter().map(|(name, width)| (Place::new(META, name), Expression::Number(0, *width)));
+        let mut zeros: Vec<(Place, Expression)> = own.collect();
+        if self.bridge.iter().any(|(name, _)| name == "too_many") {
+            zeros.push((Place::new(BRIDGE, "too_many"), Expression::Number(0, 1)));
+        }
+        if let Some(start) = self.states.first_mut() {
+            start.sets = zeros;
+        }
+    }
+
+    /// Names are put together of those of headers, fields and actions, and must stay apart.
+    fn check_names(&self) -> Result<(), Unsupported> {
+        let own = match self.architecture {
+            Architecture::V1model => ["headers_t", "meta_t", "standard_metadata_t"].as_slice(),
+            Architecture::Tna => ["headers_t", "meta_t", "bridge_t", "bridged_t", "empty_t", "window_t"].as_slice(),
+        };
+        let headers = self.headers.iter().map(|header| header.name.as_str());
+        let mut of_kinds: BTreeMap<&str, &[(String, u16)]> = own.iter().map(|name| (*name, [].as_slice())).collect();
+        for header in &self.headers {
+            let known = of_kinds.entry(&header.kind).or_insert(&header.fields);
+            if *known != header.fields || own.contains(&header.kind.as_str()) {
+                return Err(Unsupported::Name(header.kind.clone()));
+            }
+        }
+        let metadata = self.metadata.iter().map(|(name, _)| name.as_str());
+        let registers = self.registers.iter().map(|it| it.name.as_str());
+        let of_control = |control: &'_ Control| {
+            let tables = control.tables.iter().map(|it| it.name.clone());
+            tables.chain(control.actions.iter().map(|it| it.name.clone())).collect::<Vec<_>>()
+        };
+        unique(headers)?;
+        unique(metadata)?;
+        let ingress = of_control(&self.ingress);
+        unique(ingress.iter().map(String::as_str).chain(registers))?;
+        unique(of_control(&self.egress).iter().map(String::as_str))
+    }
+}
+
+fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Unsupported> {
+    let mut known = BTreeSet::new();
+    let mut names = names;
+    names.find(|name| !known.insert(*name)).map_or(Ok(()), |name| Err(Unsupported::Name(name.to_owned())))
 }
 
 /// Sets of ports as bits of words, and the multicast groups.
@@ -150,7 +219,7 @@ impl<'a> Builder<'a> {
         let mut ports: Vec<u16> = leaves.values().flat_map(|actions| &actions.ports).map(|port| port.0).collect();
         ports.sort_unstable();
         ports.dedup();
-        if let Some(port) = ports.iter().find(|port| **port >= PORTS) {
+        if let Some(port) = ports.iter().find(|port| **port > MOST_PORT) {
             return Err(Unsupported::Port(*port));
         }
         let mut calls: BTreeMap<String, usize> = BTreeMap::new();

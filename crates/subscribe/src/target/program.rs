@@ -31,6 +31,17 @@ pub enum Architecture {
     Tna,
 }
 
+impl Architecture {
+    /// The names of the controls ingress and egress in the program's text, which stand in front of the names of their tables
+    /// and actions wherever those are named. `v1model.p4` declares `Ingress` and `Egress` itself.
+    pub fn controls(self) -> [&'static str; 2] {
+        match self {
+            Architecture::V1model => ["SwitchIngress", "SwitchEgress"],
+            Architecture::Tna => ["Ingress", "Egress"],
+        }
+    }
+}
+
 impl Place {
     /// A field of a header instance.
     pub fn new(header: &str, field: &str) -> Place {
@@ -371,6 +382,8 @@ pub struct Program {
     pub windows: Vec<WindowRegister>,
     /// Fields of the header [`BRIDGE`] with their widths, whole bytes in all; empty: there is none.
     pub bridge: Vec<(String, u16)>,
+    /// Whether egress looks at or changes headers of the packet.
+    pub egress_parses: bool,
     /// Multicast groups.
     pub groups: Vec<Group>,
     /// Whether packets leave changed, so that the IPv4 checksum is to be made anew: if this field of the metadata is 1.
@@ -391,6 +404,12 @@ pub struct Size {
 }
 
 impl Program {
+    /// Ingress and egress, each with its name.
+    pub fn controls(&self) -> [(&'static str, &Control); 2] {
+        let [ingress, egress] = self.architecture.controls();
+        [(ingress, &self.ingress), (egress, &self.egress)]
+    }
+
     /// What its tables take.
     pub fn size(&self) -> Size {
         let mut size = Size::default();
@@ -408,6 +427,14 @@ impl Program {
     /// The place of a value that egress needs too: metadata, or the header [`BRIDGE`].
     pub fn kept(&self, field: &str) -> Place {
         Place::new(if self.architecture == Architecture::Tna { BRIDGE } else { META }, field)
+    }
+
+    /// The port that the packet came in by, where egress finds it.
+    pub fn arrival(&self) -> Place {
+        match self.architecture {
+            Architecture::V1model => Place::new(STANDARD, "ingress_port"),
+            Architecture::Tna => Place::new(BRIDGE, "ingress_port"),
+        }
     }
 
     /// Declares a value that egress needs too.

@@ -50,6 +50,14 @@ impl Builder<'_> {
                 self.classify(slot, &mut subject, stage.kind(), &classes, program, nodes);
             }
             Variable::State(id) => self.window_entries(id, stage, &mut subject.key, &mut entries)?,
+            // The narrowest prefix wins only where prefixes are matched.
+            _ if stage.kind() == MatchKind::Lpm && subject.key.kind != Kind::Lpm => {
+                entries.clear();
+                for (state, rows) in &stage.rows {
+                    let own = disjoint(rows).into_iter().filter(|entry| entry.next != rows.default);
+                    entries.extend(own.map(|entry| (*state, entry.values, entry.next)));
+                }
+            }
             _ => {}
         }
         let Subject { name, key } = subject;
@@ -141,9 +149,10 @@ impl Builder<'_> {
         let too_wide = self.architecture == Architecture::Tna && width > TNA_RANGE_BITS;
         match kind {
             MatchKind::Exact => Kind::Exact,
-            MatchKind::Lpm => Kind::Lpm,
-            MatchKind::Range if self.targets.ternary || too_wide => Kind::Ternary,
-            MatchKind::Range => Kind::Range,
+            // bmv2 counts a prefix from the top of the bytes that a key is kept in, so that of 9 bits it looks at none.
+            MatchKind::Lpm if self.architecture == Architecture::Tna || width.is_multiple_of(8) => Kind::Lpm,
+            MatchKind::Range | MatchKind::Lpm if self.targets.ternary || too_wide => Kind::Ternary,
+            MatchKind::Range | MatchKind::Lpm => Kind::Range,
         }
     }
 

@@ -20,18 +20,17 @@ pub fn text(program: &Program) -> String {
         text.push_str("\nstruct window_t {\n    bit<32> number;\n    bit<32> value;\n}\n");
     }
     ingress(program, &mut text);
-    // Without batches copies leave as they came in.
-    let egress = if program.bridge.is_empty() {
+    // Without batches copies leave as they came in: egress then only knows what ingress tells it, if it is asked at all.
+    if !program.egress_parses {
         text.push_str("\nstruct empty_t {\n}\n");
-        "EmptyEgress"
-    } else {
-        "Egress"
-    };
-    self::egress(program, egress, &mut text);
-    let _ = writeln!(
-        text,
-        "\nPipeline(IngressParser(), Ingress(), IngressDeparser(), {egress}Parser(), {egress}(), {egress}Deparser()) pipe;\
-         \n\nSwitch(pipe) main;"
+        if !program.bridge.is_empty() {
+            let _ = writeln!(text, "\nstruct bridged_t {{\n    bridge_t {BRIDGE};\n}}");
+        }
+    }
+    egress(program, &mut text);
+    text.push_str(
+        "\nPipeline(IngressParser(), Ingress(), IngressDeparser(), EgressParser(), Egress(), EgressDeparser()) pipe;\
+         \n\nSwitch(pipe) main;\n",
     );
     text
 }
@@ -77,8 +76,8 @@ fn ingress(program: &Program, text: &mut String) {
     for window in &program.windows {
         self::window(window, text);
     }
-    p4::actions(&program.ingress, &|step, parameters| self::step(step, parameters, true), text);
-    p4::tables(&program.ingress, &ingress_place, text);
+    p4::actions(&program.ingress, &|step, parameters| self::step(step, parameters, true), &no_annotation, text);
+    p4::tables(&program.ingress, &ingress_place, &no_annotation, text);
     text.push_str("    apply {\n");
     p4::nodes(&program.ingress.nodes, 2, &ingress_place, text);
     if program.bridge.is_empty() {
@@ -91,35 +90,41 @@ fn ingress(program: &Program, text: &mut String) {
     );
 }
 
-fn egress(program: &Program, name: &str, text: &mut String) {
-    let empty = program.bridge.is_empty();
-    let (headers, meta) = if empty { ("empty_t", "empty_t") } else { ("headers_t", "meta_t") };
+fn egress(program: &Program, text: &mut String) {
+    let (headers, meta) = match (program.egress_parses, program.bridge.is_empty()) {
+        (true, _) => ("headers_t", "meta_t"),
+        (false, false) => ("bridged_t", "empty_t"),
+        (false, true) => ("empty_t", "empty_t"),
+    };
     let _ = writeln!(
         text,
-        "\nparser {name}Parser(packet_in packet, out {headers} hdr, out {meta} meta,\n        \
+        "\nparser EgressParser(packet_in packet, out {headers} hdr, out {meta} meta,\n        \
          out egress_intrinsic_metadata_t eg_intr_md) {{"
     );
-    let first = "        packet.extract(eg_intr_md);\n";
-    if empty {
-        let _ = writeln!(text, "    state start {{\n{first}        transition accept;\n    }}\n}}");
-    } else {
+    let mut first = "        packet.extract(eg_intr_md);\n".to_owned();
+    if !program.bridge.is_empty() {
+        let _ = writeln!(first, "        packet.extract(hdr.{BRIDGE});");
+    }
+    if program.egress_parses {
         // The bridge says what ingress found, and is not found again.
         let mut known = program.clone();
         known.states.iter_mut().for_each(|state| state.sets.retain(|(place, _)| place.header != BRIDGE));
-        parser(&known, &format!("{first}        packet.extract(hdr.{BRIDGE});\n"), &egress_place, text);
+        parser(&known, &first, &egress_place, text);
+    } else {
+        let _ = writeln!(text, "    state start {{\n{first}        transition accept;\n    }}\n}}");
     }
-    let _ = writeln!(text, "\ncontrol {name}({}) {{", egress_parameters(headers, meta));
-    p4::actions(&program.egress, &|step, parameters| self::step(step, parameters, false), text);
-    p4::tables(&program.egress, &egress_place, text);
+    let _ = writeln!(text, "\ncontrol Egress({}) {{", egress_parameters(headers, meta));
+    p4::actions(&program.egress, &|step, parameters| self::step(step, parameters, false), &no_annotation, text);
+    p4::tables(&program.egress, &egress_place, &no_annotation, text);
     text.push_str("    apply {\n");
     p4::nodes(&program.egress.nodes, 2, &egress_place, text);
     text.push_str("    }\n}\n");
     let _ = writeln!(
         text,
-        "\ncontrol {name}Deparser(packet_out packet, inout {headers} hdr, in {meta} meta,\n        \
+        "\ncontrol EgressDeparser(packet_out packet, inout {headers} hdr, in {meta} meta,\n        \
          in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {{"
     );
-    let ipv4 = program.headers.iter().find(|header| header.name == "ipv4").filter(|_| !empty);
+    let ipv4 = program.headers.iter().find(|header| header.name == "ipv4").filter(|_| program.egress_parses);
     if ipv4.is_some() {
         text.push_str("    Checksum() ipv4_checksum;\n");
     }
@@ -131,15 +136,16 @@ fn egress(program: &Program, name: &str, text: &mut String) {
             p4::checksum_fields(ipv4)
         );
     }
-    if empty {
-        text.push_str("        packet.emit(hdr);\n");
-    } else {
-        // All but the bridge.
-        for header in &program.headers {
-            let _ = writeln!(text, "        packet.emit(hdr.{});", header.name);
-        }
+    // All but the bridge; what was not parsed follows by itself.
+    for header in program.headers.iter().filter(|_| program.egress_parses) {
+        let _ = writeln!(text, "        packet.emit(hdr.{});", header.name);
     }
     text.push_str("    }\n}\n");
+}
+
+/// Names stand for themselves here: bfrt knows things by them.
+fn no_annotation(_: &str) -> String {
+    String::new()
 }
 
 /// A register and the action that takes a message into it.

@@ -35,14 +35,14 @@ pub fn load(text: &str, entries: &str) -> Switch {
         }
         let table = table.strip_prefix("pipe.").expect("the pipe's");
         let (control, known) = switch.table(table);
-        let (of, action) = entry["action"].as_str().and_then(|it| it.split_once('.')).expect("an action");
-        assert_eq!(of, control.name);
+        let full = entry["action"].as_str().expect("an action");
+        let (_, action) = full.split_once('.').expect("a control's action");
         let function = control.actions.iter().find(|it| it.name == action).expect("an action");
         let given = data.as_object().expect("data");
         assert_eq!(given.len(), function.parameters.len());
         let arguments = function.parameters.iter().map(|it| value(&given[&it.name])).collect();
         if entry["is_default_entry"] == true {
-            switch.set_default(table, action, arguments);
+            switch.set_default(table, full, arguments);
             continue;
         }
         let keys: Vec<Key> = known
@@ -60,7 +60,7 @@ pub fn load(text: &str, entries: &str) -> Switch {
             .collect();
         let priority = key.get("$MATCH_PRIORITY").map(|it| value(it) as i64);
         assert_eq!(key.as_object().map(serde_json::Map::len), Some(keys.len() + usize::from(priority.is_some())));
-        switch.add(table, Entry { keys, action: action.to_owned(), data: arguments, priority });
+        switch.add(table, Entry { keys, action: full.to_owned(), data: arguments, priority });
     }
     switch
 }

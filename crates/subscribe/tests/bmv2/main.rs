@@ -6,8 +6,12 @@ mod cases;
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
+mod loader;
+mod network;
 mod p4;
 mod p4runtime;
+#[path = "../route_common/mod.rs"]
+mod route_common;
 mod simple_switch;
 mod texts;
 mod vm;

@@ -2,7 +2,7 @@
 
 use super::cases::{ITCH, SINGLE, compiler, formats, program, switches, udp};
 use std::path::Path;
-use weftwire_subscribe::target::program::{Match, Program};
+use weftwire_subscribe::target::program::{Kind, Match, Program};
 use weftwire_subscribe::target::{
     Architecture, Targets, Unsupported, bfrt, bmv2, commands, limits, p4, p4runtime, tna,
 };
@@ -20,7 +20,7 @@ const WINDOWS: &str = "
     one.size > 3 : note(1, 10.0.0.1, \"a\"), note(2, 10.0.0.2, \"b\");
 ";
 
-const USUAL: Targets = Targets { messages: 4, ternary: false, compress: false };
+const USUAL: Targets = Targets { messages: 4, ternary: false, compress: false, hairpin: false };
 
 fn tofino(formats_text: &str, rules: &str, targets: &Targets) -> Result<Program, Unsupported> {
     Program::new(&compiler(&formats(formats_text), rules), Architecture::Tna, targets)
@@ -99,6 +99,156 @@ fn p4_is_of_the_grammar_and_its_headers_can_be_read_back() {
     }
 }
 
+/// Tables and actions have one name and number, whoever writes them: so text, JSON, commands and P4Runtime go together.
+#[test]
+fn all_texts_agree_about_names_and_numbers() {
+    for program in [itch(3), single(WINDOWS), single("")] {
+        let of_text = super::p4::numbers(&p4::v1model(&program), super::p4::Kind::V1model);
+        let document: serde_json::Value = serde_json::from_str(&bmv2::json(&program)).expect("JSON");
+        let info = p4runtime::info(&program);
+        let name = |it: &serde_json::Value| it["name"].as_str().expect("a name").to_owned();
+        let mut of_json: Vec<String> = document["actions"].as_array().expect("actions").iter().map(name).collect();
+        let pipelines = document["pipelines"].as_array().expect("pipelines");
+        let tables = pipelines.iter().flat_map(|it| it["tables"].as_array().expect("tables")).map(name);
+        // Actions that are run without a table stand in one that nobody adds to.
+        of_json.extend(tables.filter(|name| !name.contains(".do_")));
+        of_json.sort();
+        assert_eq!(of_text.keys().cloned().collect::<Vec<_>>(), of_json);
+        for (name, number) in &of_text {
+            let preamble = format!("preamble {{ id: {number} name: \"{name}\" alias: \"");
+            assert!(info.contains(&preamble), "{preamble}");
+        }
+        for line in commands::text(&program).lines().filter(|line| line.starts_with("table_")) {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert!(of_text.contains_key(words[1]) && of_text.contains_key(words[2]), "{line}");
+        }
+    }
+    // Where both controls have an action of a name, only the name in full says which.
+    let (switch, answers) =
+        super::commands::run(&bmv2::json(&itch(1)), "table_set_default end_0 ports_0 0x0", super::commands::USUAL);
+    assert!(answers.is_empty() && switch.defaults.contains_key("SwitchIngress.end_0"));
+    let wrong = "table_set_default add_order_stock_0 nothing";
+    let (_, answers) = super::commands::run(&bmv2::json(&itch(1)), wrong, super::commands::USUAL);
+    assert_eq!(answers, ["Error: Table add_order_stock_0 has no action nothing"]);
+}
+
+/// What p4c says of such programs; it did of the first.
+#[test]
+fn names_of_the_includes_and_unset_metadata_are_refused() {
+    let refused = |text: &str, kind| {
+        let text = text.to_owned();
+        let result = std::panic::catch_unwind(move || super::p4::check(&text, kind)).expect_err("it is refused");
+        result.downcast_ref::<String>().cloned().unwrap_or_default()
+    };
+    let text = p4::v1model(&itch(1));
+    for block in ["Parser", "Ingress", "Egress", "Deparser"] {
+        let says = refused(&text.replace(&format!("Switch{block}"), block), super::p4::Kind::V1model);
+        assert!(says.contains(&format!("{block} duplicates {block}")), "{says}");
+    }
+    let says = refused(&text.replace("ethernet_t", "standard_metadata_t"), super::p4::Kind::V1model);
+    assert!(says.contains("standard_metadata_t"), "{says}");
+    let text = tna::text(&tofino(ITCH, RULES, &Targets { messages: 2, ..USUAL }).expect("a program"));
+    let says = refused(&text.replacen("        meta.changed = 1w0x0;\n", "", 1), super::p4::Kind::Tna);
+    assert!(says.contains("out parameter meta may be uninitialized") && says.contains("changed"), "{says}");
+}
+
+/// Headers may be called like what the program has of its own.
+#[test]
+fn names_stay_apart() {
+    let text = r#"
+        @subscribe[after=udp, when=udp.destination_port == 9, messages=count, prefix=16]
+        header headers { bit<16> count; }
+        @subscribe[message=headers, when=kind == 1]
+        header length { bit<8> kind; @subscribe[] bit<8> state; }
+        @subscribe[message=headers, when=kind == 2]
+        header rest { bit<8> kind; @subscribe[] bit<8> place; }
+        @subscribe[after=udp, when=udp.destination_port == 8]
+        header standard_metadata { @subscribe[] bit<8> apply; }
+        @subscribe[after=udp, when=udp.destination_port == 7]
+        header Counter { @subscribe[] bit<8> meta; }
+    "#;
+    let rules = "length.state > 3 : fwd(1); rest.place == 2 : fwd(2); standard_metadata.apply == 1 : fwd(3); meta == 4 : fwd(4);";
+    let targets = Targets { messages: 1, ..USUAL };
+    let batch = |kind: u8, value: u8| udp(9, &[0, 1, 0, 2, kind, value]);
+    let frames = [(batch(1, 4), 1), (batch(2, 2), 2), (udp(8, &[1]), 3), (udp(7, &[4]), 4)];
+    let found = program(&formats(text), rules, &targets);
+    let all = switches(&found).into_iter().chain([super::cases::tofino(&tofino(text, rules, &targets).expect("it"))]);
+    for mut switch in all {
+        for (frame, port) in &frames {
+            let ports: Vec<u16> = switch.packet(frame, 1).copies.iter().map(|(port, _)| *port).collect();
+            assert_eq!(ports, [*port]);
+        }
+    }
+    // The presence of one and a field of the other would have one table.
+    let text = r#"
+        @subscribe[after=udp, when=udp.destination_port == 9] header one { @subscribe[] bit<8> x; }
+        @subscribe[after=udp, when=udp.destination_port == 8] header has { @subscribe[] bit<8> one; }
+    "#;
+    let compiler = compiler(&formats(text), "one.x > 3 and udp.source_port == 1 : fwd(1); has.one > 3 : fwd(2);");
+    let error = Program::new(&compiler, Architecture::V1model, &USUAL).expect_err("two tables");
+    assert_eq!(error, Unsupported::Name("has_one_0".to_owned()));
+}
+
+/// bmv2 counts prefixes from the top of whole bytes: those of other widths are ranges there, and masks where asked for.
+#[test]
+fn prefixes_of_odd_widths_match_what_they_say() {
+    let text = r#"
+        @subscribe[after=udp, when=udp.destination_port == 7]
+        header it { @subscribe[match=lpm] bit<9> f; @subscribe[match=lpm] bit<16> g; bit<7> rest; }
+    "#;
+    let rules = "f == 279 : fwd(1); f == 256/4 : fwd(2); f == 288/7 : fwd(3); g == 0x1200/8 : fwd(4);";
+    for (ternary, compress) in [(false, false), (true, false), (false, true), (true, true)] {
+        let found = program(&formats(text), rules, &Targets { ternary, compress, ..USUAL });
+        let kinds = |width| {
+            let tables = found.ingress.tables.iter().flat_map(|table| &table.keys);
+            tables.filter(move |key| key.width == width && key.name.contains("hdr.it")).map(|key| key.kind)
+        };
+        assert!(kinds(9).all(|kind| kind == if ternary { Kind::Ternary } else { Kind::Range }));
+        assert!(kinds(16).all(|kind| kind == Kind::Lpm));
+        assert!(kinds(9).count() > 0 && kinds(16).count() > 0);
+        for mut switch in switches(&found) {
+            for f in 0..512u32 {
+                let bytes = (f << 23 | 0x3400 << 7).to_be_bytes();
+                let ports: Vec<u16> = switch.packet(&udp(7, &bytes), 1).copies.iter().map(|it| it.0).collect();
+                let wanted = [(f == 279, 1), (f >> 5 == 8, 2), (f >> 2 == 72, 3)];
+                let wanted: Vec<u16> = wanted.iter().filter(|it| it.0).map(|it| it.1).collect();
+                assert_eq!(ports, wanted, "{f}");
+            }
+        }
+    }
+    // As a prefix it matches the 128 values of its upper 9 bits out of 16.
+    let found = program(&formats(text), "f == 279 : fwd(1);", &USUAL);
+    let json = bmv2::json(&found).replace("\"range\"", "\"lpm\"");
+    let lpm = commands::text(&found).replace("0x117->0x117", "0x117/9").replace(" => 0x1 1", " => 0x1");
+    let lpm: String = lpm
+        .lines()
+        .map(|line| line.strip_suffix(" 1").filter(|_| line.contains("/9")).unwrap_or(line).to_owned() + "\n")
+        .collect();
+    let mut switch = super::commands::load(&json, &lpm);
+    let matched = (0..512u32).filter(|f| !switch.packet(0, &udp(7, &(f << 23).to_be_bytes()), 1).copies.is_empty());
+    assert_eq!(matched.count(), 128);
+}
+
+/// As many groups as a switch has no room for unless it is told.
+#[test]
+fn many_groups_need_the_options_that_are_told() {
+    let pairs = (1..=92u16).flat_map(|a| (a + 1..=92).map(move |b| (a, b)));
+    let rules: String = pairs.enumerate().map(|(at, (a, b))| format!("wide == {at} : fwd({a}, {b});\n")).collect();
+    let found = single(&rules);
+    assert_eq!(found.groups.len(), 4186);
+    let options = commands::options(&found).expect("options");
+    assert_eq!(options, "--max-mc-groups 4186 --max-l1-entries 4186");
+    let (json, text) = (bmv2::json(&found), commands::text(&found));
+    let (_, answers) = super::commands::run(&json, &text, super::commands::USUAL);
+    assert_eq!(answers[0], "Invalid PRE operation (TABLE_FULL)");
+    // A group, a node, and putting it into the group, for each that has no room.
+    assert_eq!(answers.len(), 3 * (4186 - 4096));
+    let room = super::commands::Room { groups: 4186, nodes: 4186, ..super::commands::USUAL };
+    let (switch, answers) = super::commands::run(&json, &text, room);
+    assert!(answers.is_empty() && switch.groups.len() == 4186);
+    assert_eq!(commands::options(&itch(1)), None);
+}
+
 #[test]
 fn states_are_dense_and_tables_have_room() {
     let rules = workload::itch(1000, 3);
@@ -172,7 +322,7 @@ fn without_the_alias_groups_lead_to_port_0() {
     let found = single("one.size == 3 : fwd(1, 2);");
     let frame = udp(7, &one(3));
     let ports = |json: &str| -> Vec<u16> {
-        let sent = super::commands::load(json, &commands::text(&found)).packet(&frame, 1);
+        let sent = super::commands::load(json, &commands::text(&found)).packet(9, &frame, 1);
         sent.copies.iter().map(|(port, _)| *port).collect()
     };
     let json = bmv2::json(&found);
@@ -233,6 +383,8 @@ fn what_switches_can_not_do_is_said() {
     let rest = ITCH.replace("messages=count", "messages=rest");
     let error = refused(&rest, "add_order.price > 1 : fwd(1);", &usual);
     assert!(matches!(error, Unsupported::BatchWithoutCount(_)));
+    let nowhere = "header adrift { @subscribe[] bit<8> x; }";
+    assert_eq!(refused(nowhere, "x > 1 : fwd(1);", &usual), Unsupported::Nowhere("adrift".to_owned()));
 }
 
 #[test]
@@ -248,7 +400,7 @@ fn what_tofino_can_not_do_is_said() {
     says("count() over 100us > 3 : fwd(1);", "65536ns or 131072ns");
     says("sum(wide) over 8192ns > 3 : fwd(1);", "up to 32 bits");
     says("sum(one.size) over 8192ns > 4294967295 : fwd(1);", "2^32 - 1");
-    says("one.size == 1 : fwd(511);", "0 to 510");
+    says("one.size == 1 : fwd(511);", "1 to 510");
     // The greatest value stands for all from there on.
     assert!(tofino(SINGLE, "sum(one.size) over 8192ns >= 4294967295 : fwd(1);", &USUAL).is_ok());
     let windows = "add_order.price > 1 and count() over 8192ns > 3 : fwd(1);";
@@ -299,7 +451,7 @@ fn programs_take_what_the_costs_say() {
     let costs = compiler.tables().costs(&compiler);
     let costs = costs.iter().find(|it| it.variable == "add_order.price").expect("costs");
     let found = |ternary, compress| {
-        let targets = Targets { messages: 1, ternary, compress };
+        let targets = Targets { messages: 1, ternary, compress, ..USUAL };
         Program::new(&compiler, Architecture::V1model, &targets).expect("a program")
     };
     let entries = |program: &Program, name: &str| {

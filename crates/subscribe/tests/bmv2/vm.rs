@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Place = (String, String);
 
 /// A key of an entry.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Key {
     Exact(u128),
     Lpm(u128, u32),
@@ -137,6 +137,15 @@ impl Switch {
         tables.find(|table| table["name"] == name).unwrap_or_else(|| panic!("table {name}"))
     }
 
+    /// The names of tables, or of actions, that there are.
+    pub fn names(&self, actions: bool) -> Vec<&str> {
+        if actions {
+            return list(&self.program["actions"]).iter().map(|it| text(&it["name"])).collect();
+        }
+        let pipelines = list(&self.program["pipelines"]);
+        pipelines.iter().flat_map(|pipeline| list(&pipeline["tables"])).map(|it| text(&it["name"])).collect()
+    }
+
     /// Widths of a table's keys.
     pub fn key_widths(&self, table: &str) -> Vec<u32> {
         list(&self.table(table)["key"]).iter().map(|key| self.width(&place(&key["target"]))).collect()
@@ -176,6 +185,8 @@ impl Switch {
         assert!(entry.priority.is_none_or(|priority| priority > 0));
         let size = self.table(table)["max_size"].as_u64().unwrap() as usize;
         let entries = self.entries.entry(table.to_owned()).or_default();
+        let same = |it: &&Entry| it.keys == entry.keys && it.priority == entry.priority;
+        assert!(entries.iter().find(same).is_none(), "{table}: DUPLICATE_ENTRY {entry:?}");
         entries.push(entry);
         assert!(entries.len() <= size, "{table} is full");
     }
@@ -211,11 +222,12 @@ impl Switch {
         Some(place(&found[1]))
     }
 
-    pub fn packet(&mut self, frame: &[u8], now_us: u64) -> Sent {
+    pub fn packet(&mut self, from: u16, frame: &[u8], now_us: u64) -> Sent {
         let mut run = self.parse(frame);
         if let Some(clock) = self.alias("intrinsic_metadata.ingress_global_timestamp") {
             run.fields.insert(clock, now_us.into());
         }
+        run.fields.insert(("standard_metadata".to_owned(), "ingress_port".to_owned()), from.into());
         self.pipeline(0, &mut run);
         let metadata = run.fields.iter().filter(|((header, _), _)| header == "meta");
         let metadata = metadata.map(|((_, field), value)| (field.clone(), *value)).collect();
@@ -364,14 +376,15 @@ impl Switch {
             .iter()
             .map(|key| {
                 let target = place(&key["target"]);
-                (run.get(&target), self.width(&target))
+                (self.key_value(&target, run), self.width(&target))
             })
             .collect();
         let matching = |entry: &&Entry| {
             entry.keys.iter().zip(&values).all(|(key, (value, width))| match key {
                 Key::Exact(wanted) => value == wanted,
+                // The trie knows the bytes that the value is kept in, and counts from the top of these.
                 Key::Lpm(wanted, length) => {
-                    let host = mask(width - length);
+                    let host = mask(width.next_multiple_of(8) - length);
                     value & !host == wanted & !host
                 }
                 Key::Range(low, high) => low <= value && value <= high,
@@ -388,6 +401,14 @@ impl Switch {
             (_, First::SmallestPriority) => found.min_by_key(|entry| entry.priority),
             (_, First::GreatestPriority) => found.max_by_key(|entry| entry.priority),
         }
+    }
+
+    /// A field as a key of a table: in headers that are not there all are 0.
+    fn key_value(&self, field: &Place, run: &Run) -> u128 {
+        let is_metadata =
+            list(&self.program["headers"]).iter().any(|it| it["name"] == field.0 && it["metadata"] == true);
+        let is_there = is_metadata || field.1 == "$valid$" || run.valid.contains(&field.0);
+        if is_there { run.get(field) } else { 0 }
     }
 
     fn execute(&mut self, action: &Value, data: &[u128], run: &mut Run) {

@@ -11,7 +11,7 @@ use weftwire_linux::signals::StopSignal;
 use weftwire_subscribe::Compiler;
 use weftwire_subscribe::document::Document;
 use weftwire_subscribe::machine::{HEADERS, machine};
-use weftwire_subscribe::target::{self, Program, Targets, limits};
+use weftwire_subscribe::target::{self, Program, Targets, commands, limits};
 
 /// Compile rules to tables, and say what they cost.
 #[derive(Args)]
@@ -36,6 +36,9 @@ pub struct Arguments {
     /// In programs, map values of fields that several states look at to few bits first
     #[arg(long)]
     compress: bool,
+    /// In programs, let copies leave by the port that their packet came in by
+    #[arg(long)]
+    hairpin: bool,
     /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
     #[arg(long, default_value = "auto")]
     order: String,
@@ -45,7 +48,7 @@ pub struct Arguments {
 enum Target {
     /// switch.p4: P4_16 for v1model
     P4,
-    /// switch.json and commands.txt: for simple_switch, without a P4 compiler
+    /// switch.json, commands.txt and load.py: for simple_switch, without a P4 compiler
     Bmv2,
     /// p4info.txtpb and entries.txtpb: for P4Runtime
     #[value(name = "p4runtime")]
@@ -69,8 +72,9 @@ impl Target {
             Target::Xl | Target::Image => {
                 let name = arguments.rules.file_stem().unwrap_or_default().to_string_lossy();
                 let machine = machine(compiler, &name).context("the rules can't become a machine")?;
+                // What is written is a program that `weft check` takes.
+                let image = machine.image().context("the rules can't become a machine")?;
                 if let Target::Image = self {
-                    let image = machine.image().context("the rules can't become a machine")?;
                     return Ok(vec![("image.json", image.to_json())]);
                 }
                 let texts = [("switch.xl", machine.xl), (HEADERS, machine.headers)];
@@ -78,11 +82,17 @@ impl Target {
                 return Ok(there.map(|(name, text)| (name, text.into_bytes())).collect());
             }
         };
-        let targets = Targets { messages: arguments.messages, ternary: arguments.tcam, compress: arguments.compress };
+        let targets = arguments.targets();
         let program = Program::new(compiler, target.architecture(), &targets)
             .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
         show_size(&program, target);
         Ok(target::written(&program, target).into_iter().map(|file| (file.name, file.text.into_bytes())).collect())
+    }
+}
+
+impl Arguments {
+    fn targets(&self) -> Targets {
+        Targets { messages: self.messages, ternary: self.tcam, compress: self.compress, hairpin: self.hairpin }
     }
 }
 
@@ -152,6 +162,13 @@ fn show_size(program: &Program, target: target::Target) {
         size.ternary.entries,
         size.ternary.bits
     );
+    if let Some(options) = commands::options(program).filter(|_| target != target::Target::Tna) {
+        let groups = program.groups.len();
+        println!(
+            "{}: {groups} multicast groups, which simple_switch takes if it is started with -- {options}",
+            target.name()
+        );
+    }
     if target == target::Target::Tna {
         say!(
             "tna: at least {} stages in ingress and {} in egress, of which Tofino 1 has {}",

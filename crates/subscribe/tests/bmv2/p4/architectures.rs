@@ -42,6 +42,36 @@ const TNA: &str = "
     struct egress_intrinsic_metadata_for_output_port_t { bit<1> capture_tstamp_on_tx; bit<1> update_delay_on_tx; }
 ";
 
+/// What the includes declare at the top level besides types of metadata, so that no program may: of `core.p4` and `v1model.p4`
+/// as p4c has them since 2019.
+const CORE_NAMES: &str = "NoAction packet_in packet_out verify static_assert";
+
+const V1MODEL_NAMES: &str = "
+    V1Switch Parser VerifyChecksum Ingress Egress ComputeChecksum Deparser
+    CounterType MeterType HashAlgorithm CloneType Checksum16 PortId_t
+    counter direct_counter meter direct_meter register action_profile action_selector
+    random digest mark_to_drop hash verify_checksum update_checksum verify_checksum_with_payload
+    update_checksum_with_payload clone clone3 resubmit recirculate truncate assert assume log_msg
+    clone_preserving_field_list resubmit_preserving_field_list recirculate_preserving_field_list __v1model_version
+";
+
+/// Of `tna.p4` and `t2na.p4` with what they include.
+const TNA_NAMES: &str = "
+    Switch Pipeline MultiParserSwitch MultiParserPipeline IngressParsers EgressParsers
+    IngressParserT IngressT IngressDeparserT EgressParserT EgressT EgressDeparserT GhostT
+    PORT_ID_WIDTH PORT_METADATA_SIZE INVALID_PORT PortId_t MulticastGroupId_t QueueId_t MirrorType_t MirrorId_t
+    ResubmitType_t DigestType_t ReplicationId_t L1ExclusionId_t L2ExclusionId_t
+    MeterType_t MeterColor_t CounterType_t SelectorMode_t HashAlgorithm_t MathOp_t
+    pktgen_timer_header_t pktgen_port_down_header_t pktgen_recirc_header_t ptp_metadata_t
+    Checksum ParserCounter ParserPriority CRCPolynomial Hash Random max min funnel_shift_right invalidate is_validated
+    port_metadata_unpack sizeInBits sizeInBytes Counter DirectCounter Meter DirectMeter Lpf DirectLpf Wred DirectWred
+    Register DirectRegister RegisterParam MathUnit RegisterAction DirectRegisterAction ActionProfile ActionSelector
+    SelectorAction Mirror Resubmit Digest Atcam Alpm
+    PARSER_ERROR_OK PARSER_ERROR_NO_MATCH PARSER_ERROR_PARTIAL_HDR PARSER_ERROR_CTR_RANGE PARSER_ERROR_TIMEOUT_USER
+    PARSER_ERROR_TIMEOUT_HW PARSER_ERROR_SRC_EXT PARSER_ERROR_DST_CONT PARSER_ERROR_PHV_OWNER PARSER_ERROR_MULTIWRITE
+    PARSER_ERROR_ARAM_MBE PARSER_ERROR_FCS
+";
+
 /// What the switch puts in front of packets besides the ingress header.
 pub const PORT_METADATA_BITS: usize = 64;
 
@@ -79,6 +109,12 @@ const EGRESS_DEPARSER: Block =
 impl Kind {
     pub fn types(self) -> Vec<Fields> {
         read(if self == Kind::Tna { TNA } else { V1MODEL }).types
+    }
+
+    /// Names that the includes declare at the top level, besides those of [`Kind::types`].
+    pub fn declared(self) -> impl Iterator<Item = &'static str> {
+        let own = if self == Kind::Tna { TNA_NAMES } else { V1MODEL_NAMES };
+        CORE_NAMES.split_whitespace().chain(own.split_whitespace())
     }
 
     /// The package, the name of what is called `main`, and the blocks in order.

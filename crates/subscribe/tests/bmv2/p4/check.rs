@@ -55,6 +55,7 @@ impl<'a> Checker<'a> {
             &["<core.p4>", "<v1model.p4>"]
         };
         assert_eq!(self.file.includes, wanted);
+        self.declarations();
         for kind in &self.file.types {
             let mut names = BTreeSet::new();
             let mut all = 0;
@@ -115,6 +116,40 @@ impl<'a> Checker<'a> {
         blocks
     }
 
+    /// What stands at the top level has names of its own, which no include declares.
+    fn declarations(&self) {
+        let of_includes = self.kind.types().into_iter().map(|it| it.name);
+        let mut names: BTreeSet<String> = of_includes.chain(self.kind.declared().map(str::to_owned)).collect();
+        let types = self.file.types.iter().map(|it| &it.name);
+        let parsers = self.file.parsers.iter().map(|it| &it.name);
+        let controls = self.file.controls.iter().map(|it| &it.name);
+        let instances = self.file.instances.iter().map(|it| &it.name);
+        for name in types.chain(parsers).chain(controls).chain(instances) {
+            assert!(names.insert(name.clone()), "{name} duplicates {name}");
+        }
+    }
+
+    /// What a block gives out, other than headers, is set whichever way it goes: p4c warns where it may not be.
+    fn sets_all(&self, parser: &Parser) {
+        let start = parser.states.iter().find(|it| it.name == "start").expect("a start");
+        for parameter in parser.parameters.iter().filter(|it| it.direction == "out") {
+            let fields = &self.types[parameter.kind_name()].fields;
+            for (kind, name) in fields.iter().filter(|(kind, _)| matches!(kind, Type::Bits(_))) {
+                let is_it = |statement: &Statement| match statement {
+                    Statement::Assign(Expr::Member(of, field), _) => {
+                        field == name && **of == Expr::Name(parameter.name.clone())
+                    }
+                    Statement::Call(Expr::Call(_, _, arguments)) => {
+                        arguments.contains(&Expr::Name(parameter.name.clone()))
+                    }
+                    _ => false,
+                };
+                let (all, of) = (start.statements.iter().any(is_it), &parameter.name);
+                assert!(all, "out parameter {of} may be uninitialized: {kind:?} {name}");
+            }
+        }
+    }
+
     fn known(&self, kind: &Type) {
         if let Type::Named(name, _) = kind {
             assert!(self.types.contains_key(name), "type {name}");
@@ -137,6 +172,7 @@ impl<'a> Checker<'a> {
     }
 
     fn parser(&self, parser: &Parser) {
+        self.sets_all(parser);
         let scope = self.scope(&parser.parameters, &parser.instances);
         let names: BTreeSet<&str> = parser.states.iter().map(|it| it.name.as_str()).collect();
         assert!(names.len() == parser.states.len() && names.contains("start"));

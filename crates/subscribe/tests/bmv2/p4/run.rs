@@ -91,8 +91,9 @@ impl Switch {
     pub fn add(&mut self, name: &str, entry: Entry) {
         let (control, table) = self.table(name);
         assert_eq!(entry.keys.len(), table.keys.len(), "{name}");
-        let action = control.actions.iter().find(|it| it.name == entry.action).expect("an action");
-        assert!(table.actions.contains(&entry.action) && action.parameters.len() == entry.data.len());
+        let local = self.local_action(name, &entry.action);
+        let action = control.actions.iter().find(|it| it.name == local).expect("an action");
+        assert!(action.parameters.len() == entry.data.len());
         for (parameter, value) in action.parameters.iter().zip(&entry.data) {
             let Type::Bits(width) = parameter.kind else { panic!("{parameter:?}") };
             assert!(*value <= mask(width), "{name}: {value:#x}");
@@ -110,29 +111,38 @@ impl Switch {
         assert_eq!(entry.priority.is_some(), wants, "{name}");
         let size = table.size.expect("a size");
         let all = self.entries.entry(name.to_owned()).or_default();
-        all.push(entry);
+        all.push(Entry { action: local, ..entry });
         assert!(all.len() as u128 <= size, "{name} is full");
     }
 
     pub fn set_default(&mut self, name: &str, action: &str, data: Vec<u128>) {
-        assert!(self.table(name).1.actions.iter().any(|it| it == action));
-        self.defaults.insert(name.to_owned(), (action.to_owned(), data));
+        let local = self.local_action(name, action);
+        self.defaults.insert(name.to_owned(), (local, data));
     }
 
-    /// A packet at a time in the clock's unit.
-    pub fn packet(&mut self, frame: &[u8], now: u64) -> Sent {
+    /// An action of a table as the text has it: runtimes know it with its control's name in front.
+    fn local_action(&self, table: &str, action: &str) -> String {
+        let (control, known) = self.table(table);
+        let local = action.strip_prefix(&format!("{}.", control.name)).unwrap_or_default();
+        assert!(known.actions.iter().any(|it| it == local), "Table {table} has no action {action}");
+        local.to_owned()
+    }
+
+    /// A packet that came in by a port at a time in the clock's unit.
+    pub fn packet(&mut self, from: u16, frame: &[u8], now: u64) -> Sent {
         let frame: Vec<bool> = frame.iter().flat_map(|byte| to_bits((*byte).into(), 8)).collect();
         match self.kind {
-            Kind::V1model => self.v1model(frame, now),
-            Kind::Tna => self.tna(frame, now),
+            Kind::V1model => self.v1model(from, frame, now),
+            Kind::Tna => self.tna(from, frame, now),
         }
     }
 
-    fn v1model(&mut self, frame: Vec<bool>, now: u64) -> Sent {
+    fn v1model(&mut self, from: u16, frame: Vec<bool>, now: u64) -> Sent {
         let blocks = self.blocks.clone();
         let mut run = Run { packet: frame, ..Run::default() };
         let standard = |field: &str| format!("standard_metadata_t.{field}");
         run.values.insert(standard("ingress_global_timestamp"), Val::Bits(now.into(), 48));
+        run.values.insert(standard("ingress_port"), Val::Bits(from.into(), 9));
         let failed = self.parse(&blocks[0], &mut run).is_err();
         run.values.insert(standard("parser_error"), Val::Error(failed));
         self.control(&blocks[1], &mut run);
@@ -160,10 +170,12 @@ impl Switch {
         Sent { copies, metadata }
     }
 
-    fn tna(&mut self, frame: Vec<bool>, now: u64) -> Sent {
+    fn tna(&mut self, from: u16, frame: Vec<bool>, now: u64) -> Sent {
         let blocks = self.blocks.clone();
-        let mut run =
-            Run { packet: self.intrinsic("ingress_intrinsic_metadata_t", "ingress_port", 7), ..Run::default() };
+        let mut run = Run {
+            packet: self.intrinsic("ingress_intrinsic_metadata_t", "ingress_port", from.into()),
+            ..Run::default()
+        };
         run.packet.extend([true; PORT_METADATA_BITS]);
         run.packet.extend(frame);
         if self.parse(&blocks[0], &mut run).is_err() {

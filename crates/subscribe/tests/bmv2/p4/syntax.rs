@@ -102,6 +102,8 @@ pub struct Control {
     pub instances: Vec<Instance>,
     pub actions: Vec<Function>,
     pub tables: Vec<Table>,
+    /// Numbers of tables and actions, where annotations give them.
+    pub ids: Vec<(String, u128)>,
     pub apply: Vec<Statement>,
 }
 
@@ -425,18 +427,30 @@ impl Reader {
             instances: Vec::new(),
             actions: Vec::new(),
             tables: Vec::new(),
+            ids: Vec::new(),
             apply: Vec::new(),
         };
         loop {
+            let mut id = None;
+            if self.is("@") {
+                assert_eq!(self.next(), "id");
+                self.expect("(");
+                let Expr::Number(number, None) = self.value() else { self.fail("a number") };
+                self.expect(")");
+                id = Some(number);
+                assert!(["action", "table"].contains(&self.peek()));
+            }
             match self.peek() {
                 "action" => {
                     self.next();
                     let (name, parameters) = (self.name(), self.parameters());
                     self.expect("{");
+                    control.ids.extend(id.map(|id| (name.clone(), id)));
                     control.actions.push(Function { name, parameters, body: self.block() });
                 }
                 "table" => {
                     let table = self.table();
+                    control.ids.extend(id.map(|id| (table.name.clone(), id)));
                     control.tables.push(table);
                 }
                 "apply" => {

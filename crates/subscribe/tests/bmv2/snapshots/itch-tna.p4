@@ -107,6 +107,8 @@ header rest_1_t {
 }
 
 header bridge_t {
+    bit<7> before_port;
+    bit<9> ingress_port;
     bit<3> ports_0_0;
     bit<3> ports_1_0;
     bit<1> too_many;
@@ -161,7 +163,16 @@ parser IngressParser(packet_in packet, out headers_t hdr, out meta_t meta,
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
         hdr.bridge.setValid();
+        meta.current_0 = 4w0x0;
+        meta.current_1 = 4w0x0;
+        meta.united_0_0_0 = 3w0x0;
+        meta.pruned = 16w0x0;
+        meta.removed = 16w0x0;
+        meta.lengths = 16w0x0;
         meta.changed = 1w0x0;
+        meta.mine_0 = 3w0x0;
+        meta.shared_0_0 = 3w0x0;
+        meta.shared_1_0 = 3w0x0;
         hdr.bridge.too_many = 1w0x0;
         transition parse_ethernet;
     }
@@ -464,6 +475,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
     action unite_0() {
         meta.united_0_0_0 = (hdr.bridge.ports_0_0 | hdr.bridge.ports_1_0);
     }
+    // Tells egress where the packet came in.
+    action arrive() {
+        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+    }
     table begin_0 {
         actions = {
             go_0;
@@ -681,6 +696,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
         default_action = multicast(0x2);
     }
     apply {
+        arrive();
         clear();
         if (hdr.bridge.too_many == 1w0x1) {
             everywhere.apply();
@@ -728,7 +744,16 @@ parser EgressParser(packet_in packet, out headers_t hdr, out meta_t meta,
     state start {
         packet.extract(eg_intr_md);
         packet.extract(hdr.bridge);
+        meta.current_0 = 4w0x0;
+        meta.current_1 = 4w0x0;
+        meta.united_0_0_0 = 3w0x0;
+        meta.pruned = 16w0x0;
+        meta.removed = 16w0x0;
+        meta.lengths = 16w0x0;
         meta.changed = 1w0x0;
+        meta.mine_0 = 3w0x0;
+        meta.shared_0_0 = 3w0x0;
+        meta.shared_1_0 = 3w0x0;
         transition parse_ethernet;
     }
     state parse_ethernet {
@@ -1054,6 +1079,10 @@ control Egress(inout headers_t hdr, inout meta_t meta, in egress_intrinsic_metad
         hdr.udp.length = (bit<16>)(hdr.udp.length - meta.removed);
         hdr.udp.checksum = 16w0x0;
     }
+    // No packet goes back to where it came from.
+    action drop_back() {
+        eg_dprsr_md.drop_ctl = 3w1;
+    }
     table own_port {
         key = {
             eg_intr_md.egress_port: exact @name("eg_intr_md.egress_port");
@@ -1098,24 +1127,28 @@ control Egress(inout headers_t hdr, inout meta_t meta, in egress_intrinsic_metad
         size = 1;
     }
     apply {
-        if (hdr.bridge.too_many == 1w0x0) {
-            own_port.apply();
-            none_pruned();
-            meet();
-            if (hdr.length_0.isValid()) {
-                keep_0.apply();
-            } else {
-                keep_headers.apply();
-            }
-            if (hdr.length_1.isValid()) {
-                keep_1.apply();
-            }
-            if (meta.pruned != 16w0x0) {
-                if (meta.pruned == hdr.mold.count) {
-                    drop_copy();
+        if (eg_intr_md.egress_port == hdr.bridge.ingress_port) {
+            drop_back();
+        } else {
+            if (hdr.bridge.too_many == 1w0x0) {
+                own_port.apply();
+                none_pruned();
+                meet();
+                if (hdr.length_0.isValid()) {
+                    keep_0.apply();
                 } else {
-                    total();
-                    fix();
+                    keep_headers.apply();
+                }
+                if (hdr.length_1.isValid()) {
+                    keep_1.apply();
+                }
+                if (meta.pruned != 16w0x0) {
+                    if (meta.pruned == hdr.mold.count) {
+                        drop_copy();
+                    } else {
+                        total();
+                        fix();
+                    }
                 }
             }
         }

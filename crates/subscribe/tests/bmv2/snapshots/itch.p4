@@ -115,8 +115,8 @@ struct meta_t {
     bit<3> shared_1_0;
 }
 
-parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
-              inout standard_metadata_t standard_metadata) {
+parser SwitchParser(packet_in packet, out headers_t hdr, inout meta_t meta,
+        inout standard_metadata_t standard_metadata) {
     state start {
         transition parse_ethernet;
     }
@@ -290,59 +290,60 @@ parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
     }
 }
 
-control Verify(inout headers_t hdr, inout meta_t meta) {
+control SwitchVerify(inout headers_t hdr, inout meta_t meta) {
     apply {
     }
 }
 
-control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
+control SwitchIngress(inout headers_t hdr, inout meta_t meta,
+        inout standard_metadata_t standard_metadata) {
     // Leaves the message alone.
-    action nothing() {
+    @id(0x01000001) action nothing() {
     }
     // Sends the packet nowhere.
-    action discard() {
+    @id(0x01000002) action discard() {
         mark_to_drop(standard_metadata);
     }
     // Sends the packet to one port.
-    action forward(bit<9> port) {
+    @id(0x01000003) action forward(bit<9> port) {
         standard_metadata.egress_spec = port;
     }
     // Sends the packet to the ports of a group.
-    action multicast(bit<16> group) {
+    @id(0x01000004) action multicast(bit<16> group) {
         standard_metadata.mcast_grp = group;
     }
     // Takes the message to a state.
-    action go_0(bit<4> next) {
+    @id(0x01000005) action go_0(bit<4> next) {
         meta.current_0 = next;
     }
     // The ports that the message goes to.
-    action ports_0(bit<3> word_0) {
+    @id(0x01000006) action ports_0(bit<3> word_0) {
         meta.ports_0_0 = word_0;
     }
     // Takes the message to a state.
-    action go_1(bit<4> next) {
+    @id(0x01000007) action go_1(bit<4> next) {
         meta.current_1 = next;
     }
     // The ports that the message goes to.
-    action ports_1(bit<3> word_0) {
+    @id(0x01000008) action ports_1(bit<3> word_0) {
         meta.ports_1_0 = word_0;
     }
     // Messages that are not there go nowhere.
-    action clear() {
+    @id(0x01000009) action clear() {
         meta.ports_0_0 = 3w0x0;
         meta.ports_1_0 = 3w0x0;
     }
     // The packet goes where any of its messages goes.
-    action unite_0() {
+    @id(0x0100000a) action unite_0() {
         meta.united_0_0_0 = (meta.ports_0_0 | meta.ports_1_0);
     }
-    table begin_0 {
+    @id(0x02000001) table begin_0 {
         actions = {
             go_0;
         }
         default_action = go_0(0x0);
     }
-    table has_add_order_0 {
+    @id(0x02000002) table has_add_order_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.add_order_0.isValid(): exact @name("hdr.add_order_0.$valid$");
@@ -354,7 +355,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table has_trade_0 {
+    @id(0x02000003) table has_trade_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.trade_0.isValid(): exact @name("hdr.trade_0.$valid$");
@@ -366,7 +367,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table add_order_stock_0 {
+    @id(0x02000004) table add_order_stock_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.add_order_0.stock: exact @name("hdr.add_order_0.stock");
@@ -378,7 +379,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table add_order_stock_0_else {
+    @id(0x02000005) table add_order_stock_0_else {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -389,7 +390,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table add_order_price_0 {
+    @id(0x02000006) table add_order_price_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.add_order_0.price: range @name("hdr.add_order_0.price");
@@ -401,7 +402,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table add_order_price_0_else {
+    @id(0x02000007) table add_order_price_0_else {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -412,7 +413,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table trade_stock_0 {
+    @id(0x02000008) table trade_stock_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.trade_0.stock: exact @name("hdr.trade_0.stock");
@@ -424,7 +425,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table trade_stock_0_else {
+    @id(0x02000009) table trade_stock_0_else {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -435,7 +436,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table end_0 {
+    @id(0x0200000a) table end_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -445,13 +446,13 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = ports_0(0x0);
         size = 3;
     }
-    table begin_1 {
+    @id(0x0200000b) table begin_1 {
         actions = {
             go_1;
         }
         default_action = go_1(0x0);
     }
-    table has_add_order_1 {
+    @id(0x0200000c) table has_add_order_1 {
         key = {
             meta.current_1: exact @name("meta.current_1");
             hdr.add_order_1.isValid(): exact @name("hdr.add_order_1.$valid$");
@@ -463,7 +464,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table has_trade_1 {
+    @id(0x0200000d) table has_trade_1 {
         key = {
             meta.current_1: exact @name("meta.current_1");
             hdr.trade_1.isValid(): exact @name("hdr.trade_1.$valid$");
@@ -475,7 +476,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table add_order_stock_1 {
+    @id(0x0200000e) table add_order_stock_1 {
         key = {
             meta.current_1: exact @name("meta.current_1");
             hdr.add_order_1.stock: exact @name("hdr.add_order_1.stock");
@@ -487,7 +488,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table add_order_stock_1_else {
+    @id(0x0200000f) table add_order_stock_1_else {
         key = {
             meta.current_1: exact @name("meta.current_1");
         }
@@ -498,7 +499,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table add_order_price_1 {
+    @id(0x02000010) table add_order_price_1 {
         key = {
             meta.current_1: exact @name("meta.current_1");
             hdr.add_order_1.price: range @name("hdr.add_order_1.price");
@@ -510,7 +511,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table add_order_price_1_else {
+    @id(0x02000011) table add_order_price_1_else {
         key = {
             meta.current_1: exact @name("meta.current_1");
         }
@@ -521,7 +522,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table trade_stock_1 {
+    @id(0x02000012) table trade_stock_1 {
         key = {
             meta.current_1: exact @name("meta.current_1");
             hdr.trade_1.stock: exact @name("hdr.trade_1.stock");
@@ -533,7 +534,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table trade_stock_1_else {
+    @id(0x02000013) table trade_stock_1_else {
         key = {
             meta.current_1: exact @name("meta.current_1");
         }
@@ -544,7 +545,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table end_1 {
+    @id(0x02000014) table end_1 {
         key = {
             meta.current_1: exact @name("meta.current_1");
         }
@@ -554,7 +555,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = ports_1(0x0);
         size = 3;
     }
-    table spread {
+    @id(0x02000015) table spread {
         key = {
             meta.united_0_0_0: exact @name("meta.united_0_0_0");
         }
@@ -566,7 +567,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = multicast(0x2);
         size = 5;
     }
-    table everywhere {
+    @id(0x02000016) table everywhere {
         actions = {
             forward;
             multicast;
@@ -617,26 +618,27 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
 }
 
-control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
+control SwitchEgress(inout headers_t hdr, inout meta_t meta,
+        inout standard_metadata_t standard_metadata) {
     // Leaves the copy alone.
-    action nothing() {
+    @id(0x0100000b) action nothing() {
     }
     // No message is for this port.
-    action drop_copy() {
+    @id(0x0100000c) action drop_copy() {
         mark_to_drop(standard_metadata);
     }
     // The copy's own port.
-    action port_bit(bit<3> word_0) {
+    @id(0x0100000d) action port_bit(bit<3> word_0) {
         meta.mine_0 = word_0;
     }
     // All messages are there yet.
-    action none_pruned() {
+    @id(0x0100000e) action none_pruned() {
         meta.pruned = 16w0x0;
         meta.removed = 16w0x0;
         meta.lengths = 16w0x0;
     }
     // Takes the message out of this copy.
-    action prune_0() {
+    @id(0x0100000f) action prune_0() {
         meta.pruned = (bit<16>)(meta.pruned + 16w0x1);
         meta.removed = (bit<16>)(meta.removed + hdr.length_0.bytes);
         meta.lengths = (bit<16>)(meta.lengths + 16w0x2);
@@ -646,7 +648,7 @@ control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
         hdr.trade_0.setInvalid();
     }
     // Takes the message out of this copy.
-    action prune_1() {
+    @id(0x01000010) action prune_1() {
         meta.pruned = (bit<16>)(meta.pruned + 16w0x1);
         meta.removed = (bit<16>)(meta.removed + hdr.length_1.bytes);
         meta.lengths = (bit<16>)(meta.lengths + 16w0x2);
@@ -656,16 +658,16 @@ control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
         hdr.trade_1.setInvalid();
     }
     // Whether messages go to the copy's own port.
-    action meet() {
+    @id(0x01000011) action meet() {
         meta.shared_0_0 = (meta.ports_0_0 & meta.mine_0);
         meta.shared_1_0 = (meta.ports_1_0 & meta.mine_0);
     }
     // The bytes that are gone, with the lengths in front.
-    action total() {
+    @id(0x01000012) action total() {
         meta.removed = (bit<16>)(meta.removed + meta.lengths);
     }
     // Makes count and lengths right.
-    action fix() {
+    @id(0x01000013) action fix() {
         meta.changed = 1w0x1;
         hdr.mold.count = (bit<16>)(hdr.mold.count - meta.pruned);
         hdr.ipv4.total_length = (bit<16>)(hdr.ipv4.total_length - meta.removed);
@@ -673,7 +675,11 @@ control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
         hdr.udp.length = (bit<16>)(hdr.udp.length - meta.removed);
         hdr.udp.checksum = 16w0x0;
     }
-    table own_port {
+    // No packet goes back to where it came from.
+    @id(0x01000014) action drop_back() {
+        mark_to_drop(standard_metadata);
+    }
+    @id(0x02000017) table own_port {
         key = {
             standard_metadata.egress_port: exact @name("standard_metadata.egress_port");
         }
@@ -683,7 +689,7 @@ control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
         default_action = port_bit(0x0);
         size = 3;
     }
-    table keep_headers {
+    @id(0x02000018) table keep_headers {
         key = {
             meta.shared_0_0: exact @name("meta.shared_0_0");
         }
@@ -694,7 +700,7 @@ control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
         default_action = nothing();
         size = 1;
     }
-    table keep_0 {
+    @id(0x02000019) table keep_0 {
         key = {
             meta.shared_0_0: exact @name("meta.shared_0_0");
         }
@@ -705,7 +711,7 @@ control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
         default_action = nothing();
         size = 1;
     }
-    table keep_1 {
+    @id(0x0200001a) table keep_1 {
         key = {
             meta.shared_1_0: exact @name("meta.shared_1_0");
         }
@@ -717,31 +723,35 @@ control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
         size = 1;
     }
     apply {
-        if (meta.too_many == 1w0x0) {
-            own_port.apply();
-            none_pruned();
-            meet();
-            if (hdr.length_0.isValid()) {
-                keep_0.apply();
-            } else {
-                keep_headers.apply();
-            }
-            if (hdr.length_1.isValid()) {
-                keep_1.apply();
-            }
-            if (meta.pruned != 16w0x0) {
-                if (meta.pruned == hdr.mold.count) {
-                    drop_copy();
+        if (standard_metadata.egress_port == standard_metadata.ingress_port) {
+            drop_back();
+        } else {
+            if (meta.too_many == 1w0x0) {
+                own_port.apply();
+                none_pruned();
+                meet();
+                if (hdr.length_0.isValid()) {
+                    keep_0.apply();
                 } else {
-                    total();
-                    fix();
+                    keep_headers.apply();
+                }
+                if (hdr.length_1.isValid()) {
+                    keep_1.apply();
+                }
+                if (meta.pruned != 16w0x0) {
+                    if (meta.pruned == hdr.mold.count) {
+                        drop_copy();
+                    } else {
+                        total();
+                        fix();
+                    }
                 }
             }
         }
     }
 }
 
-control Update(inout headers_t hdr, inout meta_t meta) {
+control SwitchUpdate(inout headers_t hdr, inout meta_t meta) {
     apply {
         update_checksum(hdr.ipv4.isValid() && meta.changed == 1,
             { hdr.ipv4.version, hdr.ipv4.header_length, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length, hdr.ipv4.identification, hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.source, hdr.ipv4.destination },
@@ -749,7 +759,7 @@ control Update(inout headers_t hdr, inout meta_t meta) {
     }
 }
 
-control Deparser(packet_out packet, in headers_t hdr) {
+control SwitchDeparser(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
@@ -768,4 +778,5 @@ control Deparser(packet_out packet, in headers_t hdr) {
     }
 }
 
-V1Switch(Parser(), Verify(), Ingress(), Egress(), Update(), Deparser()) main;
+V1Switch(SwitchParser(), SwitchVerify(), SwitchIngress(), SwitchEgress(), SwitchUpdate(),
+        SwitchDeparser()) main;

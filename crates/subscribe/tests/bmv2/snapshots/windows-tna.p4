@@ -61,12 +61,19 @@ header one_t {
     bit<5> size;
     bit<8> address;
     bit<16> name;
-    bit<8> fill;
+    bit<7> fill;
+    bit<1> last;
     bit<64> wide;
     bit<64> rest;
 }
 
+header bridge_t {
+    bit<7> before_port;
+    bit<9> ingress_port;
+}
+
 struct headers_t {
+    bridge_t bridge;
     ethernet_t ethernet;
     vlan_t vlan;
     ipv4_t ipv4;
@@ -101,8 +108,20 @@ parser IngressParser(packet_in packet, out headers_t hdr, out meta_t meta,
     state start {
         packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
+        hdr.bridge.setValid();
+        meta.value_0 = 32w0x0;
+        meta.number_0 = 32w0x0;
+        meta.value_1 = 32w0x0;
+        meta.number_1 = 32w0x0;
+        meta.current_0 = 6w0x0;
         meta.note_0_0_called = 1w0x0;
+        meta.note_0_0_argument_0 = 64w0x0;
+        meta.note_0_0_argument_1 = 32w0x0;
+        meta.note_0_0_argument_2 = 128w0x0;
         meta.note_1_0_called = 1w0x0;
+        meta.note_1_0_argument_0 = 64w0x0;
+        meta.note_1_0_argument_1 = 32w0x0;
+        meta.note_1_0_argument_2 = 128w0x0;
         transition parse_ethernet;
     }
     state parse_ethernet {
@@ -225,6 +244,10 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
         meta.note_1_0_argument_0 = argument_0;
         meta.note_1_0_argument_1 = argument_1;
         meta.note_1_0_argument_2 = argument_2;
+    }
+    // Tells egress where the packet came in.
+    action arrive() {
+        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
     }
     table begin_0 {
         actions = {
@@ -372,6 +395,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
         size = 9;
     }
     apply {
+        arrive();
         prepare_1_0();
         prepare_0_0();
         begin_0.apply();
@@ -388,7 +412,6 @@ control Ingress(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_met
         end_0.apply();
         note_0_0.apply();
         note_1_0.apply();
-        ig_tm_md.bypass_egress = 1w1;
     }
 }
 
@@ -402,29 +425,40 @@ control IngressDeparser(packet_out packet, inout headers_t hdr, in meta_t meta,
 struct empty_t {
 }
 
-parser EmptyEgressParser(packet_in packet, out empty_t hdr, out empty_t meta,
+struct bridged_t {
+    bridge_t bridge;
+}
+
+parser EgressParser(packet_in packet, out bridged_t hdr, out empty_t meta,
         out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
         packet.extract(eg_intr_md);
+        packet.extract(hdr.bridge);
         transition accept;
     }
 }
 
-control EmptyEgress(inout empty_t hdr, inout empty_t meta, in egress_intrinsic_metadata_t eg_intr_md,
+control Egress(inout bridged_t hdr, inout empty_t meta, in egress_intrinsic_metadata_t eg_intr_md,
         in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
         inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // No packet goes back to where it came from.
+    action drop_back() {
+        eg_dprsr_md.drop_ctl = 3w1;
+    }
     apply {
+        if (eg_intr_md.egress_port == hdr.bridge.ingress_port) {
+            drop_back();
+        }
     }
 }
 
-control EmptyEgressDeparser(packet_out packet, inout empty_t hdr, in empty_t meta,
+control EgressDeparser(packet_out packet, inout bridged_t hdr, in empty_t meta,
         in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
     apply {
-        packet.emit(hdr);
     }
 }
 
-Pipeline(IngressParser(), Ingress(), IngressDeparser(), EmptyEgressParser(), EmptyEgress(), EmptyEgressDeparser()) pipe;
+Pipeline(IngressParser(), Ingress(), IngressDeparser(), EgressParser(), Egress(), EgressDeparser()) pipe;
 
 Switch(pipe) main;

@@ -57,7 +57,8 @@ header one_t {
     bit<5> size;
     bit<8> address;
     bit<16> name;
-    bit<8> fill;
+    bit<7> fill;
+    bit<1> last;
     bit<64> wide;
     bit<64> rest;
 }
@@ -88,8 +89,8 @@ struct meta_t {
     bit<128> note_1_0_argument_2;
 }
 
-parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
-              inout standard_metadata_t standard_metadata) {
+parser SwitchParser(packet_in packet, out headers_t hdr, inout meta_t meta,
+        inout standard_metadata_t standard_metadata) {
     state start {
         transition parse_ethernet;
     }
@@ -137,37 +138,38 @@ parser Parser(packet_in packet, out headers_t hdr, inout meta_t meta,
     }
 }
 
-control Verify(inout headers_t hdr, inout meta_t meta) {
+control SwitchVerify(inout headers_t hdr, inout meta_t meta) {
     apply {
     }
 }
 
-control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
+control SwitchIngress(inout headers_t hdr, inout meta_t meta,
+        inout standard_metadata_t standard_metadata) {
     register<bit<48>>(1) window_0_number;
     register<bit<64>>(1) window_0;
     register<bit<48>>(1) window_1_number;
     register<bit<64>>(1) window_1;
     // Leaves the message alone.
-    action nothing() {
+    @id(0x01000001) action nothing() {
     }
     // Sends the packet nowhere.
-    action discard() {
+    @id(0x01000002) action discard() {
         mark_to_drop(standard_metadata);
     }
     // Sends the packet to one port.
-    action forward(bit<9> port) {
+    @id(0x01000003) action forward(bit<9> port) {
         standard_metadata.egress_spec = port;
     }
     // Sends the packet to the ports of a group.
-    action multicast(bit<16> group) {
+    @id(0x01000004) action multicast(bit<16> group) {
         standard_metadata.mcast_grp = group;
     }
     // Takes the message to a state.
-    action go_0(bit<6> next) {
+    @id(0x01000005) action go_0(bit<6> next) {
         meta.current_0 = next;
     }
     // Takes the message into a window.
-    action take_0_0() {
+    @id(0x01000006) action take_0_0() {
         meta.number = (bit<48>)((bit<48>)((bit<128>)((bit<128>)standard_metadata.ingress_global_timestamp * 128w0x147ae147ae148) >> 8w0x37) + 48w0x1);
         window_0_number.read(meta.known, 0);
         meta.fresh = ((meta.known == meta.number) ? 1w0x0 : 1w0x1);
@@ -177,7 +179,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         window_0.write(0, meta.value_0);
     }
     // Takes the message into a window.
-    action take_1_0() {
+    @id(0x01000007) action take_1_0() {
         meta.number = (bit<48>)((bit<48>)((bit<128>)((bit<128>)standard_metadata.ingress_global_timestamp * 128w0x147ae147ae148) >> 8w0x37) + 48w0x1);
         window_1_number.read(meta.known, 0);
         meta.fresh = ((meta.known == meta.number) ? 1w0x0 : 1w0x1);
@@ -187,26 +189,26 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         window_1.write(0, meta.value_1);
     }
     // An application's action: what it does is written here.
-    action call_note_0_0(bit<64> argument_0, bit<32> argument_1, bit<128> argument_2) {
+    @id(0x01000008) action call_note_0_0(bit<64> argument_0, bit<32> argument_1, bit<128> argument_2) {
         meta.note_0_0_called = 1w0x1;
         meta.note_0_0_argument_0 = argument_0;
         meta.note_0_0_argument_1 = argument_1;
         meta.note_0_0_argument_2 = argument_2;
     }
     // An application's action: what it does is written here.
-    action call_note_1_0(bit<64> argument_0, bit<32> argument_1, bit<128> argument_2) {
+    @id(0x01000009) action call_note_1_0(bit<64> argument_0, bit<32> argument_1, bit<128> argument_2) {
         meta.note_1_0_called = 1w0x1;
         meta.note_1_0_argument_0 = argument_0;
         meta.note_1_0_argument_1 = argument_1;
         meta.note_1_0_argument_2 = argument_2;
     }
-    table begin_0 {
+    @id(0x02000001) table begin_0 {
         actions = {
             go_0;
         }
         default_action = go_0(0x0);
     }
-    table has_one_0 {
+    @id(0x02000002) table has_one_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.one.isValid(): exact @name("hdr.one.$valid$");
@@ -218,7 +220,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table one_kind_0 {
+    @id(0x02000003) table one_kind_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.one.kind: exact @name("hdr.one.kind");
@@ -230,7 +232,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table one_kind_0_else {
+    @id(0x02000004) table one_kind_0_else {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -241,7 +243,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 1;
     }
-    table one_size_0 {
+    @id(0x02000005) table one_size_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.one.size: range @name("hdr.one.size");
@@ -253,7 +255,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table one_size_0_else {
+    @id(0x02000006) table one_size_0_else {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -264,7 +266,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 2;
     }
-    table one_address_0 {
+    @id(0x02000007) table one_address_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             hdr.one.address: lpm @name("hdr.one.address");
@@ -276,7 +278,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 8;
     }
-    table update_0_0 {
+    @id(0x02000008) table update_0_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -287,7 +289,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 20;
     }
-    table update_1_0 {
+    @id(0x02000009) table update_1_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -298,7 +300,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 20;
     }
-    table window_0_0 {
+    @id(0x0200000a) table window_0_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             meta.value_0: range @name("meta.value_0");
@@ -310,7 +312,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 4;
     }
-    table window_0_0_else {
+    @id(0x0200000b) table window_0_0_else {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -321,7 +323,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 4;
     }
-    table window_1_0 {
+    @id(0x0200000c) table window_1_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
             meta.value_1: range @name("meta.value_1");
@@ -333,7 +335,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 6;
     }
-    table window_1_0_else {
+    @id(0x0200000d) table window_1_0_else {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -344,7 +346,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 6;
     }
-    table end_0 {
+    @id(0x0200000e) table end_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -356,7 +358,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = discard();
         size = 10;
     }
-    table note_0_0 {
+    @id(0x0200000f) table note_0_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -367,7 +369,7 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         default_action = nothing();
         size = 9;
     }
-    table note_1_0 {
+    @id(0x02000010) table note_1_0 {
         key = {
             meta.current_0: exact @name("meta.current_0");
         }
@@ -402,17 +404,25 @@ control Ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     }
 }
 
-control Egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard_metadata) {
+control SwitchEgress(inout headers_t hdr, inout meta_t meta,
+        inout standard_metadata_t standard_metadata) {
+    // No packet goes back to where it came from.
+    @id(0x0100000a) action drop_back() {
+        mark_to_drop(standard_metadata);
+    }
+    apply {
+        if (standard_metadata.egress_port == standard_metadata.ingress_port) {
+            drop_back();
+        }
+    }
+}
+
+control SwitchUpdate(inout headers_t hdr, inout meta_t meta) {
     apply {
     }
 }
 
-control Update(inout headers_t hdr, inout meta_t meta) {
-    apply {
-    }
-}
-
-control Deparser(packet_out packet, in headers_t hdr) {
+control SwitchDeparser(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
@@ -423,4 +433,5 @@ control Deparser(packet_out packet, in headers_t hdr) {
     }
 }
 
-V1Switch(Parser(), Verify(), Ingress(), Egress(), Update(), Deparser()) main;
+V1Switch(SwitchParser(), SwitchVerify(), SwitchIngress(), SwitchEgress(), SwitchUpdate(),
+        SwitchDeparser()) main;

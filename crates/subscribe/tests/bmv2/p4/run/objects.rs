@@ -83,7 +83,11 @@ impl Switch {
         let matching = |entry: &&Entry| {
             entry.keys.iter().zip(&values).all(|(key, (value, width))| match key {
                 Key::Exact(wanted) => value == wanted,
-                Key::Lpm(wanted, length) => (value ^ wanted) & mask(*width) & !mask(width - length) == 0,
+                // bmv2 counts a prefix from the top of the bytes that a value is kept in.
+                Key::Lpm(wanted, length) => {
+                    let kept = if self.kind == Kind::V1model { width.next_multiple_of(8) } else { *width };
+                    (value ^ wanted) & mask(kept) & !mask(kept - length) == 0
+                }
                 Key::Range(low, high) => low <= value && value <= high,
                 Key::Ternary(wanted, bits) => value & bits == *wanted,
                 Key::Any => true,
