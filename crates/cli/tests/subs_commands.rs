@@ -136,8 +136,8 @@ fn compile_writes_all_files_or_none() {
     place.write("deep/out/tables.json", "old");
     let told = place.good(&[&words[..], &["--target", "p4,bmv2,p4runtime", "--messages", "4"]].concat());
     assert!(told.contains("3 rules"));
-    let all = ["commands.txt", "entries.txtpb", "note.txt", "p4info.txtpb", "switch.json", "switch.p4", "tables.json"];
-    assert_eq!(place.files("deep/out"), all);
+    let all = "commands.txt entries.txtpb load.py note.txt p4info.txtpb switch.json switch.p4 tables.json";
+    assert_eq!(place.files("deep/out").join(" "), all);
     assert_eq!(place.read("deep/out/note.txt"), "mine");
     let tables: serde_json::Value = serde_json::from_str(&place.read("deep/out/tables.json")).expect("it is JSON");
     assert_eq!(tables["layout"], "weftwire-subscription-tables/1");
@@ -148,7 +148,33 @@ fn compile_writes_all_files_or_none() {
     assert!(error.contains("the rules can't become a program for") && error.contains("port 600"), "{error}");
     let error = place.wrong(&["compile", "wrong.rules", "--format", "itch.p4", "-o", "far"]);
     assert!(error.contains("wrong.rules:2:1") && error.contains("2 errors"), "{error}");
+    // What no packet has is refused for switches; tables may be for other programs.
+    place.write("adrift.p4", "header adrift { @subscribe[] bit<8> x; }");
+    place.write("adrift.rules", "x > 1 : fwd(1);");
+    place.good(&["compile", "adrift.rules", "--format", "adrift.p4"]);
+    for target in ["p4", "bmv2", "tna", "xl"] {
+        let words = ["compile", "adrift.rules", "--format", "adrift.p4", "-o", "far", "--target", target];
+        let error = place.wrong(&words);
+        assert!(error.contains("`adrift` has no place in packets"), "{error}");
+    }
+    // A program that `weft check` would refuse is not written either.
+    place.write("word.p4", "@subscribe[after=udp, when=udp.destination_port == 7] header state { @subscribe[] bit<8> x; }");
+    place.write("word.rules", "x > 1 : fwd(1);");
+    for target in ["xl", "image"] {
+        let error = place.wrong(&["compile", "word.rules", "--format", "word.p4", "-o", "far", "--target", target]);
+        assert!(error.contains("the rules can't become a machine"), "{error}");
+        let hairpin = ["compile", "market-data.rules", "--format", "itch.p4", "-o", "far", "--hairpin", "--target", target];
+        assert!(place.wrong(&hairpin).contains("--hairpin"));
+    }
     assert!(place.files("far").is_empty());
+
+    // More groups of ports than a switch has room for unless it is told.
+    let pairs = (1..=92).flat_map(|a| (a + 1..=92).map(move |b| (a, b)));
+    let rules = pairs.enumerate().map(|(at, (a, b))| format!("udp.source_port == {at} : fwd({a}, {b});\n"));
+    place.write("groups.rules", &rules.collect::<String>());
+    let words = ["compile", "groups.rules", "--format", "itch.p4", "-o", "groups", "--target", "bmv2", "--messages", "1"];
+    let told = place.good(&words);
+    assert!(told.contains("bmv2: 4186 multicast groups,") && told.contains("-- --max-mc-groups 4186"), "{told}");
     let error = place.wrong(&[&["compile"], &RULES[..], &["-o", "itch.p4"]].concat());
     assert!(error.contains("cannot make the folder itch.p4"), "{error}");
     let error = place.wrong(&[&["compile"], &RULES[..], &["--order", "add_order.stock,depth"]].concat());

@@ -4,7 +4,7 @@ use super::Loaded;
 use crate::console::say;
 use crate::folder::OutputFolder;
 use crate::{output, outputs};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use weftwire_linux::signals::StopSignal;
@@ -69,6 +69,9 @@ impl Target {
             Target::Bmv2 => target::Target::Bmv2,
             Target::P4Runtime => target::Target::P4Runtime,
             Target::Tna => target::Target::Tna,
+            Target::Xl | Target::Image if arguments.hairpin => {
+                bail!("machines send no packet back to where it came from; --hairpin is for programs of switches")
+            }
             Target::Xl | Target::Image => {
                 let name = arguments.rules.file_stem().unwrap_or_default().to_string_lossy();
                 let machine = machine(compiler, &name).context("the rules can't become a machine")?;
