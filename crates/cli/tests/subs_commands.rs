@@ -148,6 +148,12 @@ fn compile_writes_all_files_or_none() {
     assert!(error.contains("the rules can't become a program for") && error.contains("port 600"), "{error}");
     let error = place.wrong(&["compile", "wrong.rules", "--format", "itch.p4", "-o", "far"]);
     assert!(error.contains("wrong.rules:2:1") && error.contains("2 errors"), "{error}");
+    // As many messages as a packet has room for, where nobody says how many.
+    let told = place.good(&[&words[..], &["--target", "p4,tna"]].concat());
+    assert!(told.contains("p4: looks at 38 messages of a packet") && told.contains("tna: looks at "), "{told}");
+    let told = place.good(&[&words[..], &["--target", "p4", "--messages", "2"]].concat());
+    assert!(told.contains("p4: looks at 2 messages of a packet"), "{told}");
+
     // What no packet has is refused for switches; tables may be for other programs.
     place.write("adrift.p4", "header adrift { @subscribe[] bit<8> x; }");
     place.write("adrift.rules", "x > 1 : fwd(1);");
@@ -158,12 +164,16 @@ fn compile_writes_all_files_or_none() {
         assert!(error.contains("`adrift` has no place in packets"), "{error}");
     }
     // A program that `weft check` would refuse is not written either.
-    place.write("word.p4", "@subscribe[after=udp, when=udp.destination_port == 7] header state { @subscribe[] bit<8> x; }");
+    place.write(
+        "word.p4",
+        "@subscribe[after=udp, when=udp.destination_port == 7] header state { @subscribe[] bit<8> x; }",
+    );
     place.write("word.rules", "x > 1 : fwd(1);");
     for target in ["xl", "image"] {
         let error = place.wrong(&["compile", "word.rules", "--format", "word.p4", "-o", "far", "--target", target]);
         assert!(error.contains("the rules can't become a machine"), "{error}");
-        let hairpin = ["compile", "market-data.rules", "--format", "itch.p4", "-o", "far", "--hairpin", "--target", target];
+        let hairpin =
+            ["compile", "market-data.rules", "--format", "itch.p4", "-o", "far", "--hairpin", "--target", target];
         assert!(place.wrong(&hairpin).contains("--hairpin"));
     }
     assert!(place.files("far").is_empty());
@@ -172,7 +182,8 @@ fn compile_writes_all_files_or_none() {
     let pairs = (1..=92).flat_map(|a| (a + 1..=92).map(move |b| (a, b)));
     let rules = pairs.enumerate().map(|(at, (a, b))| format!("udp.source_port == {at} : fwd({a}, {b});\n"));
     place.write("groups.rules", &rules.collect::<String>());
-    let words = ["compile", "groups.rules", "--format", "itch.p4", "-o", "groups", "--target", "bmv2", "--messages", "1"];
+    let words =
+        ["compile", "groups.rules", "--format", "itch.p4", "-o", "groups", "--target", "bmv2", "--messages", "1"];
     let told = place.good(&words);
     assert!(told.contains("bmv2: 4186 multicast groups,") && told.contains("-- --max-mc-groups 4186"), "{told}");
     let error = place.wrong(&[&["compile"], &RULES[..], &["-o", "itch.p4"]].concat());

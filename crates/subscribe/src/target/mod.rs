@@ -8,6 +8,7 @@ mod batch;
 pub mod bfrt;
 pub mod bmv2;
 pub mod commands;
+pub mod fit;
 pub mod limits;
 mod messages;
 pub mod p4;

@@ -11,7 +11,7 @@ use weftwire_linux::signals::StopSignal;
 use weftwire_subscribe::Compiler;
 use weftwire_subscribe::document::Document;
 use weftwire_subscribe::machine::{HEADERS, machine};
-use weftwire_subscribe::target::{self, Program, Targets, commands, limits};
+use weftwire_subscribe::target::{self, Architecture, Program, Targets, commands, fit, limits};
 
 /// Compile rules to tables, and say what they cost.
 #[derive(Args)]
@@ -27,9 +27,10 @@ pub struct Arguments {
     /// Write programs and entries for these switches
     #[arg(long, value_enum, value_delimiter = ',', requires = "out")]
     target: Vec<Target>,
-    /// Messages of a packet that programs look at; packets with more go to all ports as they are
-    #[arg(long, value_name = "COUNT", default_value_t = Targets::default().messages)]
-    messages: usize,
+    /// Messages of a packet that programs look at; packets with more go to all ports as they are. Without it as many as a
+    /// packet of 1,500 bytes has room for, if the switch has
+    #[arg(long, value_name = "COUNT")]
+    messages: Option<usize>,
     /// In programs, write ranges as prefixes of ternary tables
     #[arg(long)]
     tcam: bool,
@@ -85,7 +86,7 @@ impl Target {
                 return Ok(there.map(|(name, text)| (name, text.into_bytes())).collect());
             }
         };
-        let targets = arguments.targets();
+        let targets = arguments.targets(compiler, target.architecture());
         let program = Program::new(compiler, target.architecture(), &targets)
             .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
         show_size(&program, target);
@@ -94,8 +95,10 @@ impl Target {
 }
 
 impl Arguments {
-    fn targets(&self) -> Targets {
-        Targets { messages: self.messages, ternary: self.tcam, compress: self.compress, hairpin: self.hairpin }
+    fn targets(&self, compiler: &Compiler, architecture: Architecture) -> Targets {
+        let mut targets = Targets { messages: 1, ternary: self.tcam, compress: self.compress, hairpin: self.hairpin };
+        targets.messages = self.messages.unwrap_or_else(|| fit::messages(compiler, architecture, &targets));
+        targets
     }
 }
 
@@ -165,6 +168,9 @@ fn show_size(program: &Program, target: target::Target) {
         size.ternary.entries,
         size.ternary.bits
     );
+    if let Some(most) = program.most_messages {
+        println!("{}: looks at {most} messages of a packet; one with more goes to all ports as it is", target.name());
+    }
     if let Some(options) = commands::options(program).filter(|_| target != target::Target::Tna) {
         let groups = program.groups.len();
         println!(
