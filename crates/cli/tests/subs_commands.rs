@@ -166,7 +166,7 @@ fn compile_writes_all_files_or_none() {
     // A program that `weft check` would refuse is not written either.
     place.write(
         "word.p4",
-        "@subscribe[after=udp, when=udp.destination_port == 7] header state { @subscribe[] bit<8> x; }",
+        "@subscribe[after=udp, when=udp.destination_port == 7] header not { @subscribe[] bit<8> x; }",
     );
     place.write("word.rules", "x > 1 : fwd(1);");
     for target in ["xl", "image"] {
