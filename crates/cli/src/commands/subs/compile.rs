@@ -169,11 +169,11 @@ fn show_size(program: &Program, target: target::Target) {
         size.ternary.bits
     );
     if let Some(most) = program.most_messages {
-        println!("{}: looks at {most} messages of a packet; one with more goes to all ports as it is", target.name());
+        say!("{}: looks at {most} messages of a packet; one with more goes to all ports as it is", target.name());
     }
     if let Some(options) = commands::options(program).filter(|_| target != target::Target::Tna) {
         let groups = program.groups.len();
-        println!(
+        say!(
             "{}: {groups} multicast groups, which simple_switch takes if it is started with -- {options}",
             target.name()
         );
