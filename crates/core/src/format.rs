@@ -2,6 +2,7 @@
 
 use crate::p4;
 use crate::wire::tcp;
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// A field of a format.
@@ -296,9 +297,10 @@ fn check(format: &Format) -> Result<(), FormatError> {
     if format.length == 0 || !format.length.is_multiple_of(8) || format.length > 65_535 * 8 {
         return Err(FormatError::Length { format: format.name.clone(), length: format.length });
     }
-    for (index, field) in format.fields.iter().enumerate() {
+    let mut known = BTreeSet::new();
+    for field in &format.fields {
         let names = || (format.name.clone(), field.name.clone());
-        if format.fields[..index].iter().any(|known| known.name == field.name) {
+        if !known.insert(field.name.as_str()) {
             let (format, field) = names();
             return Err(FormatError::DuplicateField { format, field });
         }

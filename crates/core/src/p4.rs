@@ -3,7 +3,7 @@
 //! Any `.p4` text will do: parsers, controls and preprocessor lines are skipped; `typedef` and `const` declarations are
 //! understood where they give a field its width. Annotations are kept as text (section 18), for whoever knows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 mod lexer;
 
@@ -11,6 +11,12 @@ use lexer::{Token, TokenKind};
 
 /// Widest field that is read.
 pub const MAX_FIELD_WIDTH: u16 = 2048;
+/// Longest header that is read, in bits: longer than any packet.
+const MAX_HEADER: u32 = 8 * 65_535;
+/// Longest text that is read, in bytes.
+pub const MAX_TEXT: usize = 4 << 20;
+/// So many errors are told.
+const MAX_ERRORS: usize = 100;
 
 /// A header type with fields of fixed width.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,12 +109,18 @@ pub fn parse_headers(text: &str) -> Result<Vec<HeaderType>, Vec<P4Error>> {
 /// # Errors
 /// As [`parse_headers`].
 pub fn parse_source(text: &str) -> Result<Source, Vec<P4Error>> {
+    if text.len() > MAX_TEXT {
+        let message = format!("this text has {} bytes", text.len());
+        let help = format!("a .p4 text has at most {} MiB", MAX_TEXT >> 20);
+        return Err(vec![P4Error { line: 1, column: 1, message, help }]);
+    }
     let mut parser = Parser {
         text,
         tokens: lexer::tokens(text),
         at: 0,
         types: BTreeMap::new(),
         constants: BTreeMap::new(),
+        names: BTreeSet::new(),
         source: Source::default(),
         errors: Vec::new(),
     };
@@ -124,6 +136,8 @@ struct Parser<'a> {
     /// Widths of `typedef` and `type` names.
     types: BTreeMap<&'a str, u16>,
     constants: BTreeMap<&'a str, i128>,
+    /// Names of the headers so far.
+    names: BTreeSet<&'a str>,
     source: Source,
     errors: Vec<P4Error>,
 }
@@ -144,6 +158,9 @@ impl<'a> Parser<'a> {
                     Ok(header) => self.source.headers.push(header),
                     Err(error) => {
                         self.errors.push(error);
+                        if self.errors.len() == MAX_ERRORS {
+                            return;
+                        }
                         self.skip_declaration();
                     }
                 },
@@ -197,11 +214,12 @@ impl<'a> Parser<'a> {
         let line = self.next().line;
         let name_token = self.peek();
         let name = self.name("the header's name")?;
-        if self.source.headers.iter().any(|header| header.name == name) {
+        if self.names.contains(name) {
             return Err(error(name_token, format!("header `{name}` is declared twice"), "give it a name of its own"));
         }
         self.mark('{', "`{` and the fields, like `header h { bit<16> f; }`")?;
         let mut fields: Vec<HeaderField> = Vec::new();
+        let mut known = BTreeSet::new();
         let mut length: u32 = 0;
         loop {
             let annotations = self.annotations();
@@ -211,13 +229,17 @@ impl<'a> Parser<'a> {
             let width = self.width()?;
             let field_token = self.peek();
             let field = self.name("the field's name")?;
-            if fields.iter().any(|known| known.name == field) {
+            if !known.insert(field) {
                 let message = format!("field `{field}` is declared twice in header `{name}`");
                 return Err(error(field_token, message, "give each field a name of its own"));
             }
             self.mark(';', "`;` behind the field")?;
             fields.push(HeaderField { name: field.to_owned(), offset: length, width, annotations });
             length += u32::from(width);
+            if length > MAX_HEADER {
+                let message = format!("header `{name}` is longer than {} bytes", MAX_HEADER / 8);
+                return Err(error(field_token, message, "no packet is so long"));
+            }
         }
         if fields.is_empty() {
             return Err(error(name_token, format!("header `{name}` has no fields"), "declare at least one"));
@@ -230,6 +252,7 @@ impl<'a> Parser<'a> {
                 &format!("add {missing} bits of padding, like `bit<{missing}> reserved;`"),
             ));
         }
+        self.names.insert(name);
         Ok(HeaderType { name: name.to_owned(), line, fields, annotations })
     }
 
@@ -548,5 +571,31 @@ mod tests {
         assert!(message("header h {}")[0].contains("no fields"));
         assert!(message("header h { bit<8> a")[0].contains("end of the text"));
         assert_eq!(message(&format!("header h {{ bit<{}", "(".repeat(100_000))).len(), 1);
+        assert!(message(&format!("header h {{ {} }}", field_list(300, 2048)))[0].contains("longer than 65535 bytes"));
+        assert_eq!(message(&"header h { } ".repeat(1_000)).len(), 100);
+        assert!(message(&" ".repeat(MAX_TEXT + 1))[0].contains("at most 4 MiB"));
+    }
+
+    fn field_list(count: usize, width: usize) -> String {
+        (0..count).map(|n| format!("bit<{width}> f{n}; ")).collect()
+    }
+
+    #[test]
+    fn many_headers_and_fields_are_read() {
+        let many: String = (0..50_000).map(|n| format!("header h{n} {{ bit<8> a; }} ")).collect();
+        assert_eq!(parse_headers(&many).unwrap().len(), 50_000);
+        let long = format!("header h {{ {} }}", field_list(100_000, 1));
+        assert_eq!(parse_headers(&long).unwrap()[0].fields.len(), 100_000);
+    }
+
+    #[test]
+    fn letters_outside_ascii_are_marks_like_others() {
+        let text = "\u{feff}header first { bit<8> a; } \u{e9}\u{1f980} header \u{e9} { bit<8> a; }";
+        let errors = parse_headers(text).unwrap_err();
+        assert_eq!(errors[0].to_string(), "1:39: unexpected `\u{e9}`; expected the header's name");
+        assert_eq!(parse_headers("\u{feff}header first { bit<8> a; }").unwrap().len(), 1);
+        for inside in ["@\u{e9}(\u{e9}) ", "@a[\u{e9}", "@a(\"\u{e9}\u{e9}\") ", "@pragma \u{e9}\n", "@pragma a \u{e9}\n", "#\u{e9}\n", "const int \u{e9} = 1;"] {
+            let _whatever = parse_source(&format!("{inside} header h {{ {inside} bit<8> a; }}"));
+        }
     }
 }

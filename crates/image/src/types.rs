@@ -310,7 +310,7 @@ pub struct Preparation {
 }
 
 /// A comparison of two operands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// How they are compared.
@@ -322,7 +322,7 @@ pub struct Condition {
 }
 
 /// Comparisons: of 64-bit signed, of 64-bit unsigned, and of 32-bit sequence numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
     /// Equal, all 64 bits.
@@ -379,7 +379,7 @@ pub struct Row {
 }
 
 /// A value to read. Reading has no effects.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operand {
     /// A register.
@@ -407,7 +407,7 @@ pub enum Operand {
 }
 
 /// Values of the platform.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Environment {
     /// The event's time in nanoseconds.
@@ -427,7 +427,7 @@ pub enum Environment {
 }
 
 /// Which packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PacketRef {
     /// The packet being handled: of a packet event and of the events within it. At other events there is none.
@@ -587,7 +587,7 @@ pub struct PayloadTest {
 }
 
 /// Operators of [`Operation::Compute`]. Results wrap modulo 2^64, then the register's type cuts them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operator {
     /// Sum.

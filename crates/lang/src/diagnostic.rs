@@ -70,14 +70,45 @@ impl Diagnostic {
     }
 }
 
+/// At most so many errors of a program are reported, and so many warnings.
+pub const MAX_REPORTED: usize = 100;
+
+/// Names that are longer are compared with no others.
+const LONGEST_COMPARED: usize = 64;
+
 /// The candidate most like `name`, for "did you mean".
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > LONGEST_COMPARED {
+        return None;
+    }
+    let allowed = |candidate: &str| 1 + name.len().min(candidate.len()) / 4;
     candidates
         .into_iter()
+        .filter(|candidate| name.len().abs_diff(candidate.len()) <= 3 * allowed(candidate))
+        .filter(|candidate| candidate.len() <= LONGEST_COMPARED)
         .map(|candidate| (edit_distance(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + name.len().min(candidate.len()) / 4)
+        .filter(|(distance, candidate)| *distance <= allowed(candidate))
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// As [`nearest`]; else the candidate that `name` is the beginning of, if there is only one.
+pub fn nearest_or_begun<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    nearest(name, candidates.clone()).or_else(|| {
+        let mut begun = candidates.into_iter().filter(|candidate| name.len() >= 2 && candidate.starts_with(name));
+        begun.next().filter(|_| begun.next().is_none())
+    })
+}
+
+/// `a, b, c`: the names there are, for help; of many, the first.
+pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MOST: usize = 40;
+    let mut names = names.into_iter();
+    let first: Vec<&str> = names.by_ref().take(MOST).collect();
+    match names.count() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 /// How many letters must be changed, added, removed, or swapped with their neighbour (optimal string alignment).
@@ -108,5 +139,18 @@ mod tests {
         assert_eq!(nearest("retransmt", ["retransmit", "give_up"]), Some("retransmit"));
         assert_eq!(nearest("zzz", ["retransmit", "give_up"]), None);
         assert_eq!(nearest("upd", ["ipv4", "udp", "tcp"]), Some("udp"));
+    }
+
+    #[test]
+    fn a_beginning_is_taken_if_it_is_the_only_one() {
+        assert_eq!(nearest_or_begun("seq", ["sequence", "source_port", "window"]), Some("sequence"));
+        assert_eq!(nearest_or_begun("source", ["source_port", "source_address"]), None);
+        assert_eq!(nearest_or_begun("s", ["sequence"]), None);
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        assert_eq!(list(["a", "b"]), "a, b");
+        assert!(list(vec!["a"; 100]).ends_with(", a and 60 more"));
     }
 }

@@ -66,6 +66,16 @@ pub(crate) fn evaluate(
     }
 }
 
+/// How many values and operators a formula has.
+pub(crate) fn size(formula: &Expression) -> usize {
+    1 + match &formula.kind {
+        ExpressionKind::Unary(_, inner) => size(inner),
+        ExpressionKind::Binary(_, left, right) => size(left) + size(right),
+        ExpressionKind::Call(_, arguments) => arguments.iter().map(size).sum(),
+        _ => 0,
+    }
+}
+
 fn function(name: &str, values: &[f64]) -> Option<f64> {
     Some(match (name, values) {
         ("round", [x]) => libm::round(*x),

@@ -1,7 +1,7 @@
 //! Text to tokens, for both syntaxes of machines and for the rules of packet subscriptions. It never fails: what is no
 //! token is reported and skipped.
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, MAX_REPORTED};
 use crate::source::Span;
 
 /// A token.
@@ -60,11 +60,20 @@ const PUNCTUATION: &[&str] = &[
 /// The signs of logic that rules may be written with, and what they stand for.
 const SIGNS: [(char, &str); 5] = [('∧', "&&"), ('∨', "||"), ('¬', "!"), ('≤', "<="), ('≥', ">=")];
 
-/// All tokens of a text; the last is [`Kind::End`].
+/// Longest name, in bytes.
+const LONGEST_NAME: usize = 100;
+/// Longest text of an address.
+const LONGEST_ADDRESS: usize = 64;
+
+/// All tokens of a text; the last is [`Kind::End`]. A text with very many errors ends there.
 pub fn lex(file: u16, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
-    let mut lexer = Lexer { file, text, at: 0, rules: false, diagnostics };
+    let mut lexer = Lexer { file, text, at: after_mark(text), rules: false, diagnostics };
+    let before = lexer.diagnostics.len();
     let mut tokens = Vec::new();
     loop {
+        if lexer.diagnostics.len() - before > MAX_REPORTED {
+            lexer.at = text.len();
+        }
         let token = lexer.next();
         let end = token.kind == Kind::End;
         tokens.push(token);
@@ -72,6 +81,11 @@ pub fn lex(file: u16, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Toke
             return tokens;
         }
     }
+}
+
+/// Where a text begins: some editors put a mark of the encoding in front.
+fn after_mark(text: &str) -> usize {
+    text.strip_prefix('\u{feff}').map_or(0, |rest| text.len() - rest.len())
 }
 
 /// Gives the tokens of a text one by one.
@@ -87,7 +101,7 @@ pub struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     /// For the rules of packet subscriptions.
     pub fn for_rules(file: u16, text: &'a str, diagnostics: &'a mut Vec<Diagnostic>) -> Lexer<'a> {
-        Lexer { file, text, at: 0, rules: true, diagnostics }
+        Lexer { file, text, at: after_mark(text), rules: true, diagnostics }
     }
 
     /// The source text.
@@ -140,6 +154,11 @@ impl<'a> Lexer<'a> {
         }
         if first.is_alphabetic() || first == '_' {
             let word = self.take_while(|c| c.is_alphanumeric() || c == '_').to_string();
+            if word.len() > LONGEST_NAME && !self.rules {
+                let error = Diagnostic::error(self.span(start), format!("this name has {} letters", word.len()));
+                self.diagnostics.push(error.help(format!("names have at most {LONGEST_NAME}")));
+                return Some(Kind::Word(word.chars().take(LONGEST_NAME).collect()));
+            }
             if !word.is_ascii() {
                 let error = Diagnostic::error(self.span(start), format!("`{word}` has letters outside ASCII"));
                 self.diagnostics.push(error.help("names are made of a-z, A-Z, 0-9 and _"));
@@ -290,8 +309,18 @@ fn mac_literal(text: &str) -> Option<u64> {
     u64::from_str_radix(&candidate.replace(':', ""), 16).ok()
 }
 
+/// The start of a text, long enough for any address: looking further would make long runs of digits cost their square.
+fn beginning(text: &str) -> &str {
+    let mut end = text.len().min(LONGEST_ADDRESS);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// `10.0.0.1` at the start of a text, with its length.
 fn ipv4_literal(text: &str) -> Option<(u32, usize)> {
+    let text = beginning(text);
     let length = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let address: std::net::Ipv4Addr = text[..length].parse().ok()?;
     Some((address.to_bits(), length))
@@ -304,6 +333,7 @@ fn ipv6_literal(text: &str) -> Option<(u128, usize)> {
     if text.as_bytes().get(digits) != Some(&b':') {
         return None;
     }
+    let text = beginning(text);
     let part = |c: char| c.is_ascii_hexdigit() || c == ':';
     let mut length = text.find(|c: char| !part(c)).unwrap_or(text.len());
     if text[..length].matches(':').count() < 2 || text[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_')

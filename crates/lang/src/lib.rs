@@ -18,7 +18,8 @@ pub mod source;
 pub use diagnostic::{Diagnostic, Severity};
 pub use source::{Loader, SourceMap, Span};
 
-use weftwire_image::Image;
+use diagnostic::MAX_REPORTED;
+use weftwire_image::{Image, limits};
 
 /// Which of the two syntaxes a program is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,8 +64,50 @@ pub fn compile(name: &str, dialect: Dialect, loader: &dyn Loader) -> Compilation
         return Compilation { image: None, diagnostics, sources };
     }
     let image = lower::lower(&program, dialect, loader, &sources, &mut diagnostics);
-    let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    let image = image.and_then(|image| verified(image, &mut diagnostics));
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start, diagnostic.severity));
     diagnostics.dedup();
+    let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    shorten(&mut diagnostics);
     Compilation { image: image.filter(|_| !failed), diagnostics, sources }
+}
+
+/// The image, if it can run: what an engine would refuse is an error of the program.
+fn verified(image: Image, diagnostics: &mut Vec<Diagnostic>) -> Option<Image> {
+    if image.to_json().len() > limits::MAX_DOCUMENT {
+        let message = format!("the image of this program is larger than {} MiB", limits::MAX_DOCUMENT >> 20);
+        diagnostics.push(Diagnostic::error(Span::default(), message));
+        return None;
+    }
+    match image.verify() {
+        Ok(image) => Some(image.into_image()),
+        Err(error) => {
+            let message = format!("{UNVERIFIED}: {error}");
+            diagnostics.push(Diagnostic::error(Span::default(), message));
+            None
+        }
+    }
+}
+
+/// What is said of an image that does not verify though no other error was found.
+pub const UNVERIFIED: &str = "the image of this program can't run";
+
+/// Leaves the first errors and warnings.
+fn shorten(diagnostics: &mut Vec<Diagnostic>) {
+    for (severity, what) in [(Severity::Error, "errors"), (Severity::Warning, "warnings")] {
+        let mut count = 0;
+        let mut last = None;
+        diagnostics.retain(|diagnostic| {
+            count += usize::from(diagnostic.severity == severity);
+            let kept = diagnostic.severity != severity || count <= MAX_REPORTED;
+            if kept && diagnostic.severity == severity {
+                last = Some(diagnostic.span);
+            }
+            kept
+        });
+        if let Some(span) = last.filter(|_| count > MAX_REPORTED) {
+            let message = format!("there are more {what}: the first {MAX_REPORTED} are shown");
+            diagnostics.push(Diagnostic { severity, ..Diagnostic::error(span, message) });
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! Source texts, and places in them.
 
+/// All texts of a program together may have so many bytes: what it includes and imports counts, too.
+pub const MAX_TEXT: usize = 4 << 20;
+
 /// Gives the text of a file that a program includes or imports.
 pub trait Loader {
     /// The text of `name`, as written in the program, relative to the file `from` (`None`: the program itself).
@@ -56,13 +59,30 @@ pub struct SourceFile {
     pub name: String,
     /// Its text.
     pub text: String,
+    /// Where its lines start, in bytes.
+    lines: Vec<u32>,
+}
+
+impl SourceFile {
+    /// The line that a byte stands in, from 0, and where that line starts.
+    fn line_of(&self, at: u32) -> (usize, usize) {
+        let line = self.lines.partition_point(|start| *start <= at).saturating_sub(1);
+        (line, self.lines.get(line).map_or(0, |start| *start as usize))
+    }
 }
 
 impl SourceMap {
     /// Adds a text and returns its index.
     pub fn add(&mut self, name: String, text: String) -> u16 {
-        self.files.push(SourceFile { name, text });
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
+        let lines = std::iter::once(0).chain(breaks).collect();
+        self.files.push(SourceFile { name, text, lines });
         u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
+    }
+
+    /// How many bytes all texts have together.
+    pub fn length(&self) -> usize {
+        self.files.iter().map(|file| file.text.len()).sum()
     }
 
     /// All texts.
@@ -75,21 +95,55 @@ impl SourceMap {
         self.files.get(usize::from(span.file))
     }
 
+    /// Line of the span's start, from 1.
+    pub fn line(&self, span: Span) -> u32 {
+        self.file(span).map_or(0, |file| file.line_of(span.start).0 as u32 + 1)
+    }
+
     /// Line and column of the span's start, both from 1; columns count characters.
     pub fn line_column(&self, span: Span) -> (u32, u32) {
         let Some(file) = self.file(span) else { return (0, 0) };
-        let mut start = (span.start as usize).min(file.text.len());
-        while !file.text.is_char_boundary(start) {
-            start -= 1;
-        }
-        let before = &file.text[..start];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        (line as u32, column as u32)
+        let (line, line_start) = file.line_of(span.start);
+        let before = file.text[line_start..].char_indices();
+        let column = before.take_while(|(at, _)| line_start + at < span.start as usize).count();
+        (line as u32 + 1, column as u32 + 1)
+    }
+
+    /// The character at a line and column, both from 1; behind the line's last one, the line's end.
+    pub fn span_at(&self, file: u16, line: u32, column: u32) -> Span {
+        let Some(source) = self.files.get(usize::from(file)) else { return Span { file, ..Span::default() } };
+        let line = (line.max(1) as usize - 1).min(source.lines.len() - 1);
+        let start = source.lines[line] as usize;
+        let text = source.text[start..].split('\n').next().unwrap_or("");
+        let (at, letter) = text.char_indices().nth(column.max(1) as usize - 1).unwrap_or((text.len(), '\0'));
+        let length = if at < text.len() { letter.len_utf8() } else { 0 };
+        Span { file, start: (start + at) as u32, end: (start + at + length) as u32 }
     }
 
     /// The spanned text.
     pub fn text(&self, span: Span) -> &str {
         self.file(span).and_then(|file| file.text.get(span.start as usize..span.end as usize)).unwrap_or("")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_and_characters() {
+        let mut sources = SourceMap::default();
+        let file = sources.add("a".to_owned(), "one\n\u{e9}\u{e9}x\n\nlast".to_owned());
+        let span = |start, end| Span { file, start, end };
+        for (line, column, wanted) in
+            [(1, 1, span(0, 1)), (2, 2, span(6, 8)), (2, 3, span(8, 9)), (2, 9, span(9, 9)), (9, 4, span(14, 15))]
+        {
+            let found = sources.span_at(file, line, column);
+            assert_eq!(found, wanted, "{line}:{column}");
+            assert_eq!(sources.line(found), line.min(4));
+        }
+        assert_eq!(sources.line_column(span(6, 8)), (2, 2));
+        assert_eq!(sources.line_column(span(7, 8)), (2, 3), "inside of a character is behind it");
+        assert_eq!(sources.line_column(span(99, 99)), (4, 5));
     }
 }

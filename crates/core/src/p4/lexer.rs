@@ -37,7 +37,9 @@ impl fmt::Display for TokenKind<'_> {
 
 /// All tokens; the last one is of kind `End`.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut lexer = Lexer { length: text.len(), rest: text, line: 1, column: 1 };
+    // Some editors put a mark of the encoding in front.
+    let rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lexer = Lexer { length: text.len(), rest, line: 1, column: 1 };
     let mut tokens = Vec::new();
     loop {
         let token = lexer.token();

@@ -8,15 +8,19 @@
 use super::emit::{Allocator, emit};
 use super::ir::{FIRST_LOCAL, Ir, Step, Writes};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use weftwire_image::limits::{
+    MAX_ALL_OPERATIONS, MAX_CONDITIONS, MAX_INTERNAL_EVENTS, MAX_OPERATIONS, MAX_REGISTERS, MAX_ROWS,
+};
 use weftwire_image::{Comparison, Condition, Event, Operand, Operation, Preparation, Row};
 
-/// More rows than an image may have; lowering stops there.
-const MAX_ROWS: usize = 65_535;
+/// All rows together test so many conditions: no document of an image holds more.
+const MAX_TESTS: usize = 1 << 20;
 /// A plain continuation of at most so many steps is copied into the branches in front of it.
 const MAX_COPIED_STEPS: usize = 4;
 
-/// What a program's rules are made of, while they are made.
-pub(crate) struct Rules<'a> {
+/// What a program's rules are made of, while they are made. `'s`: the steps of its handlers.
+pub(crate) struct Rules<'s, 'a> {
     pub(crate) preparations: Vec<Preparation>,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) rows: Vec<Row>,
@@ -25,17 +29,59 @@ pub(crate) struct Rules<'a> {
     pub(crate) overlaps: &'a dyn Fn(u16, u16) -> bool,
     /// Whether sending a packet may change this field of it: lengths and checksums are made right then.
     pub(crate) refreshed: &'a dyn Fn(u16) -> bool,
-    pub(crate) too_large: bool,
-    nodes: Vec<Node>,
+    /// What an image has no room for; nothing is made any more.
+    pub(crate) exceeded: Option<String>,
+    nodes: Vec<Node<'s>>,
+    /// Where each condition stands.
+    known_conditions: BTreeMap<Condition, u16>,
+    /// Operations of all rows and preparations.
+    operations: usize,
+    /// Conditions that all rows test.
+    tests: usize,
+}
+
+/// Steps, and what follows them. Many rests of a handler have one end.
+#[derive(Clone)]
+enum Rest<'s> {
+    /// The handler ends.
+    End,
+    /// It goes on in an internal event.
+    Raise(usize),
+    /// Steps of a block, and what follows the block.
+    Steps(&'s [Step], Rc<Rest<'s>>),
+}
+
+impl<'s> Rest<'s> {
+    fn new(steps: &'s [Step]) -> Rest<'s> {
+        Rest::Steps(steps, Rc::new(Rest::End))
+    }
+
+    /// Whether it is short and has no `if`, so that it may be copied into the branches in front of it.
+    fn is_short(&self) -> bool {
+        let mut work = 0;
+        let mut rest = self;
+        while let Rest::Steps(steps, next) = rest {
+            for step in *steps {
+                match step {
+                    Step::Release(_) => {}
+                    Step::If { .. } => return false,
+                    _ if work == MAX_COPIED_STEPS => return false,
+                    _ => work += 1,
+                }
+            }
+            rest = next;
+        }
+        work + usize::from(matches!(rest, Rest::Raise(_))) <= MAX_COPIED_STEPS
+    }
 }
 
 /// The rows of a (state, event), still as steps.
 #[derive(Clone)]
-struct Node {
+struct Node<'s> {
     state: u16,
     /// `None`: an internal event, numbered at the end.
     event: Option<Event>,
-    steps: Vec<Step>,
+    rest: Rest<'s>,
     locals: BTreeMap<usize, u16>,
     line: u32,
 }
@@ -45,7 +91,7 @@ struct Making {
     state: u16,
     event: Event,
     preparation: Vec<Operation>,
-    prepared: Vec<(Ir, Operand)>,
+    prepared: BTreeMap<Ir, Operand>,
     /// Scratch registers that the preparation writes, or that were live before.
     taken: BTreeSet<u16>,
     /// Scratch registers that some row wrote.
@@ -56,7 +102,7 @@ struct Making {
 /// A row in the making.
 #[derive(Clone)]
 struct Draft {
-    when: Vec<(u16, bool)>,
+    when: BTreeMap<u16, bool>,
     operations: Vec<Operation>,
     next: Option<u16>,
     writes: Writes,
@@ -67,15 +113,15 @@ struct Draft {
 enum Guard {
     Always,
     Never,
-    When(Vec<(u16, bool)>),
+    When(BTreeMap<u16, bool>),
 }
 
-impl<'a> Rules<'a> {
+impl<'s, 'a> Rules<'s, 'a> {
     pub(crate) fn new(
         first_scratch: u16,
         overlaps: &'a dyn Fn(u16, u16) -> bool,
         refreshed: &'a dyn Fn(u16) -> bool,
-    ) -> Rules<'a> {
+    ) -> Rules<'s, 'a> {
         Rules {
             preparations: Vec::new(),
             conditions: Vec::new(),
@@ -83,46 +129,46 @@ impl<'a> Rules<'a> {
             scratch: Allocator::new(first_scratch),
             overlaps,
             refreshed,
-            too_large: false,
+            exceeded: None,
             nodes: Vec::new(),
+            known_conditions: BTreeMap::new(),
+            operations: 0,
+            tests: 0,
         }
     }
 
     /// Adds the rows of a handler.
-    pub(crate) fn handler(&mut self, state: u16, event: Event, steps: Vec<Step>, line: u32) {
-        let node = Node { state, event: Some(event), steps, locals: BTreeMap::new(), line };
+    pub(crate) fn handler(&mut self, state: u16, event: Event, steps: &'s [Step], line: u32) {
+        let node = Node { state, event: Some(event), rest: Rest::new(steps), locals: BTreeMap::new(), line };
         let first = self.nodes.len();
-        self.make(&node, event);
+        self.make(node, event);
         // Internal nodes of this handler, which may add more.
         let mut next = first;
-        while next < self.nodes.len() && !self.too_large {
-            // Made once: its steps, of which there may be many, are needed no longer.
-            let steps = std::mem::take(&mut self.nodes[next].steps);
-            let node = Node { steps, ..self.nodes[next].clone() };
-            self.make(&node, Event::Internal(next as u16));
+        while next < self.nodes.len() && self.exceeded.is_none() {
+            self.make(self.nodes[next].clone(), Event::Internal(next as u16));
             next += 1;
         }
     }
 
-    fn make(&mut self, node: &Node, event: Event) {
+    fn make(&mut self, node: Node<'s>, event: Event) {
         let mut making = Making {
             state: node.state,
             event,
             preparation: Vec::new(),
-            prepared: Vec::new(),
+            prepared: BTreeMap::new(),
             taken: node.locals.values().copied().collect(),
             row_written: BTreeSet::new(),
             rows: Vec::new(),
         };
         let draft = Draft {
-            when: Vec::new(),
+            when: BTreeMap::new(),
             operations: Vec::new(),
             next: None,
             writes: Writes::default(),
-            locals: node.locals.clone(),
+            locals: node.locals,
             line: node.line,
         };
-        self.steps(&mut making, draft, &node.steps);
+        self.steps(&mut making, draft, node.rest);
         // An empty last row changes nothing; without it the event counts as unmatched.
         while making.rows.last().is_some_and(|row| {
             row.operations.is_empty() && row.next.is_none() && row.raise.is_none() && node.event.is_some()
@@ -131,90 +177,118 @@ impl<'a> Rules<'a> {
         }
         if !making.preparation.is_empty() && !making.rows.is_empty() {
             let operations = making.preparation;
+            self.operations += operations.len();
             self.preparations.push(Preparation { state: node.state, event, operations });
         }
         self.rows.append(&mut making.rows);
-        self.too_large |= self.rows.len() > MAX_ROWS || self.nodes.len() > 4096;
     }
 
-    fn steps(&mut self, making: &mut Making, mut draft: Draft, steps: &[Step]) {
-        for (position, step) in steps.iter().enumerate() {
-            if self.too_large {
+    /// Notes what there is too much of; lowering then comes to its end.
+    fn bound(&mut self, found: usize, most: usize, what: &str) {
+        if found > most && self.exceeded.is_none() {
+            self.exceeded = Some(format!("{what} than an image may have ({most})"));
+        }
+    }
+
+    /// Notes what a row in the making has too much of.
+    fn bound_row(&mut self, making: &Making, draft: &Draft) {
+        self.bound(draft.operations.len(), MAX_OPERATIONS, "a row needs more operations");
+        self.bound(making.preparation.len(), MAX_OPERATIONS, "a preparation needs more operations");
+        self.bound(self.conditions.len(), MAX_CONDITIONS, "the program needs more conditions");
+        let registers = usize::from(self.scratch.first()) + self.scratch.kinds().len();
+        self.bound(registers, MAX_REGISTERS, "the program needs more registers, scratch ones included,");
+        self.bound(self.nodes.len(), MAX_INTERNAL_EVENTS.into(), "the program needs more internal events");
+    }
+
+    fn steps(&mut self, making: &mut Making, mut draft: Draft, mut rest: Rest<'s>) {
+        loop {
+            self.bound_row(making, &draft);
+            if self.exceeded.is_some() {
                 return;
             }
-            let rest = &steps[position + 1..];
+            let (step, others, next) = match rest {
+                Rest::End => return self.finish(making, draft, None),
+                Rest::Raise(node) => return self.finish(making, draft, Some(node)),
+                Rest::Steps(steps, next) => match steps.split_first() {
+                    Some((step, others)) => (step, others, next),
+                    None => {
+                        rest = Rest::clone(&next);
+                        continue;
+                    }
+                },
+            };
             match step {
                 Step::Assign { register, value } => {
                     self.row_emit(making, &mut draft, value, Some(*register));
-                    draft.writes.registers.push(*register);
+                    draft.writes.registers.insert(*register);
                 }
-                Step::Local { local, value } => self.local(making, &mut draft, *local, value, rest),
+                Step::Local { local, value, tested } => self.local(making, &mut draft, *local, value, *tested),
                 Step::Do { operation, values } => self.operation(making, &mut draft, operation, values),
                 Step::Goto(state) => draft.next = Some(*state),
                 Step::Release(first) => draft.locals.retain(|local, _| local < first),
-                Step::Raise(node) => return self.finish(making, draft, Some(*node)),
                 Step::If { branches, otherwise, hoisted } => {
                     let testable = *hoisted || branches.iter().all(|(condition, ..)| self.testable(condition, &draft));
                     if !testable {
-                        let node = self.continuation(making.state, &draft, steps[position..].to_vec());
+                        let node =
+                            self.continuation(making.state, &draft, Rest::Steps(std::slice::from_ref(step), Rc::new(Rest::Steps(others, next))));
                         return self.finish(making, draft, Some(node));
                     }
-                    return self.branches(making, draft, branches, otherwise, rest);
+                    return self.branches(making, draft, branches, otherwise, Rest::Steps(others, next));
                 }
             }
+            rest = Rest::Steps(others, next);
         }
-        self.finish(making, draft, None);
     }
 
     /// A node for the rest of a handler.
-    fn continuation(&mut self, state: u16, draft: &Draft, steps: Vec<Step>) -> usize {
-        self.nodes.push(Node { state, event: None, steps, locals: draft.locals.clone(), line: draft.line });
+    fn continuation(&mut self, state: u16, draft: &Draft, rest: Rest<'s>) -> usize {
+        self.nodes.push(Node { state, event: None, rest, locals: draft.locals.clone(), line: draft.line });
         self.nodes.len() - 1
     }
 
     fn finish(&mut self, making: &mut Making, draft: Draft, raise: Option<usize>) {
+        self.operations += draft.operations.len();
+        self.tests += draft.when.len();
         making.rows.push(Row {
             state: making.state,
             event: making.event,
-            when: draft.when,
+            when: draft.when.into_iter().collect(),
             operations: draft.operations,
             next: draft.next,
             raise: raise.map(|node| node as u16),
             line: draft.line,
         });
-        self.too_large |= making.rows.len() > MAX_ROWS;
+        self.bound(self.rows.len() + making.rows.len(), MAX_ROWS, "the program needs more rows");
+        self.bound(self.operations + making.preparation.len(), MAX_ALL_OPERATIONS, "the program needs more operations");
+        self.bound(self.tests, MAX_TESTS, "the rows test more conditions together");
     }
 
     fn branches(
         &mut self,
         making: &mut Making,
         draft: Draft,
-        branches: &[(Ir, Vec<Step>, u32)],
-        otherwise: &[Step],
-        rest: &[Step],
+        branches: &'s [(Ir, Vec<Step>, u32)],
+        otherwise: &'s [Step],
+        rest: Rest<'s>,
     ) {
-        let work = rest.iter().filter(|step| !matches!(step, Step::Release(_))).count();
-        let plain = !rest.iter().any(|step| matches!(step, Step::If { .. }));
-        let tail = if work == 0 || (plain && work <= MAX_COPIED_STEPS) {
-            rest.to_vec()
-        } else {
-            vec![Step::Raise(self.continuation(making.state, &draft, rest.to_vec()))]
-        };
+        let tail =
+            if rest.is_short() { rest } else { Rest::Raise(self.continuation(making.state, &draft, rest)) };
+        let tail = Rc::new(tail);
         for (condition, body, line) in branches {
-            let mut branch = draft.clone();
-            branch.line = *line;
-            let steps: Vec<Step> = body.iter().chain(&tail).cloned().collect();
+            if self.exceeded.is_some() {
+                return;
+            }
+            let steps = Rest::Steps(body, Rc::clone(&tail));
             match self.guard(making, &draft, condition) {
                 Guard::Never => {}
-                Guard::Always => return self.steps(making, branch, &steps),
+                Guard::Always => return self.steps(making, Draft { line: *line, ..draft }, steps),
                 Guard::When(when) => {
-                    branch.when = when;
-                    self.steps(making, branch, &steps);
+                    let branch = Draft { when, line: *line, ..draft.clone() };
+                    self.steps(making, branch, steps);
                 }
             }
         }
-        let steps: Vec<Step> = otherwise.iter().chain(&tail).cloned().collect();
-        self.steps(making, draft, &steps);
+        self.steps(making, draft, Rest::Steps(otherwise, tail));
     }
 
     /// Whether a condition can be tested before this draft's operations.
@@ -244,20 +318,19 @@ impl<'a> Rules<'a> {
         independent
     }
 
-    fn local(&mut self, making: &mut Making, draft: &mut Draft, local: usize, value: &Ir, rest: &[Step]) {
+    fn local(&mut self, making: &mut Making, draft: &mut Draft, local: usize, value: &Ir, tested: bool) {
         let guarded_division = !draft.when.is_empty() && value.may_divide_by_zero();
-        let tested = tests_local(rest, local);
         if tested && !guarded_division && self.independent(value, &draft.writes) {
             // Conditions will read it: compute it in the preparation, where no row's temporaries come in its way.
             let value = substitute(value, &draft.locals);
-            let avoid = making.taken.union(&making.row_written).copied().collect::<BTreeSet<u16>>();
-            let register = self.scratch.take(&value, |register| !avoid.contains(&register));
-            making.taken.insert(register);
-            let Making { preparation, taken, .. } = making;
+            let Making { preparation, taken, row_written, .. } = making;
             let scratch = &mut self.scratch;
+            let register =
+                scratch.take(&value, |register| !taken.contains(&register) && !row_written.contains(&register));
+            taken.insert(register);
             emit(&value, Some(register), preparation, &mut |value| {
                 let temporary =
-                    scratch.take(value, |register| !taken.contains(&register) && !avoid.contains(&register));
+                    scratch.take(value, |register| !taken.contains(&register) && !row_written.contains(&register));
                 taken.insert(temporary);
                 temporary
             });
@@ -268,7 +341,7 @@ impl<'a> Rules<'a> {
         let register = self.scratch.take(value, |register| !used.contains(&register));
         draft.locals.insert(local, register);
         self.row_emit(making, draft, value, Some(register));
-        draft.writes.registers.push(FIRST_LOCAL + local as u16);
+        draft.writes.registers.insert(FIRST_LOCAL + local as u16);
     }
 
     /// Computes a value among a row's operations.
@@ -320,7 +393,7 @@ impl<'a> Rules<'a> {
             let used: BTreeSet<u16> = draft.locals.values().copied().collect();
             let scratch = self.scratch.take(&Ir::constant(0), |register| !used.contains(&register));
             draft.locals.insert(local, scratch);
-            draft.writes.registers.push(*register);
+            draft.writes.registers.insert(*register);
             making.row_written.insert(scratch);
             *register = scratch;
         }
@@ -343,21 +416,16 @@ impl<'a> Rules<'a> {
             let left = self.prepare(making, draft, left);
             let right = self.prepare(making, draft, right);
             let test = Condition { comparison, left, right };
-            let index = match self.conditions.iter().position(|known| *known == test) {
-                Some(index) => index,
-                None => {
-                    self.conditions.push(test);
-                    self.conditions.len() - 1
-                }
-            } as u16;
+            let conditions = &mut self.conditions;
+            let index = *self.known_conditions.entry(test).or_insert_with(|| {
+                conditions.push(test);
+                (conditions.len() - 1) as u16
+            });
             let bit = wanted == holds;
-            match when.iter().find(|(known, _)| *known == index) {
-                Some((_, known)) if *known != bit => return Guard::Never,
-                Some(_) => {}
-                None => when.push((index, bit)),
+            if *when.entry(index).or_insert(bit) != bit {
+                return Guard::Never;
             }
         }
-        when.sort_unstable();
         Guard::When(when)
     }
 
@@ -367,7 +435,7 @@ impl<'a> Rules<'a> {
         if let Ir::Operand(operand) = value {
             return operand;
         }
-        if let Some((_, operand)) = making.prepared.iter().find(|(known, _)| *known == value) {
+        if let Some(operand) = making.prepared.get(&value) {
             return *operand;
         }
         let live: BTreeSet<u16> = draft.locals.values().copied().collect();
@@ -378,7 +446,7 @@ impl<'a> Rules<'a> {
             taken.insert(register);
             register
         });
-        making.prepared.push((value, operand));
+        making.prepared.insert(value, operand);
         operand
     }
 
@@ -450,24 +518,6 @@ fn substitute(value: &Ir, locals: &BTreeMap<usize, u16>) -> Ir {
     }
 }
 
-/// Whether some `if` in these steps tests the local.
-fn tests_local(steps: &[Step], local: usize) -> bool {
-    let wanted = Operand::Register(FIRST_LOCAL + local as u16);
-    let reads = |value: &Ir| {
-        let mut found = false;
-        value.operands(&mut |operand| found |= operand == wanted);
-        found
-    };
-    steps.iter().any(|step| match step {
-        Step::If { branches, otherwise, .. } => {
-            branches.iter().any(|(condition, body, _)| reads(condition) || tests_local(body, local))
-                || tests_local(otherwise, local)
-        }
-        Step::Local { local: other, value } => reads(value) && tests_local(steps, *other),
-        _ => false,
-    })
-}
-
 /// Splits a condition into tests that must all have their value. False: it never holds.
 fn collect_literals(condition: &Ir, wanted: bool, literals: &mut Vec<(Ir, bool)>) -> bool {
     match (condition, wanted) {
@@ -502,16 +552,17 @@ fn canonical_test(test: &Ir) -> (Comparison, Ir, Ir, bool) {
 }
 
 fn note_writes(operation: &Operation, writes: &mut Writes) {
-    match operation {
-        Operation::SetField { packet, field, .. } => writes.fields.push((*packet, *field)),
+    let Writes { fields, packets, sent, application, .. } = writes;
+    let _new = match operation {
+        Operation::SetField { packet, field, .. } => fields.insert((*packet, *field)),
         Operation::Resize { packet, .. }
         | Operation::Reverse { packet }
         | Operation::KeepOptions { packet, .. }
         | Operation::AppendData { packet, .. }
-        | Operation::Discard { packet } => writes.packets.push(*packet),
-        Operation::Copy { to, .. } | Operation::Build { to, .. } => writes.packets.push(*to),
-        Operation::Send { packet, .. } => writes.sent.push(*packet),
-        Operation::ReleaseData { .. } => writes.application = true,
-        _ => {}
-    }
+        | Operation::Discard { packet } => packets.insert(*packet),
+        Operation::Copy { to, .. } | Operation::Build { to, .. } => packets.insert(*to),
+        Operation::Send { packet, .. } => sent.insert(*packet),
+        Operation::ReleaseData { .. } => !std::mem::replace(application, true),
+        _ => false,
+    };
 }

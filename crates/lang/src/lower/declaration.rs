@@ -6,13 +6,13 @@ use super::{EventKind, Lowerer, Symbol};
 use crate::Dialect;
 use crate::ast::{
     Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration, TableContents, TableFormula,
-    TemplateDeclaration,
 };
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::source::Span;
+use std::collections::BTreeSet;
+use std::rc::Rc;
 use weftwire_image::{
-    Creation, Debug, Flow, IMAGE_VERSION, Image, OtherPackets, Place, Register, RegisterType, Sample, Table, Template,
-    TemplateTransport, Timer, WhenFull, limits,
+    Debug, Flow, IMAGE_VERSION, Image, OtherPackets, Register, RegisterType, Sample, Table, Timer, WhenFull, limits,
 };
 
 /// Idle time after which a flow expires, if the program does not say.
@@ -25,8 +25,10 @@ const DEFAULT_TIMERS: u32 = 4_096;
 const DIALECT_TIMERS: u32 = limits::MAX_PENDING_TIMERS;
 /// Greatest number of entries of one table.
 const MAX_TABLE: i64 = 1 << 20;
-/// Bytes of payload in the dialect's preset full packet.
-const DIALECT_PAYLOAD: u16 = 1_448;
+/// Greatest number of operators that all formulas of tables compute together.
+const MAX_TABLE_WORK: usize = 1 << 25;
+/// Greatest number of timers.
+const MAX_TIMERS: usize = 64;
 
 /// An image of nothing.
 pub(crate) fn empty_image(name: &str, dialect: Dialect) -> Image {
@@ -69,6 +71,9 @@ impl Lowerer<'_> {
         let mut states: Vec<StateDeclaration> = Vec::new();
         let mut flow = None;
         for item in &program.items {
+            if self.full() {
+                break;
+            }
             match item {
                 Item::State(state) => states.push(state.clone()),
                 Item::Action(action) => {
@@ -81,7 +86,7 @@ impl Lowerer<'_> {
                         continue;
                     }
                     self.action_names.insert(action.name.text.clone(), self.actions.len());
-                    self.actions.push(action.clone());
+                    self.actions.push(Rc::new(action.clone()));
                 }
                 Item::Import { file, headers } => self.import(file, headers),
                 _ => {}
@@ -89,6 +94,9 @@ impl Lowerer<'_> {
         }
         self.order_states(&mut states, program);
         for item in &program.items {
+            if self.full() {
+                break;
+            }
             match item {
                 Item::Constant { name, value } => {
                     let value = self.constant(value);
@@ -142,7 +150,13 @@ impl Lowerer<'_> {
         self.symbols.insert(name.text.clone(), (symbol, name.span));
     }
 
-    fn order_states(&mut self, states: &mut [StateDeclaration], program: &Program) {
+    fn order_states(&mut self, states: &mut Vec<StateDeclaration>, program: &Program) {
+        // The dialect's statements at the top take one more.
+        let most = limits::MAX_STATES - 1;
+        if let Some(state) = states.get(most) {
+            self.too_many(state.name.span, "states", most);
+            states.truncate(most);
+        }
         let initial: Vec<usize> = (0..states.len()).filter(|index| states[*index].initial).collect();
         match initial[..] {
             [] if states.is_empty() => {
@@ -215,19 +229,47 @@ impl Lowerer<'_> {
             register_type.cut(constant)
         });
         for name in names {
-            self.declare(name, Symbol::Register(self.image.registers.len() as u16));
-            self.register_types.push(type_);
-            self.image.registers.push(Register {
-                name: name.text.clone(),
-                kind: register_type,
-                initial,
-                scratch: false,
-            });
-            if self.image.registers.len() > 4096 {
-                self.report(Diagnostic::error(name.span, "a program has at most 4,096 registers"));
-                return;
-            }
+            self.add_register(name, name.text.clone(), (type_, register_type), initial);
         }
+    }
+
+    /// Adds a register; reports one too many.
+    pub(super) fn add_register(
+        &mut self,
+        declared: &Name,
+        name: String,
+        (type_, kind): (Type, RegisterType),
+        initial: i64,
+    ) {
+        if self.image.registers.len() >= limits::MAX_REGISTERS {
+            return self.too_many(declared.span, "registers", limits::MAX_REGISTERS);
+        }
+        let declared = Name { text: name.clone(), span: declared.span };
+        self.declare(&declared, Symbol::Register(self.image.registers.len() as u16));
+        self.register_types.push(type_);
+        self.image.registers.push(Register { name, kind, initial, scratch: false });
+    }
+
+    /// Whether there is room for one more table of so many entries, and for the work of computing them.
+    pub(super) fn table_room(&mut self, span: Span, entries: usize, work: usize) -> bool {
+        self.table_entries += entries;
+        self.table_work += entries * work;
+        if self.image.tables.len() >= limits::MAX_TABLES {
+            self.too_many(span, "tables", limits::MAX_TABLES);
+        } else if self.table_entries > limits::MAX_TABLE_ENTRIES {
+            self.too_many(span, "entries of all tables together", limits::MAX_TABLE_ENTRIES);
+        } else if self.table_work > MAX_TABLE_WORK {
+            self.too_many(span, "operators that all entries of tables compute", MAX_TABLE_WORK);
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// Adds a table for which there is room.
+    pub(super) fn add_table(&mut self, name: &Name, base: i64, entries: Vec<i64>) {
+        self.declare(name, Symbol::Table(self.image.tables.len() as u16));
+        self.image.tables.push(Table { name: name.text.clone(), base, entries });
     }
 
     pub(crate) fn unknown_type(&mut self, name: &Name) {
@@ -239,10 +281,9 @@ impl Lowerer<'_> {
         self.report(error);
     }
 
-    fn add_slot(&mut self, name: &Name) {
-        if self.image.slots.len() >= 32 {
-            self.report(Diagnostic::error(name.span, "an instance stores at most 32 packets"));
-            return;
+    pub(super) fn add_slot(&mut self, name: &Name) {
+        if self.image.slots.len() >= limits::MAX_SLOTS {
+            return self.too_many(name.span, "slots", limits::MAX_SLOTS);
         }
         self.declare(name, Symbol::Slot(self.image.slots.len() as u8));
         self.image.slots.push(name.text.clone());
@@ -261,15 +302,18 @@ impl Lowerer<'_> {
                     (Type::Error, RegisterType::I64)
                 }),
             };
+            if carried.iter().any(|(known, _)| *known == value.text) {
+                let message = format!("`{}` carries two values named `{}`", name.text, value.text);
+                self.report(Diagnostic::error(value.span, message).help("give each value a name of its own"));
+            }
             carried.push((value.text.clone(), kind));
         }
         if matches!(name.text.as_str(), "connect" | "close" | "data") {
             let message = format!("`{}` is an event already and can't name a timer", name.text);
             self.report(Diagnostic::error(name.span, message));
         }
-        if self.image.timers.len() >= 64 {
-            self.report(Diagnostic::error(name.span, "a program has at most 64 timers"));
-            return;
+        if self.image.timers.len() >= MAX_TIMERS {
+            return self.too_many(name.span, "timers", MAX_TIMERS);
         }
         self.declare(name, Symbol::Timer(self.image.timers.len() as u8));
         let payload = carried.iter().map(|(name, _)| name.clone()).collect();
@@ -280,6 +324,9 @@ impl Lowerer<'_> {
     fn table(&mut self, name: &Name, contents: &TableContents) {
         let (base, entries) = match contents {
             TableContents::Given(entries) => {
+                if !self.table_room(name.span, entries.len(), 1) {
+                    return;
+                }
                 (0, entries.iter().map(|entry| self.constant(entry).ir.as_constant().unwrap_or(0)).collect())
             }
             TableContents::Formula(computed) => {
@@ -292,6 +339,9 @@ impl Lowerer<'_> {
                     self.report(Diagnostic::error(first.span.to(last.span), message));
                     return;
                 }
+                if !self.table_room(formula.span, size as usize, crate::formula::size(formula)) {
+                    return;
+                }
                 let entries = self.formula_entries(&index.text, first_index..=last_index, formula);
                 (first_index, entries)
             }
@@ -300,9 +350,7 @@ impl Lowerer<'_> {
             self.report(Diagnostic::error(name.span, "a table has at least one entry"));
             return;
         }
-        let index = self.image.tables.len() as u16;
-        self.declare(name, Symbol::Table(index));
-        self.image.tables.push(Table { name: name.text.clone(), base, entries });
+        self.add_table(name, base, entries);
     }
 
     fn formula_entries(&mut self, index: &str, range: std::ops::RangeInclusive<i64>, formula: &Expression) -> Vec<i64> {
@@ -345,12 +393,18 @@ impl Lowerer<'_> {
         let kind = if self.untyped { Type::Integer } else { Type::Time };
         let interval = self.bounded(interval, kind, 1_000, i64::MAX);
         self.used.insert(register.text.clone());
+        if self.image.debug.samples.len() >= limits::MAX_SAMPLES {
+            return self.too_many(register.span, "samples", limits::MAX_SAMPLES);
+        }
         self.image.debug.samples.push(Sample { register: index, interval });
     }
 
     fn other_packets(&mut self, pairs: &[(Expression, Expression)], span: Span) {
         if self.image.other_packets != OtherPackets::Drop {
             self.report(Diagnostic::error(span, "`other packets` is declared twice"));
+        }
+        if pairs.len() > limits::MAX_PORT_PAIRS {
+            return self.too_many(span, "pairs of ports", limits::MAX_PORT_PAIRS);
         }
         let ports: Vec<(u16, u16)> = pairs
             .iter()
@@ -389,6 +443,14 @@ impl Lowerer<'_> {
                 "for instance `(network.source, tcp.source_port) <-> (network.destination, tcp.destination_port)`",
             ));
         }
+        let width = |lowerer: &Self, field: u16| lowerer.place(&lowerer.image.fields[usize::from(field)]).1;
+        let sides = self.image.flow.source.iter().zip(&self.image.flow.destination);
+        let unequal = sides.filter(|(one, other)| width(self, **one) != width(self, **other)).map(|(_, other)| *other);
+        for field in unequal.collect::<Vec<u16>>() {
+            let span = self.key_spans.iter().find(|(known, _)| *known == field).map_or(declaration.span, |(_, it)| *it);
+            let error = Diagnostic::error(span, "this field is not as wide as the one it stands against");
+            self.report(error.help("the sides of a key have fields of the same widths, pair by pair"));
+        }
         if let Some(expire) = &declaration.expire {
             self.image.flow.expire = self.bounded(expire, Type::Time, 0, i64::MAX);
         }
@@ -403,7 +465,9 @@ impl Lowerer<'_> {
             FullPolicy::Reject => WhenFull::Reject,
             FullPolicy::EvictOldest => WhenFull::EvictOldest,
             FullPolicy::EvictOldestIn(states) => {
-                WhenFull::EvictOldestIn(states.iter().filter_map(|state| self.state(state)).collect())
+                let mut seen = BTreeSet::new();
+                let known = states.iter().filter_map(|state| self.state(state)).filter(|state| seen.insert(*state));
+                WhenFull::EvictOldestIn(known.collect())
             }
         };
     }
@@ -412,7 +476,15 @@ impl Lowerer<'_> {
         let mut fields = Vec::new();
         for path in paths {
             match &path[..] {
-                [header, field] => fields.extend(self.field_any_width(header, field).map(|(index, ..)| index)),
+                [header, _] if fields.len() == limits::MAX_KEY_FIELDS => {
+                    self.too_many(header.span, "fields in a part of its flow key", limits::MAX_KEY_FIELDS);
+                    return fields;
+                }
+                [header, field] => {
+                    let span = header.span.to(field.span);
+                    fields.extend(self.field_any_width(header, field).map(|(index, ..)| index));
+                    self.key_spans.extend(fields.last().map(|index| (*index, span)));
+                }
                 _ => {
                     let span = path.first().map_or(Span::default(), |name| name.span);
                     self.report(
@@ -423,6 +495,18 @@ impl Lowerer<'_> {
             }
         }
         fields
+    }
+
+    /// The application opens a flow by its addresses, ports and protocol: it can't fill in other fields of the key.
+    pub(super) fn check_connect(&mut self) {
+        for (field, span) in self.key_spans.clone() {
+            let name = self.image.fields[usize::from(field)].clone();
+            if !name.known_to_connect() {
+                let message = format!("`on connect` can't know `{}.{}`", name.format, name.field);
+                let help = "the application opens a flow by its addresses, ports and protocol; key such a machine by these";
+                self.report(Diagnostic::error(span, message).help(help));
+            }
+        }
     }
 
     /// The symmetric key of addresses, ports and protocol.
@@ -439,126 +523,5 @@ impl Lowerer<'_> {
         flow.source = source.into_iter().flatten().collect();
         flow.destination = destination.into_iter().flatten().collect();
         flow.common = common.into_iter().collect();
-    }
-
-    fn template(&mut self, declaration: &TemplateDeclaration) {
-        let Some(transport_name) = declaration.headers.first() else { return };
-        let transport = match transport_name.text.as_str() {
-            "tcp" => TemplateTransport::Tcp,
-            "udp" => TemplateTransport::Udp,
-            other => {
-                let message = format!("a template starts with `tcp` or `udp`, not `{other}`");
-                self.report(Diagnostic::error(transport_name.span, message));
-                return;
-            }
-        };
-        let mut headers = Vec::new();
-        for header in &declaration.headers[1..] {
-            match self.image.formats.iter().find(|format| format.name == header.text && format.place != Place::Builtin)
-            {
-                Some(format) => headers.push(format.name.clone()),
-                None => {
-                    let message = format!("`{}` is no imported header", header.text);
-                    self.report(Diagnostic::error(header.span, message).help("import it from a .p4 file first"));
-                }
-            }
-        }
-        if transport == TemplateTransport::Udp && !declaration.options.is_empty() {
-            self.report(Diagnostic::error(declaration.options[0].span, "UDP has no options"));
-        }
-        if let Some(sack) = declaration.options.iter().find(|option| option.text == "sack") {
-            let error = Diagnostic::error(sack.span, "a template can't have the option `sack`: its length varies");
-            self.report(error.help("options of templates are mss, window_scale, sack_permitted and timestamps"));
-        }
-        let tcp_options = declaration.options.iter().filter_map(|option| self.option_kind(option)).collect();
-        let payload =
-            declaration.payload.as_ref().map_or(0, |length| self.bounded(length, Type::Integer, 0, 65_000) as u16);
-        let mut presets = Vec::new();
-        for (path, value) in &declaration.fields {
-            let [header, field] = &path[..] else {
-                self.report(Diagnostic::error(value.span, "a template's fields are written `header.field`"));
-                continue;
-            };
-            let foreign = |name: &str| match name {
-                "ethernet" | "vlan" | "ipv4" | "ipv6" | "network" | "transport" => false,
-                _ => name != transport_name.text && !headers.iter().any(|known| known == name),
-            };
-            let target =
-                self.field(header, field).filter(|(index, _)| self.writable(*index, header.span.to(field.span)));
-            if target.is_some() && foreign(&header.text) {
-                let message = format!("this template has no header `{}`", header.text);
-                self.report(Diagnostic::error(header.span, message).help("name it behind the template's `:`"));
-                continue;
-            }
-            if let Some((index, kind)) = target {
-                presets.push((index, self.constant_of(value, kind)));
-            }
-        }
-        self.declare(&declaration.name, Symbol::Template(self.image.templates.len() as u16));
-        let name = declaration.name.text.clone();
-        self.image.templates.push(Template { name, transport, tcp_options, headers, payload, presets });
-    }
-
-    /// The dialect's numbered slots, as many as the program names, and the packets that `connect` presets.
-    fn dialect_slots(&mut self, program: &Program) {
-        let mut highest = None;
-        for_each_slot(program, &mut |slot| highest = highest.max(Some(slot)));
-        let Some(highest) = highest else { return };
-        for slot in 0..=highest {
-            self.add_slot(&Name { text: slot.to_string(), span: Span::default() });
-        }
-        let template = |name: &str, transport, options: &[u8], payload| Template {
-            name: name.to_string(),
-            transport,
-            tcp_options: options.to_vec(),
-            headers: Vec::new(),
-            payload,
-            presets: Vec::new(),
-        };
-        let presets = [
-            (1, template("empty segment", TemplateTransport::Tcp, &[8], 0)),
-            (1, template("datagram", TemplateTransport::Udp, &[], DIALECT_PAYLOAD)),
-            (2, template("full segment", TemplateTransport::Tcp, &[8], DIALECT_PAYLOAD)),
-            (2, template("full datagram", TemplateTransport::Udp, &[], DIALECT_PAYLOAD)),
-        ];
-        for (slot, template) in presets {
-            if slot <= highest {
-                let index = self.image.templates.len() as u16;
-                self.image.templates.push(template);
-                self.image.creation.push(Creation { slot, template: index });
-            }
-        }
-    }
-}
-
-/// Calls `visit` with every numbered slot that a dialect program names.
-fn for_each_slot(program: &Program, visit: &mut dyn FnMut(u8)) {
-    use crate::ast::{Statement, StatementKind};
-    fn walk(statements: &[Statement], visit: &mut dyn FnMut(u8)) {
-        for statement in statements {
-            let name = match &statement.kind {
-                StatementKind::Send { packet, .. } => Some(&packet.name),
-                StatementKind::Store { slot, .. } | StatementKind::Discard { slot } => Some(slot),
-                StatementKind::Assign { target, .. } => target.first().filter(|_| target.len() == 3),
-                StatementKind::If { branches, .. } => {
-                    branches.iter().for_each(|branch| walk(&branch.body, visit));
-                    None
-                }
-                _ => None,
-            };
-            if let Some(slot) = name.and_then(|name| name.text.parse().ok()) {
-                visit(slot);
-            }
-        }
-    }
-    for item in &program.items {
-        match item {
-            Item::Action(action) => walk(&action.body, visit),
-            Item::State(state) => {
-                walk(&state.enter, visit);
-                state.handlers.iter().for_each(|handler| walk(&handler.body, visit));
-            }
-            _ => {}
-        }
     }
 }

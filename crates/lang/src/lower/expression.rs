@@ -11,6 +11,8 @@ use weftwire_image::{Comparison, Environment, Operand, Operator, PacketRef, valu
 
 /// Values and operators of one expression, its named conditions written out. It bounds what doubling can do.
 const MAX_VALUES: usize = 1_500;
+/// Those of all expressions together.
+const MAX_ALL_VALUES: usize = 4_000_000;
 
 /// A resolved expression.
 #[derive(Clone, Debug)]
@@ -93,6 +95,11 @@ impl Lowerer<'_> {
                 let message = "with its conditions written out this expression is too large";
                 self.report(Diagnostic::error(span, message).help("give parts of it a name by `let`"));
             }
+            return Value::error();
+        }
+        self.all_values += 1;
+        if self.all_values > MAX_ALL_VALUES {
+            self.too_many(span, "values and operators, its conditions and actions written out", MAX_ALL_VALUES);
             return Value::error();
         }
         match &expression.kind {

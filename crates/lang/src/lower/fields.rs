@@ -3,10 +3,13 @@
 use super::Lowerer;
 use super::types::{self, Type};
 use crate::ast::{ImportedHeader, Name};
-use crate::diagnostic::{Diagnostic, nearest};
-use weftwire_core::format::{Format as CoreFormat, builtin_formats};
+use crate::diagnostic::{Diagnostic, list, nearest, nearest_or_begun};
+use crate::parser::too_much_text;
+use crate::source::MAX_TEXT;
+use std::rc::Rc;
+use weftwire_core::format::{Format as CoreFormat, MAX_IMPORTED, builtin_formats};
 use weftwire_core::p4;
-use weftwire_image::{FieldName, Format, FormatField, Place};
+use weftwire_image::{FieldName, Format, FormatField, Place, limits};
 
 /// Where a field is: format, offset, width and TCP option.
 pub(crate) type FieldPosition = (String, u32, u16, Option<u8>);
@@ -26,38 +29,70 @@ pub(crate) fn overlap(one: &FieldPosition, other: &FieldPosition) -> bool {
 
 impl Lowerer<'_> {
     pub(super) fn import(&mut self, file: &Name, headers: &[ImportedHeader]) {
+        let Some(types) = self.p4_file(file) else { return };
+        for header in headers {
+            if self.full() {
+                return;
+            }
+            self.import_header(file, header, &types);
+        }
+    }
+
+    /// The headers of a `.p4` file; each file is read once.
+    fn p4_file(&mut self, file: &Name) -> Option<Rc<Vec<p4::HeaderType>>> {
         let from = self.sources.file(file.span).map(|file| file.name.clone());
+        let resolved = self.loader.resolve(&file.text, from.as_deref());
+        if let Some(types) = self.p4_files.get(&resolved) {
+            return Some(Rc::clone(types));
+        }
         let text = match self.loader.load(&file.text, from.as_deref()) {
             Ok(text) => text,
             Err(why) => {
                 self.report(Diagnostic::error(file.span, format!("can't read `{}`: {why}", file.text)));
-                return;
+                return None;
             }
         };
+        if self.sources.length() + self.p4_bytes + text.len() > MAX_TEXT {
+            self.report(too_much_text(file.span, &file.text, text.len()));
+            return None;
+        }
+        self.p4_bytes += text.len();
         let types = match p4::parse_headers(&text) {
-            Ok(types) => types,
+            Ok(types) => Rc::new(types),
             Err(errors) => {
                 for error in errors {
                     let message = format!("{}:{}:{}: {}", file.text, error.line, error.column, error.message);
                     self.report(Diagnostic::error(file.span, message).help(error.help));
                 }
-                return;
+                return None;
             }
         };
-        for header in headers {
-            self.import_header(file, header, &types);
-        }
+        self.p4_files.insert(resolved, Rc::clone(&types));
+        Some(types)
     }
 
     fn import_header(&mut self, file: &Name, header: &ImportedHeader, types: &[p4::HeaderType]) {
         let Some(found) = types.iter().find(|known| known.name == header.header.text) else {
-            let names: Vec<&str> = types.iter().map(|known| known.name.as_str()).collect();
+            let names = list(types.iter().map(|known| known.name.as_str()));
             let message = format!("`{}` declares no header `{}`", file.text, header.header.text);
-            self.report(
-                Diagnostic::error(header.header.span, message).help(format!("it declares {}", names.join(", "))),
-            );
+            self.report(Diagnostic::error(header.header.span, message).help(format!("it declares {names}")));
             return;
         };
+        if self.image.formats.iter().filter(|format| format.place != Place::Builtin).count() == MAX_IMPORTED {
+            return self.too_many(header.header.span, "imported headers", MAX_IMPORTED);
+        }
+        if found.fields.len() > limits::MAX_FORMAT_FIELDS {
+            let message = format!("`{}` has {} fields", header.header.text, found.fields.len());
+            let help = format!("an imported header has at most {}", limits::MAX_FORMAT_FIELDS);
+            self.report(Diagnostic::error(header.header.span, message).help(help));
+            return;
+        }
+        if let Some(field) = found.fields.iter().find(|field| field.name.len() > limits::MAX_NAME) {
+            let message = format!("a field of `{}` has a name of {} letters", header.header.text, field.name.len());
+            let help = format!("names of fields have at most {}", limits::MAX_NAME);
+            self.report(Diagnostic::error(header.header.span, message).help(help));
+            return;
+        }
         let known = |name: &str| builtin_formats().iter().any(|format| format.name == name);
         if known(&header.alias.text) || self.image.formats.iter().any(|format| format.name == header.alias.text) {
             let message = format!("there is a header `{}` already", header.alias.text);
@@ -125,7 +160,7 @@ impl Lowerer<'_> {
                     let names: Vec<&str> = builtin.chain(imported.map(|format| format.name.as_str())).collect();
                     error = match nearest(&header.text, names.iter().copied()) {
                         Some(near) => error.help(format!("did you mean `{near}`?")),
-                        None => error.help(format!("headers are {}", names.join(", "))),
+                        None => error.help(format!("headers are {}", list(names))),
                     };
                     self.report(error);
                     return None;
@@ -134,11 +169,11 @@ impl Lowerer<'_> {
         }
         let format = self.image.formats.iter().find(|format| format.name == header.text)?;
         let Some(found) = format.fields.iter().find(|known| known.name == field.text) else {
-            let names: Vec<&str> = format.fields.iter().map(|known| known.name.as_str()).collect();
+            let names = format.fields.iter().map(|known| known.name.as_str());
             let mut error = Diagnostic::error(field.span, format!("`{}` has no field `{}`", header.text, field.text));
-            error = match nearest(&field.text, names.iter().copied()) {
+            error = match nearest_or_begun(&field.text, names.clone()) {
                 Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.help(format!("its fields are {}", names.join(", "))),
+                None => error.help(format!("its fields are {}", list(names))),
             };
             self.report(error);
             return None;
@@ -147,11 +182,11 @@ impl Lowerer<'_> {
         let kind = if self.untyped { Type::Integer } else { types::of_field(&header.text, &field.text, width) };
         let name = FieldName { format: header.text.clone(), field: field.text.clone() };
         let fields = &mut self.image.fields;
-        let index = fields.iter().position(|known| *known == name).unwrap_or_else(|| {
-            fields.push(name);
-            fields.len() - 1
+        let index = *self.field_numbers.entry(name).or_insert_with_key(|name| {
+            fields.push(name.clone());
+            (fields.len() - 1) as u16
         });
-        Some((index as u16, kind, width))
+        Some((index, kind, width))
     }
 
     /// The first field of a header, if there is such a header.

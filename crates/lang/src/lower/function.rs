@@ -113,8 +113,7 @@ impl Lowerer<'_> {
             self.report(error.help("draw it first: `let r = random();`"));
             return Value::error();
         }
-        let local = scope.next_local;
-        scope.next_local += 1;
+        let local = self.new_local(span, scope);
         let operation = Operation::Compute {
             operator: Operator::Random,
             register: FIRST_LOCAL + local as u16,

@@ -1,9 +1,10 @@
 //! Typed, resolved programs between the syntax tree and the flat image.
 
+use std::collections::BTreeSet;
 use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef};
 
 /// A value to compute. Pure: computing it twice gives the same, and only divisions by zero leave a trace (a count).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Ir {
     Operand(Operand),
     /// `modular`: the result is cut to 32 bits, as a sequence number.
@@ -84,32 +85,73 @@ impl Ir {
 pub(crate) enum Step {
     /// `register := value`
     Assign { register: u16, value: Ir },
-    /// `local := value`; a local is written once.
-    Local { local: usize, value: Ir },
+    /// `local := value`; a local is written once. `tested`: an `if` behind it in its block needs it.
+    Local { local: usize, value: Ir, tested: bool },
     /// An operation, with operands to be filled in from values, in the order of [`super::emit::operands_mut`].
     Do { operation: Operation, values: Vec<Ir> },
     /// The first branch whose condition holds; else `otherwise`.
     If { branches: Vec<(Ir, Vec<Step>, u32)>, otherwise: Vec<Step>, hoisted: bool },
     /// The next state; takes effect at the event's end.
     Goto(u16),
-    /// Goes on in an internal event.
-    Raise(usize),
     /// End of a scope: locals from this number on are no longer needed.
     Release(usize),
+}
+
+/// Marks the locals that an `if` tests, in a block and the blocks in it. Returns what the block's `if`s test.
+pub(crate) fn mark_tested(steps: &mut [Step]) -> BTreeSet<u16> {
+    fn locals(value: &Ir, found: &mut BTreeSet<u16>) {
+        value.operands(&mut |operand| {
+            if let Operand::Register(register) = operand
+                && register >= FIRST_LOCAL
+            {
+                found.insert(register);
+            }
+        });
+    }
+    let mut needed = BTreeSet::new();
+    for step in steps.iter_mut().rev() {
+        match step {
+            Step::If { branches, otherwise, .. } => {
+                for (condition, body, _) in branches {
+                    locals(condition, &mut needed);
+                    join(&mut needed, mark_tested(body));
+                }
+                join(&mut needed, mark_tested(otherwise));
+            }
+            Step::Local { local, value, tested } => {
+                *tested = needed.contains(&(FIRST_LOCAL + *local as u16));
+                if *tested {
+                    locals(value, &mut needed);
+                }
+            }
+            _ => {}
+        }
+    }
+    needed
+}
+
+/// Adds the smaller set to the larger.
+fn join(one: &mut BTreeSet<u16>, mut other: BTreeSet<u16>) {
+    if one.len() < other.len() {
+        std::mem::swap(one, &mut other);
+    }
+    one.extend(other);
 }
 
 /// What steps before a place have changed, as far as conditions and locals could see it.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Writes {
-    pub(crate) registers: Vec<u16>,
-    pub(crate) fields: Vec<(PacketRef, u16)>,
-    pub(crate) packets: Vec<PacketRef>,
-    pub(crate) sent: Vec<PacketRef>,
+    pub(crate) registers: BTreeSet<u16>,
+    pub(crate) fields: BTreeSet<(PacketRef, u16)>,
+    pub(crate) packets: BTreeSet<PacketRef>,
+    pub(crate) sent: BTreeSet<PacketRef>,
     pub(crate) application: bool,
 }
 
 /// Register numbers from here on stand for locals until they get their scratch registers.
 pub(crate) const FIRST_LOCAL: u16 = 0x8000;
+/// A handler has at most so many locals.
+pub(crate) const MAX_LOCALS: usize = (u16::MAX - FIRST_LOCAL) as usize;
 
 /// The operand that stands for a local.
 pub(crate) fn local_operand(local: usize) -> Operand {

@@ -2,6 +2,7 @@
 //! the flat rule table (`control`, `emit`).
 
 mod control;
+mod cycles;
 mod declaration;
 mod emit;
 mod expression;
@@ -10,18 +11,20 @@ mod function;
 mod ir;
 mod pacer;
 mod statement;
+mod template;
 mod types;
 
 use crate::Dialect;
 use crate::ast::{ActionDeclaration, Expression, Name, Program, StateDeclaration, Statement, StatementKind};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, MAX_REPORTED, Severity, list};
 use crate::source::{Loader, SourceMap, Span};
 use control::Rules;
 use expression::Value;
 use ir::Step;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use types::Type;
-use weftwire_image::{Event, Image, Operation, Register, RegisterType, State};
+use weftwire_image::{Event, Image, Operation, Register, RegisterType, State, limits};
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
@@ -76,7 +79,18 @@ pub(crate) struct Scope {
     pub(crate) calls: Vec<usize>,
     /// Conditions being expanded.
     pub(crate) depth: usize,
+    /// Blocks around this place, those of actions written out.
+    pub(crate) blocks: usize,
     pub(crate) no_goto: bool,
+}
+
+/// A handler in steps: all that one state does at one event.
+struct LoweredHandler {
+    state: u16,
+    event: Event,
+    steps: Vec<Step>,
+    /// Where it is written.
+    span: Span,
 }
 
 /// The state of lowering one program.
@@ -90,7 +104,7 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) symbols: BTreeMap<String, (Symbol, Span)>,
     pub(crate) states: BTreeMap<String, (u16, Span)>,
     pub(crate) action_names: BTreeMap<String, usize>,
-    pub(crate) actions: Vec<ActionDeclaration>,
+    pub(crate) actions: Vec<Rc<ActionDeclaration>>,
     pub(crate) used_actions: BTreeSet<usize>,
     pub(crate) register_types: Vec<Type>,
     /// Names and types of what each timer carries.
@@ -101,6 +115,33 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) steps_made: usize,
     /// Values and operators of the expression being lowered, its named conditions written out.
     pub(crate) values_made: usize,
+    /// Those of all expressions.
+    pub(crate) all_values: usize,
+    /// Entries of all tables, and the work of computing them.
+    pub(crate) table_entries: usize,
+    pub(crate) table_work: usize,
+    /// Errors and warnings found, also those that were found before.
+    reports: Reports,
+    limits_reported: BTreeSet<String>,
+    /// Where the fields of the flow key are named.
+    pub(crate) key_spans: Vec<(u16, Span)>,
+    /// Numbers of the fields, notices and debug points that the image names.
+    pub(crate) field_numbers: BTreeMap<weftwire_image::FieldName, u16>,
+    notice_numbers: BTreeMap<String, u16>,
+    point_numbers: BTreeMap<String, u16>,
+    /// The headers of each `.p4` file that was read.
+    pub(crate) p4_files: BTreeMap<String, Rc<Vec<weftwire_core::p4::HeaderType>>>,
+    /// Bytes of these files.
+    pub(crate) p4_bytes: usize,
+}
+
+/// How much there is to say. Actions are expanded at each call, and their errors said once.
+#[derive(Default)]
+struct Reports {
+    errors: usize,
+    warnings: usize,
+    all_errors: usize,
+    said: BTreeSet<(Span, String)>,
 }
 
 /// Scale and type of a unit.
@@ -152,6 +193,17 @@ pub(crate) fn lower(
         used: BTreeSet::new(),
         steps_made: 0,
         values_made: 0,
+        all_values: 0,
+        table_entries: 0,
+        table_work: 0,
+        reports: Reports::default(),
+        limits_reported: BTreeSet::new(),
+        key_spans: Vec::new(),
+        field_numbers: BTreeMap::new(),
+        notice_numbers: BTreeMap::new(),
+        point_numbers: BTreeMap::new(),
+        p4_files: BTreeMap::new(),
+        p4_bytes: 0,
     };
     let states = lowerer.declarations(program);
     lowerer.states(&states);
@@ -165,11 +217,32 @@ pub(crate) fn lower(
 
 impl Lowerer<'_> {
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        let reports = &mut self.reports;
+        let error = diagnostic.severity == Severity::Error;
+        reports.all_errors += usize::from(error);
+        let count = if error { &mut reports.errors } else { &mut reports.warnings };
+        if *count > MAX_REPORTED || !reports.said.insert((diagnostic.span, diagnostic.message.clone())) {
+            return;
+        }
+        *count += 1;
         self.diagnostics.push(diagnostic);
     }
 
+    /// Whether there are so many errors that no more are looked for.
+    pub(crate) fn full(&self) -> bool {
+        self.reports.all_errors > 3 * MAX_REPORTED || self.reports.errors > MAX_REPORTED
+    }
+
+    /// Reports that a program has too many of something, once.
+    pub(crate) fn too_many(&mut self, span: Span, what: &str, most: usize) {
+        let message = format!("a program has at most {most} {what}");
+        if self.limits_reported.insert(message.clone()) {
+            self.report(Diagnostic::error(span, message));
+        }
+    }
+
     pub(crate) fn line(&self, span: Span) -> u32 {
-        self.sources.line_column(span).0
+        self.sources.line(span)
     }
 
     /// What a name stands for; reports if nothing.
@@ -188,39 +261,48 @@ impl Lowerer<'_> {
         let mut error = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
         error = match crate::diagnostic::nearest(&name.text, self.states.keys().map(String::as_str)) {
             Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help(format!("states are {}", self.states.keys().cloned().collect::<Vec<_>>().join(", "))),
+            None => error.help(format!("states are {}", list(self.states.keys().map(String::as_str)))),
         };
         self.report(error);
         None
     }
 
-    pub(crate) fn notice(&mut self, name: &str) -> u16 {
+    pub(crate) fn notice(&mut self, name: &Name) -> u16 {
         let notices = &mut self.image.notices;
-        let index = notices.iter().position(|known| known == name).unwrap_or_else(|| {
-            notices.push(name.to_string());
-            notices.len() - 1
+        let index = *self.notice_numbers.entry(name.text.clone()).or_insert_with(|| {
+            notices.push(name.text.clone());
+            (notices.len() - 1) as u16
         });
-        index as u16
+        if usize::from(index) >= limits::MAX_NOTICES {
+            self.too_many(name.span, "notices", limits::MAX_NOTICES);
+        }
+        index
     }
 
-    pub(crate) fn debug_point(&mut self, name: String) -> u16 {
+    pub(crate) fn debug_point(&mut self, mut name: String) -> u16 {
+        // Names of states and events may be long, each.
+        if name.len() > limits::MAX_NAME {
+            name = name.chars().take(limits::MAX_NAME / 4).chain("...".chars()).collect();
+        }
         let points = &mut self.image.debug.points;
-        let index = points.iter().position(|known| *known == name).unwrap_or_else(|| {
-            points.push(name);
-            points.len() - 1
-        });
-        index as u16
+        *self.point_numbers.entry(name).or_insert_with_key(|name| {
+            points.push(name.clone());
+            (points.len() - 1) as u16
+        })
     }
 
     /// Lowers all states to rows.
     fn states(&mut self, states: &[StateDeclaration]) {
-        let mut handlers: Vec<(u16, Event, Vec<Step>, u32)> = Vec::new();
+        let mut handlers = Vec::new();
         if self.action_names.contains_key(crate::dialect::PROLOGUE) {
             self.prologue(&mut handlers);
         }
         for state in states {
+            if self.full() {
+                return;
+            }
             let Some((index, _)) = self.states.get(&state.name.text).copied() else { continue };
-            let line = self.line(state.name.span);
+            let span = state.name.span;
             let mut enter = Vec::new();
             if state.debug {
                 let point = self.debug_point(format!("state {}", state.name.text));
@@ -228,15 +310,18 @@ impl Lowerer<'_> {
             }
             enter.extend(self.block(&state.enter, &mut Self::scope(EventKind::Other)));
             if !enter.is_empty() {
-                handlers.push((index, Event::Enter, enter, line));
+                handlers.push(LoweredHandler { state: index, event: Event::Enter, steps: enter, span });
             }
             if !state.exit.is_empty() {
                 let mut scope = Self::scope(EventKind::Other);
                 scope.no_goto = true;
-                let exit = self.block(&state.exit, &mut scope);
-                handlers.push((index, Event::Exit, exit, line));
+                let steps = self.block(&state.exit, &mut scope);
+                handlers.push(LoweredHandler { state: index, event: Event::Exit, steps, span });
             }
             self.handlers(state, index, &mut handlers);
+        }
+        if handlers.iter().any(|handler| handler.event == Event::Connect) {
+            self.check_connect();
         }
         if self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             return;
@@ -247,17 +332,17 @@ impl Lowerer<'_> {
     }
 
     /// The dialect's statements at the top: a state of their own in front of the initial one.
-    fn prologue(&mut self, handlers: &mut Vec<(u16, Event, Vec<Step>, u32)>) {
+    fn prologue(&mut self, handlers: &mut Vec<LoweredHandler>) {
         let Some(index) = self.action_names.get(crate::dialect::PROLOGUE).copied() else { return };
         let body = self.actions[index].body.clone();
-        let line = body.first().map_or(0, |first| self.line(first.span));
+        let span = body.first().map_or(Span::default(), |first| first.span);
         let mut steps = self.block(&body, &mut Self::scope(EventKind::Other));
         steps.push(Step::Goto(1));
-        handlers.push((0, Event::Enter, steps, line));
+        handlers.push(LoweredHandler { state: 0, event: Event::Enter, steps, span });
     }
 
     /// The handlers of one state: those of one event are tried in order.
-    fn handlers(&mut self, state: &StateDeclaration, index: u16, made: &mut Vec<(u16, Event, Vec<Step>, u32)>) {
+    fn handlers(&mut self, state: &StateDeclaration, index: u16, made: &mut Vec<LoweredHandler>) {
         let mut done: Vec<Event> = Vec::new();
         for handler in &state.handlers {
             let Some((event, kind)) = self.event(&handler.event) else { continue };
@@ -265,12 +350,12 @@ impl Lowerer<'_> {
                 continue;
             }
             done.push(event);
-            let line = self.line(handler.event.span);
+            let span = handler.event.span;
             let same: Vec<_> = state.handlers.iter().filter(|other| other.event.text == handler.event.text).collect();
             let mut scope = Self::scope(kind);
             if self.untyped {
                 let steps = self.merged_blocks(state, &same, &mut scope);
-                made.push((index, event, steps, line));
+                made.push(LoweredHandler { state: index, event, steps, span });
                 continue;
             }
             let mut branches = Vec::new();
@@ -314,7 +399,7 @@ impl Lowerer<'_> {
                 (true, Some(body)) => body,
                 (_, otherwise) => vec![Step::If { branches, otherwise: otherwise.unwrap_or_default(), hoisted: false }],
             };
-            made.push((index, event, steps, line));
+            made.push(LoweredHandler { state: index, event, steps, span });
         }
     }
 
@@ -369,7 +454,7 @@ impl Lowerer<'_> {
                     let timers: Vec<&str> = self.image.timers.iter().map(|timer| timer.name.as_str()).collect();
                     self.report(error.help(format!(
                         "events are packet, connect, close, data and timers{}",
-                        if timers.is_empty() { String::new() } else { format!(" ({})", timers.join(", ")) }
+                        if timers.is_empty() { String::new() } else { format!(" ({})", list(timers)) }
                     )));
                     return None;
                 }
@@ -377,7 +462,10 @@ impl Lowerer<'_> {
         })
     }
 
-    fn rules(&mut self, handlers: Vec<(u16, Event, Vec<Step>, u32)>) {
+    fn rules(&mut self, mut handlers: Vec<LoweredHandler>) {
+        for handler in &mut handlers {
+            ir::mark_tested(&mut handler.steps);
+        }
         let fields: Vec<_> = self.image.fields.iter().map(|name| self.place(name)).collect();
         let overlaps = |one: u16, other: u16| fields::overlap(&fields[usize::from(one)], &fields[usize::from(other)]);
         let names = self.image.fields.clone();
@@ -386,10 +474,15 @@ impl Lowerer<'_> {
             matches!(name, "checksum" | "length" | "total_length" | "payload_length")
         };
         let mut rules = Rules::new(self.image.registers.len() as u16, &overlaps, &refreshed);
-        for (state, event, steps, line) in handlers {
-            rules.handler(state, event, steps, line);
+        let mut exceeded = None;
+        for handler in &handlers {
+            let line = self.sources.line(handler.span);
+            rules.handler(handler.state, handler.event, &handler.steps, line);
+            if let Some(found) = rules.exceeded.take() {
+                exceeded = Some((found, handler.span));
+                break;
+            }
         }
-        let too_large = rules.too_large;
         self.image.internal_events = rules.number_internal_events();
         self.image.preparations = rules.preparations;
         self.image.conditions = rules.conditions;
@@ -401,44 +494,30 @@ impl Lowerer<'_> {
             }
             self.image.registers.push(Register { name, kind: *kind, initial: 0, scratch: true });
         }
-        if too_large {
-            self.report(Diagnostic::error(
-                Span::default(),
-                "the program needs more rows than an image may have (65,535)",
-            ));
+        if let Some((found, span)) = exceeded {
+            let help = "a condition on what a statement in front has changed takes an event; branches double the rows behind them";
+            self.report(Diagnostic::error(span, found).help(help));
         }
     }
 
     /// Entry actions that lead from state to state must come to an end.
     fn check_entry_cycles(&mut self, states: &[StateDeclaration]) {
-        let rows = &self.image.rows;
+        let mut rows_at: BTreeMap<(u16, Event), Vec<&weftwire_image::Row>> = BTreeMap::new();
+        for row in &self.image.rows {
+            rows_at.entry((row.state, row.event)).or_default().push(row);
+        }
         let mut hops: BTreeMap<u16, BTreeSet<u16>> = BTreeMap::new();
-        for (state, _) in self.states.values() {
-            let mut events = vec![Event::Enter];
-            let mut at = 0;
-            while let Some(event) = events.get(at).copied() {
-                at += 1;
-                for row in rows.iter().filter(|row| row.state == *state && row.event == event) {
+        for (state, event) in rows_at.keys().filter(|(_, event)| *event == Event::Enter) {
+            let mut seen = BTreeSet::from([*event]);
+            let mut waiting = vec![*event];
+            while let Some(event) = waiting.pop() {
+                for row in rows_at.get(&(*state, event)).into_iter().flatten() {
                     hops.entry(*state).or_default().extend(row.next);
-                    if let Some(raise) = row.raise.map(Event::Internal).filter(|raise| !events.contains(raise)) {
-                        events.push(raise);
-                    }
+                    waiting.extend(row.raise.map(Event::Internal).filter(|raise| seen.insert(*raise)));
                 }
             }
         }
-        let mut cyclic = Vec::new();
-        for start in hops.keys() {
-            let mut seen = BTreeSet::new();
-            let mut open: Vec<u16> = hops[start].iter().copied().collect();
-            while let Some(state) = open.pop() {
-                if seen.insert(state) {
-                    open.extend(hops.get(&state).into_iter().flatten());
-                }
-            }
-            if seen.contains(start) {
-                cyclic.push(*start);
-            }
-        }
+        let cyclic = cycles::on_cycles(&hops);
         for state in states {
             if self.states.get(&state.name.text).is_some_and(|(index, _)| cyclic.contains(index)) {
                 let message = format!("entry actions lead from `{}` back to it without end", state.name.text);
@@ -448,20 +527,15 @@ impl Lowerer<'_> {
     }
 
     fn warn_of_unused(&mut self, states: &[StateDeclaration]) {
+        let mut leads_to: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
+        for row in &self.image.rows {
+            leads_to.entry(row.state).or_default().extend(row.next);
+        }
         let mut reached: BTreeSet<u16> = BTreeSet::from([0]);
-        loop {
-            let more: Vec<u16> = self
-                .image
-                .rows
-                .iter()
-                .filter(|row| reached.contains(&row.state))
-                .filter_map(|row| row.next)
-                .filter(|next| !reached.contains(next))
-                .collect();
-            if more.is_empty() {
-                break;
-            }
-            reached.extend(more);
+        let mut open = vec![0];
+        while let Some(state) = open.pop() {
+            let next = leads_to.get(&state).into_iter().flatten();
+            open.extend(next.filter(|next| reached.insert(**next)));
         }
         for state in states {
             if self.states.get(&state.name.text).is_some_and(|(index, _)| !reached.contains(index)) {
@@ -471,7 +545,7 @@ impl Lowerer<'_> {
                 ));
             }
         }
-        for (index, action) in self.actions.clone().into_iter().enumerate() {
+        for (index, action) in self.actions.clone().iter().enumerate() {
             if !self.used_actions.contains(&index) && action.name.text != crate::dialect::PROLOGUE {
                 self.report(Diagnostic::warning(
                     action.name.span,

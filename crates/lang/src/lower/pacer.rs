@@ -14,7 +14,8 @@ use crate::lexer::NumberValue;
 use crate::lower::ir::Step;
 use crate::lower::types::Type;
 use crate::source::Span;
-use weftwire_image::{Register, RegisterType, Table};
+use std::rc::Rc;
+use weftwire_image::RegisterType;
 use weftwire_pace::table::Then;
 use weftwire_pace::{Evolution, Form, Options, Setting, TimeUnit};
 
@@ -22,6 +23,8 @@ use weftwire_pace::{Evolution, Form, Options, Setting, TimeUnit};
 const DEFAULT_ENTRIES: i64 = 4_096;
 /// Greatest number of them.
 const MOST_ENTRIES: i64 = 65_536;
+/// What computing one entry counts for among the formulas of tables.
+const ENTRY_WORK: usize = 32;
 const SECOND: i64 = 1_000_000_000;
 
 /// Writes the statements of a pacer, all of which stand where it is declared or used.
@@ -156,10 +159,7 @@ impl Lowerer<'_> {
         self.declare(name, Symbol::Pacer(evolution.as_ref().map(|evolution| evolution.unit)));
         let Some(evolution) = evolution.filter(|_| !known) else { return };
         let writer = Writer { pacer: &name.text, span: name.span };
-        let table = writer.name("gaps");
-        self.declare(&table, Symbol::Table(self.image.tables.len() as u16));
-        let entries = evolution.gaps.iter().map(|gap| *gap as i64).collect();
-        self.image.tables.push(Table { name: table.text, base: 0, entries });
+        self.add_table(&writer.name("gaps"), 0, evolution.gaps.iter().map(|gap| *gap as i64).collect());
 
         let half = (1_i64 << evolution.fraction_bits) >> 1;
         let mut registers = vec![("carry", Type::Unsigned, RegisterType::U64, half)];
@@ -174,10 +174,7 @@ impl Lowerer<'_> {
         registers.push(("gap", Type::Time, RegisterType::Time, 0));
         let mut restart = Vec::new();
         for (part, kind, register_type, initial) in registers {
-            let register = writer.name(part);
-            self.declare(&register, Symbol::Register(self.image.registers.len() as u16));
-            self.register_types.push(kind);
-            self.image.registers.push(Register { name: register.text, kind: register_type, initial, scratch: false });
+            self.add_register(name, writer.name(part).text, (kind, register_type), initial);
             if part != "gap" {
                 restart.push(writer.set(part, writer.number(initial as u64)));
             }
@@ -189,7 +186,7 @@ impl Lowerer<'_> {
             // If nothing is paced with it, a warning says so of the pacer.
             self.used_actions.insert(self.actions.len());
             self.action_names.insert(action.name.text.clone(), self.actions.len());
-            self.actions.push(action);
+            self.actions.push(Rc::new(action));
         }
     }
 
@@ -199,6 +196,9 @@ impl Lowerer<'_> {
             Some(entries) => self.bounded(entries, Type::Integer, 1, MOST_ENTRIES),
             None => DEFAULT_ENTRIES,
         };
+        if !self.table_room(declaration.name.span, entries as usize, ENTRY_WORK) {
+            return None;
+        }
         let size = declaration.packet_size.as_ref().map(|size| self.bounded(size, Type::Integer, 1, 1 << 20) as f64);
         let setting = Setting { packet_size: size, ..Setting::default() };
         // A quoted text has its quotes around it, the pacer's name has not.

@@ -1,20 +1,26 @@
 //! Statements: to steps with resolved names and types.
 
 use super::expression::{compare, fold, modular};
-use super::ir::{Ir, Step, local_operand};
+use super::ir::{Ir, MAX_LOCALS, Step, local_operand};
 use super::types::{self, Type};
 use super::{EventKind, Lowerer, Scope, Symbol, Value};
 use crate::ast::{
     BinaryOperator, Branch, Expression, ExpressionKind, Name, PacketExpression, Statement, StatementKind,
 };
 use crate::diagnostic::Diagnostic;
+use crate::parser::MAX_DEPTH;
 use crate::source::Span;
-use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef, PayloadTest, RegisterType};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef, PayloadTest, RegisterType, limits};
 
 /// Actions may call actions this deep; deeper is taken for recursion.
 const MAX_CALLS: usize = 50;
 /// A program may expand to this many steps.
 const MAX_STEPS: usize = 20_000;
+
+/// So many locals may be known at one place.
+const MAX_IN_SIGHT: usize = 1_024;
 
 const NO_VALUE: Operand = Operand::Constant(0);
 
@@ -33,9 +39,19 @@ impl Lowerer<'_> {
         let locals = scope.locals.len();
         let first_local = scope.next_local;
         let mut steps = Vec::new();
+        if scope.blocks >= MAX_DEPTH {
+            let message = format!("with its actions written out, this nests deeper than {MAX_DEPTH} blocks");
+            self.report(Diagnostic::error(statements.first().map_or(Span::default(), |it| it.span), message));
+            return steps;
+        }
+        scope.blocks += 1;
         for statement in statements {
+            if self.full() {
+                break;
+            }
             self.statement(statement, scope, &mut steps);
         }
+        scope.blocks -= 1;
         scope.locals.truncate(locals);
         if scope.next_local > first_local {
             steps.push(Step::Release(first_local));
@@ -102,7 +118,10 @@ impl Lowerer<'_> {
                 }
             }
             StatementKind::KeepOptions { kinds, packet } => {
-                let kinds = kinds.iter().filter_map(|kind| self.option_kind(kind)).collect();
+                let mut known: Vec<u8> = kinds.iter().filter_map(|kind| self.option_kind(kind)).collect();
+                let mut seen = BTreeSet::new();
+                known.retain(|kind| seen.insert(*kind));
+                let kinds = known;
                 if let Some(packet) = self.packet_name(packet, scope) {
                     push(steps, Operation::KeepOptions { packet, kinds }, Vec::new());
                 }
@@ -149,7 +168,7 @@ impl Lowerer<'_> {
                     Some(value) => self.expression(value, scope).ir,
                     None => Ir::constant(0),
                 };
-                let notice = self.notice(&name.text);
+                let notice = self.notice(name);
                 push(steps, Operation::Notify { notice, value: NO_VALUE }, vec![value]);
             }
             StatementKind::Call { action, arguments } => self.call_action(action, arguments, scope, steps),
@@ -281,19 +300,28 @@ impl Lowerer<'_> {
             self.report(Diagnostic::error(name.span, message).help("give the local another name"));
         }
         value.literal = false;
+        if scope.locals.len() >= MAX_IN_SIGHT {
+            self.report(Diagnostic::error(name.span, format!("more than {MAX_IN_SIGHT} locals are known here")));
+            return;
+        }
         let kind = value.kind;
         if value.ir.as_constant().is_some() {
             scope.locals.push((name.text.clone(), value));
             return;
         }
-        let local = scope.next_local;
-        scope.next_local += 1;
-        if local >= usize::from(super::ir::FIRST_LOCAL) - 1 {
-            self.report(Diagnostic::error(name.span, "this handler has too many locals"));
-            return;
-        }
-        steps.push(Step::Local { local, value: value.ir });
+        let local = self.new_local(name.span, scope);
+        steps.push(Step::Local { local, value: value.ir, tested: false });
         scope.locals.push((name.text.clone(), Value::new(Ir::Operand(local_operand(local)), kind)));
+    }
+
+    /// A local that no other place of the handler uses.
+    pub(super) fn new_local(&mut self, span: Span, scope: &mut Scope) -> usize {
+        if scope.next_local == MAX_LOCALS {
+            self.report(Diagnostic::error(span, format!("this handler has more than {MAX_LOCALS} locals")));
+            return MAX_LOCALS;
+        }
+        scope.next_local += 1;
+        scope.next_local - 1
     }
 
     fn if_statement(&mut self, branches: &[Branch], otherwise: &[Statement], scope: &mut Scope, steps: &mut Vec<Step>) {
@@ -466,6 +494,9 @@ impl Lowerer<'_> {
         if !operator.is_comparison() {
             return wrong(self, tests.span);
         }
+        if made.len() >= limits::MAX_TESTS {
+            return self.too_many(tests.span, "tests of one `cancel`", limits::MAX_TESTS);
+        }
         let (kind, _) = self.timers[usize::from(timer)][value].1;
         let right = self.expression(other, scope);
         let from = right.kind;
@@ -498,7 +529,7 @@ impl Lowerer<'_> {
             return;
         };
         self.used_actions.insert(index);
-        let action = self.actions[index].clone();
+        let action = Rc::clone(&self.actions[index]);
         if scope.calls.contains(&index) || scope.calls.len() >= MAX_CALLS {
             let message = format!("the action `{}` calls itself", name.text);
             self.report(
@@ -525,10 +556,9 @@ impl Lowerer<'_> {
             }
             // Called by value: the body may change what the argument was computed from.
             if value.ir.as_constant().is_none() {
-                let local = scope.next_local;
-                scope.next_local += 1;
+                let local = self.new_local(argument.span, scope);
                 steps.append(&mut scope.before);
-                steps.push(Step::Local { local, value: value.ir });
+                steps.push(Step::Local { local, value: value.ir, tested: false });
                 value = Value::new(Ir::Operand(local_operand(local)), value.kind);
             }
             locals.push((parameter.text.clone(), value));
@@ -571,6 +601,7 @@ impl Lowerer<'_> {
             allow_random: true,
             calls: Vec::new(),
             depth: 0,
+            blocks: 0,
             no_goto: false,
         }
     }

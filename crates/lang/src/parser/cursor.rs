@@ -1,7 +1,7 @@
 //! A place in a list of tokens, with the small steps that both parsers are made of.
 
 use crate::ast::Name;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, MAX_REPORTED};
 use crate::lexer::{Kind, Token};
 use crate::source::Span;
 
@@ -233,6 +233,9 @@ impl<'a> Cursor<'a> {
             return;
         }
         self.diagnostics.push(diagnostic);
+        if self.diagnostics.len() > MAX_REPORTED {
+            self.to_end();
+        }
     }
 
     /// Runs `inner` one level deeper, or reports that the program nests too deep.
@@ -263,9 +266,11 @@ impl<'a> Cursor<'a> {
     /// Reports and goes to the program's end.
     pub(crate) fn give_up(&mut self, message: &str) {
         self.error_here(message, None);
-        while !self.at_end() {
-            self.advance();
-        }
+        self.to_end();
+    }
+
+    fn to_end(&mut self) {
+        self.at = self.tokens.len().saturating_sub(1);
     }
 }
 

@@ -5,15 +5,18 @@ mod declaration;
 mod expression;
 mod statement;
 
-pub(crate) use cursor::{Cursor, MAX_OPERATORS};
+pub(crate) use cursor::{Cursor, MAX_DEPTH, MAX_OPERATORS};
 
 use crate::ast::Program;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, MAX_REPORTED};
 use crate::lexer::lex;
-use crate::source::{Loader, SourceMap, Span};
+use crate::source::{Loader, MAX_TEXT, SourceMap, Span};
+use std::collections::BTreeSet;
 
 /// Includes may nest this deep.
 const MAX_INCLUDE_DEPTH: usize = 16;
+/// A program may have so many files.
+const MAX_FILES: usize = 1_000;
 
 /// Parses XL proper, includes expanded.
 pub(crate) fn parse_program(
@@ -23,15 +26,18 @@ pub(crate) fn parse_program(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Program {
     let mut program = Program { name: stem(name), items: Vec::new() };
-    let mut reader = Reader { loader, sources, diagnostics, open: Vec::new(), seen: Vec::new() };
+    let mut reader = Reader { loader, sources, diagnostics, open: Vec::new(), seen: BTreeSet::new() };
     reader.read(name, None, &mut program);
     program
 }
 
-/// The file's name without folders and ending.
+/// The file's name without folders and ending, as a machine's name.
 pub(crate) fn stem(name: &str) -> String {
+    const LONGEST: usize = 30;
     let file = name.rsplit('/').next().unwrap_or(name);
-    file.split_once('.').map_or(file, |(stem, _)| stem).to_string()
+    let stem = file.split_once('.').map_or(file, |(stem, _)| stem);
+    let shown = stem.chars().map(|letter| if letter.is_control() { '_' } else { letter }).take(LONGEST).collect();
+    if stem.is_empty() { "machine".to_string() } else { shown }
 }
 
 /// Loads one text, or reports why not.
@@ -42,25 +48,29 @@ pub(crate) fn load_tokens(
     sources: &mut SourceMap,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(u16, Vec<crate::lexer::Token>)> {
+    let place = from.map_or(Span::default(), |(_, span)| span);
     match loader.load(name, from.map(|(file, _)| file)) {
-        Ok(text) if u32::try_from(text.len()).is_ok() => {
+        Ok(text) if text.len() <= MAX_TEXT - sources.length() && sources.files().len() < MAX_FILES => {
             let file = sources.add(loader.resolve(name, from.map(|(file, _)| file)), text);
             let tokens = lex(file, &sources.files()[usize::from(file)].text, diagnostics);
             Some((file, tokens))
         }
-        Ok(_) => {
-            diagnostics.push(Diagnostic::error(
-                from.map_or(Span::default(), |(_, span)| span),
-                format!("`{name}` is larger than 4 GiB"),
-            ));
+        Ok(text) => {
+            diagnostics.push(too_much_text(place, name, text.len()));
             None
         }
         Err(why) => {
-            let span = from.map_or(Span::default(), |(_, span)| span);
-            diagnostics.push(Diagnostic::error(span, format!("can't read `{name}`: {why}")));
+            diagnostics.push(Diagnostic::error(place, format!("can't read `{name}`: {why}")));
             None
         }
     }
+}
+
+/// What is said of a text for which there is no room left.
+pub(crate) fn too_much_text(place: Span, name: &str, length: usize) -> Diagnostic {
+    let message = format!("`{name}` has {length} bytes, too many for this program");
+    let help = format!("a program has at most {} MiB of text in {MAX_FILES} files, all together", MAX_TEXT >> 20);
+    Diagnostic::error(place, message).help(help)
 }
 
 struct Reader<'a> {
@@ -70,7 +80,7 @@ struct Reader<'a> {
     /// Files being read, outermost first.
     open: Vec<String>,
     /// Files read: an include that comes again brings nothing new.
-    seen: Vec<String>,
+    seen: BTreeSet<String>,
 }
 
 impl Reader<'_> {
@@ -92,7 +102,7 @@ impl Reader<'_> {
         }
         let Some((_, tokens)) = load_tokens(name, from, self.loader, self.sources, self.diagnostics) else { return };
         self.open.push(resolved.clone());
-        self.seen.push(resolved.clone());
+        self.seen.insert(resolved.clone());
         let mut cursor = Cursor::new(&tokens);
         while !cursor.at_end() {
             let before = cursor.position();
@@ -102,6 +112,9 @@ impl Reader<'_> {
                 self.diagnostics.append(&mut cursor.diagnostics);
                 if let Some(file) = file {
                     self.read(&file.text, Some((&resolved, file.span)), program);
+                    if self.diagnostics.len() > MAX_REPORTED {
+                        break;
+                    }
                 }
             } else if cursor.take_word("machine") {
                 if let Some(name) = cursor.name("the machine's name") {

@@ -40,31 +40,32 @@ impl MessageFormats {
         sources: &mut SourceMap,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Option<MessageFormats> {
-        let mut reader = Reader { file: 0, text: "", found: Vec::new(), headers: Vec::new(), formats: empty() };
+        let numbers: Vec<u16> =
+            files.iter().map(|(name, text)| sources.add((*name).to_owned(), (*text).to_owned())).collect();
+        let mut reader = Reader { file: 0, sources, found: Vec::new(), headers: Vec::new(), formats: empty() };
         let mut parsed = Vec::with_capacity(files.len());
-        for (name, text) in files {
-            let file = sources.add((*name).to_owned(), (*text).to_owned());
+        for (file, (_, text)) in numbers.into_iter().zip(files) {
             let source = p4::parse_source(text).unwrap_or_else(|errors| {
                 reader.found.extend(errors.into_iter().map(|error| {
-                    let span = place_of(text, file, error.line, error.column);
+                    let span = reader.sources.span_at(file, error.line, error.column);
                     Diagnostic::error(span, error.message).help(error.help)
                 }));
                 p4::Source::default()
             });
-            (reader.file, reader.text) = (file, text);
+            reader.file = file;
             let first = reader.headers.len();
             reader.names(&source);
-            parsed.push((file, *text, source, first));
+            parsed.push((file, source, first));
         }
         let declared = reader.headers.len();
-        for (file, text, source, first) in &parsed {
-            (reader.file, reader.text) = (*file, text);
+        for (file, source, first) in &parsed {
+            reader.file = *file;
             for (index, header) in source.headers.iter().enumerate().take(declared - first) {
                 reader.header(header, first + index);
             }
         }
-        for (file, text, source, _) in &parsed {
-            (reader.file, reader.text) = (*file, text);
+        for (file, source, _) in &parsed {
+            reader.file = *file;
             reader.pragmas(source);
         }
         reader.builtins(declared);
@@ -89,17 +90,10 @@ fn empty() -> MessageFormats {
     }
 }
 
-/// The span of a line and column, both from 1.
-fn place_of(text: &str, file: u16, line: u32, column: u32) -> Span {
-    let line_start: usize = text.split_inclusive('\n').take(line as usize - 1).map(str::len).sum();
-    let in_line = text[line_start..].char_indices().nth(column as usize - 1).map_or(0, |(at, _)| at);
-    let start = (line_start + in_line) as u32;
-    Span { file, start, end: start + 1 }
-}
-
 struct Reader<'a> {
     file: u16,
-    text: &'a str,
+    /// The texts of all files.
+    sources: &'a SourceMap,
     found: Vec<Diagnostic>,
     /// What is known of each header beside what its format says.
     headers: Vec<Draft>,
@@ -129,7 +123,7 @@ impl Reader<'_> {
 
     /// Where a header is declared.
     fn span_of(&self, header: &HeaderType) -> Span {
-        place_of(self.text, self.file, header.line, 1)
+        self.sources.span_at(self.file, header.line, 1)
     }
 
     /// Gives all headers their names, and those of the structs' members.

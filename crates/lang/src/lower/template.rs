@@ -1,0 +1,162 @@
+//! Templates of packets, and the packets that a dialect program has without declaring them.
+
+use super::types::Type;
+use super::{Lowerer, Symbol};
+use crate::ast::{Item, Name, Program, Statement, StatementKind, TemplateDeclaration};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use weftwire_image::{Creation, Place, Template, TemplateTransport, limits};
+
+/// Bytes of payload in the dialect's preset full packet.
+const DIALECT_PAYLOAD: u16 = 1_448;
+
+impl Lowerer<'_> {
+    pub(super) fn template(&mut self, declaration: &TemplateDeclaration) {
+        let Some(transport_name) = declaration.headers.first() else { return };
+        let transport = match transport_name.text.as_str() {
+            "tcp" => TemplateTransport::Tcp,
+            "udp" => TemplateTransport::Udp,
+            other => {
+                let message = format!("a template starts with `tcp` or `udp`, not `{other}`");
+                self.report(Diagnostic::error(transport_name.span, message));
+                return;
+            }
+        };
+        if self.image.templates.len() >= limits::MAX_TEMPLATES {
+            return self.too_many(declaration.name.span, "templates", limits::MAX_TEMPLATES);
+        }
+        let mut headers: Vec<String> = Vec::new();
+        for header in &declaration.headers[1..] {
+            if headers.len() >= limits::MAX_TEMPLATE_PARTS {
+                return self.too_many(header.span, "headers in a template", limits::MAX_TEMPLATE_PARTS);
+            }
+            match self.image.formats.iter().find(|format| format.name == header.text && format.place != Place::Builtin)
+            {
+                Some(format) => {
+                    let front = headers.last().map_or(transport_name.text.as_str(), String::as_str);
+                    if let Place::After { header: wanted, .. } = &format.place
+                        && wanted != front
+                        && !(headers.is_empty() && wanted == "transport")
+                    {
+                        let message = format!("`{}` stands behind `{front}` here", header.text);
+                        let help = format!("its import says that it follows `{wanted}`");
+                        self.report(Diagnostic::error(header.span, message).help(help));
+                        return;
+                    }
+                    headers.push(format.name.clone());
+                }
+                None => {
+                    let message = format!("`{}` is no imported header", header.text);
+                    self.report(Diagnostic::error(header.span, message).help("import it from a .p4 file first"));
+                }
+            }
+        }
+        if transport == TemplateTransport::Udp && !declaration.options.is_empty() {
+            self.report(Diagnostic::error(declaration.options[0].span, "UDP has no options"));
+        }
+        if let Some(sack) = declaration.options.iter().find(|option| option.text == "sack") {
+            let error = Diagnostic::error(sack.span, "a template can't have the option `sack`: its length varies");
+            self.report(error.help("options of templates are mss, window_scale, sack_permitted and timestamps"));
+        }
+        let mut tcp_options = Vec::new();
+        for option in &declaration.options {
+            let Some(kind) = self.option_kind(option) else { continue };
+            if tcp_options.contains(&kind) {
+                self.report(Diagnostic::error(option.span, format!("the option `{}` stands here twice", option.text)));
+            } else {
+                tcp_options.push(kind);
+            }
+        }
+        let payload =
+            declaration.payload.as_ref().map_or(0, |length| self.bounded(length, Type::Integer, 0, 65_000) as u16);
+        let mut presets = Vec::new();
+        for (path, value) in &declaration.fields {
+            if presets.len() >= limits::MAX_PRESETS {
+                return self.too_many(value.span, "fields in a template", limits::MAX_PRESETS);
+            }
+            let [header, field] = &path[..] else {
+                self.report(Diagnostic::error(value.span, "a template's fields are written `header.field`"));
+                continue;
+            };
+            let foreign = |name: &str| match name {
+                "ethernet" | "vlan" | "ipv4" | "ipv6" | "network" | "transport" => false,
+                _ => name != transport_name.text && !headers.iter().any(|known| known == name),
+            };
+            let target =
+                self.field(header, field).filter(|(index, _)| self.writable(*index, header.span.to(field.span)));
+            if target.is_some() && foreign(&header.text) {
+                let message = format!("this template has no header `{}`", header.text);
+                self.report(Diagnostic::error(header.span, message).help("name it behind the template's `:`"));
+                continue;
+            }
+            if let Some((index, kind)) = target {
+                presets.push((index, self.constant_of(value, kind)));
+            }
+        }
+        self.declare(&declaration.name, Symbol::Template(self.image.templates.len() as u16));
+        let name = declaration.name.text.clone();
+        self.image.templates.push(Template { name, transport, tcp_options, headers, payload, presets });
+    }
+
+    /// The dialect's numbered slots, as many as the program names, and the packets that `connect` presets.
+    pub(super) fn dialect_slots(&mut self, program: &Program) {
+        let mut highest = None;
+        for_each_slot(program, &mut |slot| highest = highest.max(Some(slot)));
+        let Some(highest) = highest else { return };
+        for slot in 0..=highest {
+            self.add_slot(&Name { text: slot.to_string(), span: Span::default() });
+        }
+        let template = |name: &str, transport, options: &[u8], payload| Template {
+            name: name.to_string(),
+            transport,
+            tcp_options: options.to_vec(),
+            headers: Vec::new(),
+            payload,
+            presets: Vec::new(),
+        };
+        let presets = [
+            (1, template("empty segment", TemplateTransport::Tcp, &[8], 0)),
+            (1, template("datagram", TemplateTransport::Udp, &[], DIALECT_PAYLOAD)),
+            (2, template("full segment", TemplateTransport::Tcp, &[8], DIALECT_PAYLOAD)),
+            (2, template("full datagram", TemplateTransport::Udp, &[], DIALECT_PAYLOAD)),
+        ];
+        for (slot, template) in presets {
+            if slot <= highest {
+                let index = self.image.templates.len() as u16;
+                self.image.templates.push(template);
+                self.image.creation.push(Creation { slot, template: index });
+            }
+        }
+    }
+}
+
+/// Calls `visit` with every numbered slot that a dialect program names.
+fn for_each_slot(program: &Program, visit: &mut dyn FnMut(u8)) {
+    fn walk(statements: &[Statement], visit: &mut dyn FnMut(u8)) {
+        for statement in statements {
+            let name = match &statement.kind {
+                StatementKind::Send { packet, .. } => Some(&packet.name),
+                StatementKind::Store { slot, .. } | StatementKind::Discard { slot } => Some(slot),
+                StatementKind::Assign { target, .. } => target.first().filter(|_| target.len() == 3),
+                StatementKind::If { branches, .. } => {
+                    branches.iter().for_each(|branch| walk(&branch.body, visit));
+                    None
+                }
+                _ => None,
+            };
+            if let Some(slot) = name.and_then(|name| name.text.parse().ok()) {
+                visit(slot);
+            }
+        }
+    }
+    for item in &program.items {
+        match item {
+            Item::Action(action) => walk(&action.body, visit),
+            Item::State(state) => {
+                walk(&state.enter, visit);
+                state.handlers.iter().for_each(|handler| walk(&handler.body, visit));
+            }
+            _ => {}
+        }
+    }
+}
