@@ -1,6 +1,6 @@
 //! The body of the target `xl_compile`, apart from the others: only what may depend on the compiler includes it.
 
-use weftwire_lang::{Dialect, Severity, compile};
+use weftwire_lang::{Dialect, Severity, UNVERIFIED, compile};
 
 /// XL text; of the published dialect if the first byte is odd. It comes to an error, or to an image that verifies.
 pub fn xl_compile(data: &[u8]) {
@@ -10,6 +10,9 @@ pub fn xl_compile(data: &[u8]) {
     let compilation = compile("program", dialect, &&*text);
     let failed = compilation.diagnostics.iter().any(|found| found.severity == Severity::Error);
     assert_eq!(compilation.image.is_none(), failed, "an image or an error");
+    // The compiler verifies what it made; each fault of a program has words of its own.
+    let unverified = compilation.diagnostics.iter().find(|found| found.message.starts_with(UNVERIFIED));
+    assert!(unverified.is_none(), "{unverified:?}");
     if let Some(image) = compilation.image {
         assert!(image.verify().is_ok(), "the compiler's images verify");
     }

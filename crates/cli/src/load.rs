@@ -4,17 +4,18 @@ use crate::console::tell;
 use crate::input::{self, Kind};
 use crate::parameters::{self, Parameter};
 use anyhow::{Context, Result, bail};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weftwire_core::Function;
 use weftwire_core::function::Ports;
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{Image, VerifiedImage};
-use weftwire_lang::{Compilation, Diagnostic, Dialect, Loader, Severity, SourceMap};
+use weftwire_lang::{Compilation, Dialect, Loader};
 use weftwire_subscribe::Compiler;
 use weftwire_subscribe::application::Registry;
 use weftwire_subscribe::engine::SubscriptionSwitch;
+
+pub use crate::diagnostics::{show, summary};
 
 /// A function that is loaded and not yet started.
 #[derive(Clone)]
@@ -134,44 +135,6 @@ pub fn try_compile(path: &Path, includes: &Includes) -> Result<Compilation> {
     };
     let files = Files { root: path, allowed: includes.whole()? };
     Ok(weftwire_lang::compile(&path.to_string_lossy(), dialect, &files))
-}
-
-/// How many errors and warnings there are, in words.
-pub fn summary(diagnostics: &[Diagnostic]) -> String {
-    let count = |severity| diagnostics.iter().filter(|found| found.severity == severity).count();
-    let words = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    format!("{}, {}", words(count(Severity::Error), "error"), words(count(Severity::Warning), "warning"))
-}
-
-/// Shows all diagnostics with their source lines.
-pub fn show(diagnostics: &[Diagnostic], sources: &SourceMap) {
-    for diagnostic in diagnostics {
-        tell!("{}\n", render(diagnostic, sources));
-    }
-}
-
-fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
-    use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-    let level = match diagnostic.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
-    };
-    let mut group = level
-        .primary_title(diagnostic.message.as_str())
-        .elements([] as [Snippet<'_, annotate_snippets::Annotation<'_>>; 0]);
-    if let Some(file) = sources.file(diagnostic.span).filter(|_| diagnostic.span.end > 0) {
-        let length = file.text.len();
-        let start = (diagnostic.span.start as usize).min(length);
-        let end = (diagnostic.span.end as usize).clamp(start, length);
-        let annotation = AnnotationKind::Primary.span(start..end).label(diagnostic.label.as_str());
-        group = group.element(Snippet::source(file.text.as_str()).path(file.name.as_str()).annotation(annotation));
-    }
-    if let Some(help) = &diagnostic.help {
-        group = group.element(Level::HELP.message(help.as_str()));
-    }
-    let styled = std::io::stderr().is_terminal();
-    let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
-    renderer.render(&[group])
 }
 
 /// A program from files; names are relative to the file that mentions them. What it includes stays within its own folder

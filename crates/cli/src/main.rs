@@ -11,6 +11,7 @@ mod arguments;
 mod capture;
 mod commands;
 mod console;
+mod diagnostics;
 mod folder;
 mod input;
 mod load;

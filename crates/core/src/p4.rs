@@ -590,11 +590,18 @@ mod tests {
 
     #[test]
     fn letters_outside_ascii_are_marks_like_others() {
-        let text = "\u{feff}header first { bit<8> a; } \u{e9}\u{1f980} header \u{e9} { bit<8> a; }";
-        let errors = parse_headers(text).unwrap_err();
-        assert_eq!(errors[0].to_string(), "1:39: unexpected `\u{e9}`; expected the header's name");
+        let errors = parse_headers("\u{feff}header \u{e9}\u{1f980} { bit<8> a; }").unwrap_err();
+        assert_eq!(errors[0].to_string(), "1:8: unexpected `\u{e9}`; expected the header's name");
         assert_eq!(parse_headers("\u{feff}header first { bit<8> a; }").unwrap().len(), 1);
-        for inside in ["@\u{e9}(\u{e9}) ", "@a[\u{e9}", "@a(\"\u{e9}\u{e9}\") ", "@pragma \u{e9}\n", "@pragma a \u{e9}\n", "#\u{e9}\n", "const int \u{e9} = 1;"] {
+        for inside in [
+            "@\u{e9}(\u{e9}) ",
+            "@a[\u{e9}",
+            "@a(\"\u{e9}\u{e9}\") ",
+            "@pragma \u{e9}\n",
+            "@pragma a \u{e9}\n",
+            "#\u{e9}\n",
+            "const int \u{e9} = 1;",
+        ] {
             let _whatever = parse_source(&format!("{inside} header h {{ {inside} bit<8> a; }}"));
         }
     }

@@ -76,20 +76,31 @@ pub const MAX_REPORTED: usize = 100;
 /// Names that are longer are compared with no others.
 const LONGEST_COMPARED: usize = 64;
 
+/// So many candidates are compared letter by letter.
+const MOST_COMPARED: usize = 200;
+
 /// The candidate most like `name`, for "did you mean".
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > LONGEST_COMPARED {
         return None;
     }
+    let letters = letters(name);
     let allowed = |candidate: &str| 1 + name.len().min(candidate.len()) / 4;
     candidates
         .into_iter()
-        .filter(|candidate| name.len().abs_diff(candidate.len()) <= 3 * allowed(candidate))
         .filter(|candidate| candidate.len() <= LONGEST_COMPARED)
+        // A changed letter takes one out of the set and puts one in.
+        .filter(|candidate| (letters ^ self::letters(candidate)).count_ones() as usize <= 2 * allowed(candidate))
+        .take(MOST_COMPARED)
         .map(|candidate| (edit_distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= allowed(candidate))
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// The set of a text's letters, folded to 64 bits.
+fn letters(text: &str) -> u64 {
+    text.chars().fold(0, |set, letter| set | 1 << (letter as u32 % 64))
 }
 
 /// As [`nearest`]; else the candidate that `name` is the beginning of, if there is only one.

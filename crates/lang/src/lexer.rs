@@ -189,7 +189,8 @@ impl<'a> Lexer<'a> {
         if let Some((_, meant)) = SIGNS.iter().find(|(sign, _)| self.rules && *sign == first) {
             return Some(Kind::Punctuation(meant));
         }
-        self.diagnostics.push(Diagnostic::error(self.span(start), format!("`{first}` means nothing here")));
+        let message = format!("`{}` means nothing here", first.escape_debug());
+        self.diagnostics.push(Diagnostic::error(self.span(start), message));
         None
     }
 

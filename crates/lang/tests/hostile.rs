@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use std::fs;
 use std::path::Path;
-use weftwire_lang::{Dialect, Loader, Severity, compile};
+use weftwire_lang::{Dialect, Loader, Severity, UNVERIFIED, compile};
 
 /// A text, with the folders' other files to include.
 struct Texts<'a>(&'a str);
@@ -43,6 +43,7 @@ fn survives(text: &str, dialect: Dialect) {
     assert_eq!(compilation.image.is_none(), failed, "an image or an error, not both: {:?}", compilation.diagnostics);
     for diagnostic in &compilation.diagnostics {
         assert!(!diagnostic.message.is_empty());
+        assert!(!diagnostic.message.starts_with(UNVERIFIED), "{}\n{text}", diagnostic.message);
         let file = compilation.sources.file(diagnostic.span);
         assert!(file.is_none_or(|file| diagnostic.span.end as usize <= file.text.len()), "{diagnostic:?}");
         diagnostic.to_text(&compilation.sources);

@@ -115,3 +115,35 @@ fn pruned_packets_are_right_packets() {
         Packet::parse(LinkType::Ethernet, Frame::new(&less), formats.packet_formats()).unwrap();
     }
 }
+
+#[test]
+fn letters_outside_ascii_have_places_that_stand_between_letters() {
+    for text in [
+        "header \u{e9} { bit<8> a; }",
+        "header h { bit<8> \u{1f980}; }",
+        "header h {\n  bit<8> a;\u{e9}\n}",
+        "@subscribe[after=\u{e9}] header h { bit<8> a; }",
+        "@subscribe[\u{e9}=udp, \u{1f980}] header h { @subscribe[\u{e9}] bit<8> a; }",
+        "@pragma query_field(\u{e9}.a)\nheader h { bit<8> a; }",
+        "@subscribe_counter[name=\u{e9}] @subscribe_action[\u{e9}] header h { bit<8> a; }",
+        "/* \u{e9} */ \u{e9} header h { bit<3> a; }",
+    ] {
+        let (mut sources, mut found) = (SourceMap::default(), Vec::new());
+        MessageFormats::read("letters.p4", text, &mut sources, &mut found);
+        for diagnostic in found {
+            let (start, end) = (diagnostic.span.start as usize, diagnostic.span.end as usize);
+            assert!(text.get(start..end).is_some(), "{text}: {diagnostic:?}");
+        }
+    }
+}
+
+#[test]
+fn many_headers_and_fields_take_little_time() {
+    let headers: String =
+        (0..20_000).map(|n| format!("@subscribe[after=nothing]\nheader h{n} {{ bit<8> a; }}\n")).collect();
+    let fields: String = (0..100_000).map(|n| format!("bit<1> f{n};\n")).collect();
+    for text in [headers, format!("header h {{ {fields} }}"), format!("@subscribe[after=udp] header h {{ {fields} }}")]
+    {
+        MessageFormats::read("many.p4", &text, &mut SourceMap::default(), &mut Vec::new());
+    }
+}

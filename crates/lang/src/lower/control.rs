@@ -229,8 +229,11 @@ impl<'s, 'a> Rules<'s, 'a> {
                 Step::If { branches, otherwise, hoisted } => {
                     let testable = *hoisted || branches.iter().all(|(condition, ..)| self.testable(condition, &draft));
                     if !testable {
-                        let node =
-                            self.continuation(making.state, &draft, Rest::Steps(std::slice::from_ref(step), Rc::new(Rest::Steps(others, next))));
+                        let node = self.continuation(
+                            making.state,
+                            &draft,
+                            Rest::Steps(std::slice::from_ref(step), Rc::new(Rest::Steps(others, next))),
+                        );
                         return self.finish(making, draft, Some(node));
                     }
                     return self.branches(making, draft, branches, otherwise, Rest::Steps(others, next));
@@ -271,8 +274,7 @@ impl<'s, 'a> Rules<'s, 'a> {
         otherwise: &'s [Step],
         rest: Rest<'s>,
     ) {
-        let tail =
-            if rest.is_short() { rest } else { Rest::Raise(self.continuation(making.state, &draft, rest)) };
+        let tail = if rest.is_short() { rest } else { Rest::Raise(self.continuation(making.state, &draft, rest)) };
         let tail = Rc::new(tail);
         for (condition, body, line) in branches {
             if self.exceeded.is_some() {

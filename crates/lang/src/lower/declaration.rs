@@ -159,6 +159,7 @@ impl Lowerer<'_> {
         }
         let initial: Vec<usize> = (0..states.len()).filter(|index| states[*index].initial).collect();
         match initial[..] {
+            [] if states.is_empty() && self.has_errors() => {}
             [] if states.is_empty() => {
                 let message = format!("`{}` has no state", program.name);
                 self.report(Diagnostic::error(Span::default(), message).help("write `initial state NAME { ... }`"));
@@ -443,7 +444,7 @@ impl Lowerer<'_> {
                 "for instance `(network.source, tcp.source_port) <-> (network.destination, tcp.destination_port)`",
             ));
         }
-        let width = |lowerer: &Self, field: u16| lowerer.place(&lowerer.image.fields[usize::from(field)]).1;
+        let width = |lowerer: &Self, field: u16| lowerer.place(&lowerer.image.fields[usize::from(field)]).2;
         let sides = self.image.flow.source.iter().zip(&self.image.flow.destination);
         let unequal = sides.filter(|(one, other)| width(self, **one) != width(self, **other)).map(|(_, other)| *other);
         for field in unequal.collect::<Vec<u16>>() {
@@ -503,7 +504,8 @@ impl Lowerer<'_> {
             let name = self.image.fields[usize::from(field)].clone();
             if !name.known_to_connect() {
                 let message = format!("`on connect` can't know `{}.{}`", name.format, name.field);
-                let help = "the application opens a flow by its addresses, ports and protocol; key such a machine by these";
+                let help =
+                    "the application opens a flow by its addresses, ports and protocol; key such a machine by these";
                 self.report(Diagnostic::error(span, message).help(help));
             }
         }

@@ -72,15 +72,15 @@ impl Lowerer<'_> {
     }
 
     fn import_header(&mut self, file: &Name, header: &ImportedHeader, types: &[p4::HeaderType]) {
+        if self.image.formats.iter().filter(|format| format.place != Place::Builtin).count() == MAX_IMPORTED {
+            return self.too_many(header.header.span, "imported headers", MAX_IMPORTED);
+        }
         let Some(found) = types.iter().find(|known| known.name == header.header.text) else {
             let names = list(types.iter().map(|known| known.name.as_str()));
             let message = format!("`{}` declares no header `{}`", file.text, header.header.text);
             self.report(Diagnostic::error(header.header.span, message).help(format!("it declares {names}")));
             return;
         };
-        if self.image.formats.iter().filter(|format| format.place != Place::Builtin).count() == MAX_IMPORTED {
-            return self.too_many(header.header.span, "imported headers", MAX_IMPORTED);
-        }
         if found.fields.len() > limits::MAX_FORMAT_FIELDS {
             let message = format!("`{}` has {} fields", header.header.text, found.fields.len());
             let help = format!("an imported header has at most {}", limits::MAX_FORMAT_FIELDS);

@@ -207,7 +207,7 @@ pub(crate) fn lower(
     };
     let states = lowerer.declarations(program);
     lowerer.states(&states);
-    if lowerer.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+    if lowerer.has_errors() {
         return None;
     }
     let mut image = lowerer.image;
@@ -226,6 +226,11 @@ impl Lowerer<'_> {
         }
         *count += 1;
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Whether an error was found so far.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
     /// Whether there are so many errors that no more are looked for.
@@ -323,7 +328,7 @@ impl Lowerer<'_> {
         if handlers.iter().any(|handler| handler.event == Event::Connect) {
             self.check_connect();
         }
-        if self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        if self.has_errors() {
             return;
         }
         self.rules(handlers);
