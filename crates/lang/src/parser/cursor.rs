@@ -234,7 +234,7 @@ impl<'a> Cursor<'a> {
         }
         self.diagnostics.push(diagnostic);
         if self.diagnostics.len() > MAX_REPORTED {
-            self.to_end();
+            self.skip_all();
         }
     }
 
@@ -266,10 +266,10 @@ impl<'a> Cursor<'a> {
     /// Reports and goes to the program's end.
     pub(crate) fn give_up(&mut self, message: &str) {
         self.error_here(message, None);
-        self.to_end();
+        self.skip_all();
     }
 
-    fn to_end(&mut self) {
+    fn skip_all(&mut self) {
         self.at = self.tokens.len().saturating_sub(1);
     }
 }
