@@ -81,6 +81,20 @@ fn check_says_ok_or_where_and_what() {
 }
 
 #[test]
+fn what_check_and_compile_accept_can_run() {
+    let folder = folder("runs");
+    fs::write(folder.join("probe.p4"), "header probe_t { bit<32> kind; }").unwrap();
+    let import = "import \"probe.p4\" { probe_t as probe after udp; }\n";
+    let keyed = "flow key (ipv4.source) -> (ipv4.destination), probe.kind;\n";
+    let program = format!("{import}{keyed}initial state only {{ on connect {{ notify opened; }} }}");
+    fs::write(folder.join("keyed.xl"), program).unwrap();
+    for command in ["check", "compile"] {
+        let words = ["keyed.xl:2", "`on connect` can't know `probe.kind`", "addresses, ports and protocol"];
+        refused(&folder, &[command, "keyed.xl"], &words);
+    }
+}
+
+#[test]
 fn compile_gives_the_same_bytes_each_time_and_everywhere() {
     let folder = folder("compile");
     for example in ["syn-proxy.xl", "arq-sender.xl"] {
@@ -115,7 +129,17 @@ fn a_profile_that_is_exceeded_is_named_with_what_exceeds_it() {
     let parts: String = (0..700).map(|n| format!("if tcp.window == {n} {{ notify n{n}; }}\n")).collect();
     fs::write(folder.join("large.xl"), format!("initial state only {{ on packet {{ {parts} }} }}")).unwrap();
     good(&folder, &["check", "large.xl"]);
-    refused(&folder, &["check", "large.xl", "--profile", "fpga"], &["profile fpga: "]);
+    refused(
+        &folder,
+        &["check", "large.xl", "--profile", "fpga"],
+        &["large.xl:", ": profile fpga: rows: ", "large.xl: too large for the profile `fpga`"],
+    );
+    let checked = weft(&folder, &["check", "large.xl", "--profile", "fpga"]);
+    assert!(!String::from_utf8_lossy(&checked.stdout).contains("ok"), "nothing says `ok` of what does not fit");
+    let many: String = (0..20).map(|n| format!("    tcp.window = {n};\n")).collect();
+    fs::write(folder.join("long.xl"), format!("initial state only {{\n  on packet {{\n{many}  }}\n}}")).unwrap();
+    let place = ["long.xl:2: profile fpga: rows[0].operations: 20 operations", "operation 17 is `set_field`"];
+    refused(&folder, &["check", "long.xl", "--profile", "fpga"], &place);
     refused(
         &folder,
         &["compile", "large.xl", "--profile", "fpga"],

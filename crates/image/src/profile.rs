@@ -1,7 +1,8 @@
 //! Profiles: how large an image a platform takes.
 
+use crate::explain::{Chains, event_name, state_name};
 use crate::limits;
-use crate::types::Image;
+use crate::types::{Image, Row};
 use std::fmt;
 
 /// What a platform has room for.
@@ -48,11 +49,15 @@ pub struct Excess {
     pub found: usize,
     /// Where in the document, e.g. `rows[12].operations`.
     pub place: String,
+    /// Source line of what is too much; 0: unknown.
+    pub line: u32,
+    /// What it is there, in words: state and event, and the first operation that there is no room for. May be empty.
+    pub at: String,
 }
 
 impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Excess { what, limit, found, place } = self;
+        let Excess { what, limit, found, place, .. } = self;
         write!(f, "{place}: {found} {what}, {} more than the {limit} of the profile", found - limit)
     }
 }
@@ -66,24 +71,49 @@ impl Profile {
     /// All ways in which `image` is too large; none if it fits.
     pub fn exceeded(&self, image: &Image) -> Vec<Excess> {
         let mut found = Vec::new();
-        let mut check = |what: &dyn Fn() -> String, limit: usize, count: usize, place: &dyn Fn() -> String| {
-            if count > limit {
-                found.push(Excess { what: what(), limit, found: count, place: place() });
-            }
+        let mut check = |what: String, limit: usize, count: usize, place: String, line: u32, at: String| {
+            found.push(Excess { what, limit, found: count, place, line, at });
         };
         let scratch = image.registers.iter().filter(|register| register.scratch).count();
-        let registers = || format!("registers (of which {scratch} scratch)");
-        check(&registers, self.registers, image.registers.len(), &|| "registers".into());
-        check(&|| "conditions".into(), self.conditions, image.conditions.len(), &|| "conditions".into());
-        check(&|| "rows".into(), self.rows, image.rows.len(), &|| "rows".into());
-        check(&|| "packet slots".into(), self.slots, image.slots.len(), &|| "slots".into());
-        for (index, row) in image.rows.iter().enumerate() {
-            let place = || format!("rows[{index}].operations");
-            check(&|| "operations".into(), self.operations, row.operations.len(), &place);
+        let first_row_beyond = |limit: usize| image.rows.get(limit).map_or(0, |row| row.line);
+        let tests_beyond = |row: &&Row| row.when.iter().any(|(test, _)| usize::from(*test) >= self.conditions);
+        let first_test_beyond = image.rows.iter().find(tests_beyond).map_or(0, |row| row.line);
+        for (what, limit, count, place, line) in [
+            (format!("registers (of which {scratch} scratch)"), self.registers, image.registers.len(), "registers", 0),
+            ("conditions".into(), self.conditions, image.conditions.len(), "conditions", first_test_beyond),
+            ("rows".into(), self.rows, image.rows.len(), "rows", first_row_beyond(self.rows)),
+            ("packet slots".into(), self.slots, image.slots.len(), "slots", 0),
+        ] {
+            if count > limit {
+                check(what, limit, count, place.into(), line, String::new());
+            }
         }
-        for (index, preparation) in image.preparations.iter().enumerate() {
-            let place = || format!("preparations[{index}].operations");
-            check(&|| "operations".into(), self.operations, preparation.operations.len(), &place);
+        let rows =
+            image.rows.iter().enumerate().map(|(index, row)| ("rows", index, row.state, row.event, &row.operations));
+        let preparations = image.preparations.iter().enumerate();
+        let preparations = preparations.map(|(index, it)| ("preparations", index, it.state, it.event, &it.operations));
+        let chains = Chains::new(image);
+        for (list, index, state, event, operations) in rows.chain(preparations) {
+            let Some(operation) = operations.get(self.operations) else { continue };
+            let line = match list {
+                "rows" => image.rows[index].line,
+                _ => image.rows.iter().find(|row| (row.state, row.event) == (state, event)).map_or(0, |row| row.line),
+            };
+            let at = format!(
+                "state {}, {}; operation {} is `{}`",
+                state_name(image, state),
+                event_name(image, &chains, state, event),
+                self.operations + 1,
+                operation.name()
+            );
+            check(
+                "operations".into(),
+                self.operations,
+                operations.len(),
+                format!("{list}[{index}].operations"),
+                line,
+                at,
+            );
         }
         found
     }

@@ -574,6 +574,32 @@ pub enum Operation {
     },
 }
 
+impl Operation {
+    /// Its name in the document.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operation::Compute { .. } => "compute",
+            Operation::Lookup { .. } => "lookup",
+            Operation::SetField { .. } => "set_field",
+            Operation::Resize { .. } => "resize",
+            Operation::Reverse { .. } => "reverse",
+            Operation::KeepOptions { .. } => "keep_options",
+            Operation::Copy { .. } => "copy",
+            Operation::Build { .. } => "build",
+            Operation::Discard { .. } => "discard",
+            Operation::Send { .. } => "send",
+            Operation::SetTimer { .. } => "set_timer",
+            Operation::CancelTimer { .. } => "cancel_timer",
+            Operation::AppendData { .. } => "append_data",
+            Operation::ReleaseData { .. } => "release_data",
+            Operation::Deliver { .. } => "deliver",
+            Operation::Notify { .. } => "notify",
+            Operation::DeleteInstance => "delete_instance",
+            Operation::Snapshot { .. } => "snapshot",
+        }
+    }
+}
+
 /// A test of [`Operation::CancelTimer`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -251,6 +251,9 @@ fn profiles_say_what_is_too_much() {
             "rows[0].operations: 20 operations, 4 more than the 16 of the profile",
         ]
     );
+    let row = &profile::FPGA.exceeded(&image)[1];
+    assert_eq!(row.line, image.rows[0].line);
+    assert!(row.at.starts_with("state ") && row.at.ends_with("operation 17 is `delete_instance`"), "{}", row.at);
     assert_eq!(profile::SOFTWARE.exceeded(&image), []);
     assert_eq!(profile::Profile::named("fpga"), Some(profile::FPGA));
 }

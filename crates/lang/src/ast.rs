@@ -28,7 +28,7 @@ pub enum Item {
     Constant { name: Name, value: Expression },
     /// `condition NAME = expression;`, and the dialect's `Event`.
     Condition { name: Name, value: Expression },
-    /// `import "file.p4" { header [as NAME] after HEADER [when FIELD == VALUE]; ... }`
+    /// `import "file.p4" { header [as NAME] after HEADER [when FIELD == VALUE] [with FIELD: type, ...]; ... }`
     Import { file: Name, headers: Vec<ImportedHeader> },
     /// `flow key ...;`
     Flow(FlowDeclaration),
@@ -65,6 +65,8 @@ pub struct ImportedHeader {
     pub after: Name,
     /// The test on a field in front.
     pub when: Option<(Vec<Name>, Expression)>,
+    /// Fields and their types, of those that are more than numbers.
+    pub types: Vec<(Name, Name)>,
 }
 
 /// `flow key`.

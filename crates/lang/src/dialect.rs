@@ -17,6 +17,21 @@ pub(crate) const TIMER: &str = "timeout";
 /// Name of the action that stands for statements at a program's top; they run once, before the initial state.
 pub(crate) const PROLOGUE: &str = "(prologue)";
 
+/// The actions of the dialect itself.
+const BUILT_IN: &[&str] = &[
+    "sendPacket",
+    "setField",
+    "storePacket",
+    "deletePacket",
+    "setTimer",
+    "removeTimer",
+    "setNextState",
+    "deleteInstance",
+    "closeSocket",
+    "notifyRcvd",
+];
+const SET_FIELD: &str = "write `setField(header.field, packet, value)`";
+
 /// The dialect's header fields and XL's names for them.
 const FIELDS: &[(&str, &str, [&str; 2])] = &[
     ("eth", "src", ["ethernet", "source"]),
@@ -57,7 +72,7 @@ pub(crate) fn parse_program(
 ) -> Program {
     let mut program = Program { name: stem(name), items: Vec::new() };
     let Some((_, tokens)) = load_tokens(name, None, loader, sources, diagnostics) else { return program };
-    let mut parser = Parser { cursor: Cursor::new(&tokens) };
+    let mut parser = Parser { cursor: Cursor::new(&tokens), states_began: false };
     let mut prologue = Vec::new();
     while !parser.cursor.at_end() {
         let before = parser.cursor.position();
@@ -78,10 +93,13 @@ pub(crate) fn parse_program(
 
 struct Parser<'a> {
     cursor: Cursor<'a>,
+    /// A state was read.
+    states_began: bool,
 }
 
 impl Parser<'_> {
     fn top_level(&mut self, items: &mut Vec<Item>, prologue: &mut Vec<Statement>) {
+        let states_began = self.states_began;
         let cursor = &mut self.cursor;
         if cursor.take_debug() {
             if cursor.at_word("State") {
@@ -99,8 +117,11 @@ impl Parser<'_> {
             items.extend(self.action());
         } else if cursor.at_word("State") {
             items.extend(self.state(false));
+        } else if cursor.is_xl() {
+            let help = "programs in XL are in files that end in .xl";
+            cursor.give_up_with("this is XL, not the published dialect", help);
         } else if matches!(cursor.peek(), Kind::Word(_)) {
-            if items.iter().any(|item| matches!(item, Item::State(_))) {
+            if states_began {
                 cursor.error_here(
                     "only states can follow a state",
                     Some("`Register`, `Action` and statements come first"),
@@ -140,6 +161,10 @@ impl Parser<'_> {
 
     fn action(&mut self) -> Option<Item> {
         let name = self.cursor.name("the action's name")?;
+        if BUILT_IN.contains(&name.text.as_str()) {
+            let message = format!("`{}` is an action of the language: this one would never be called", name.text);
+            self.cursor.report(Diagnostic::error(name.span, message).help("give the action another name"));
+        }
         if self.cursor.at_punctuation("(") {
             self.cursor.error_here("an `Action` of this dialect has no parameters", Some("XL proper (.xl) has them"));
             self.cursor.recover();
@@ -199,6 +224,7 @@ impl Parser<'_> {
             self.cursor.must_move(before);
         }
         self.cursor.expect("}", "to close the state");
+        self.states_began = true;
         Some(Item::State(state))
     }
 
@@ -314,6 +340,11 @@ impl Parser<'_> {
             Kind::Punctuation("<=") => BinaryOperator::LessEqual,
             Kind::Punctuation(">") => BinaryOperator::Greater,
             Kind::Punctuation(">=") => BinaryOperator::GreaterEqual,
+            Kind::Punctuation("=") => {
+                self.cursor.assignment_in_condition();
+                self.term()?;
+                return None;
+            }
             _ => return Some(left),
         };
         self.cursor.advance();
@@ -423,15 +454,32 @@ impl Parser<'_> {
         })
     }
 
-    /// `(a, b)`; the published compiler takes the commas as optional.
+    /// `(a, b)`
     fn arguments(&mut self) -> Option<Vec<Expression>> {
         let mut arguments = Vec::new();
         self.cursor.expect("(", "to open the arguments");
-        while !self.cursor.at_end() && !self.cursor.at_punctuation(")") && !self.cursor.at_punctuation(";") {
+        if self.cursor.take(")") {
+            return Some(arguments);
+        }
+        loop {
             arguments.push(self.term()?);
-            self.cursor.take(",");
+            if !self.comma()? {
+                break;
+            }
         }
         self.cursor.expect(")", "to close the arguments").then_some(arguments)
+    }
+
+    /// Whether one more argument follows, behind its comma. The published compiler lets the commas be left out.
+    fn comma(&mut self) -> Option<bool> {
+        if self.cursor.take(",") {
+            return Some(true);
+        }
+        if matches!(self.cursor.peek(), Kind::Word(_) | Kind::Number { .. }) {
+            self.cursor.error_here("a comma is missing in front of this", Some("arguments are written `(a, b)`"));
+            return None;
+        }
+        Some(false)
     }
 
     fn header_field(&mut self, header: &Name, field: &Name) -> Option<Vec<Name>> {
@@ -527,10 +575,16 @@ impl Parser<'_> {
         self.cursor.expect(".", "and a field behind the header");
         let field = self.cursor.name("a field")?;
         let field = self.header_field(&header, &field)?;
-        self.cursor.take(",");
+        if !self.comma()? {
+            self.cursor.error_here("expected a packet behind the field", Some(SET_FIELD));
+            return None;
+        }
         let packet = self.term()?;
         let packet = self.packet(&packet)?;
-        self.cursor.take(",");
+        if !self.comma()? {
+            self.cursor.error_here("expected a value behind the packet", Some(SET_FIELD));
+            return None;
+        }
         let value = self.term()?;
         self.cursor.expect(")", "to close the arguments of `setField`");
         let target = std::iter::once(packet).chain(field).collect();

@@ -21,6 +21,8 @@ pub struct Solver<'a> {
     random: u32,
     whole: u64,
     gap: f64,
+    /// Of T(n): the greatest number asked for, and its time.
+    latest: (f64, f64),
 }
 
 /// What a search remembers.
@@ -66,13 +68,22 @@ impl<'a> Solver<'a> {
             Shape::Sent(sent) => Search::Sent { climber: Climber::new(sent), last: f64::NEG_INFINITY },
             _ => Search::Nothing,
         };
-        Solver { envelope, time: 0.0, sent: Sum::default(), search, random, whole: 0, gap: 0.0 }
+        Solver {
+            envelope,
+            time: 0.0,
+            sent: Sum::default(),
+            search,
+            random,
+            whole: 0,
+            gap: 0.0,
+            latest: (0.0, f64::NEG_INFINITY),
+        }
     }
 
     /// T(n): when packet `n` goes. Packets up to the origin go at 0.
     pub fn time_of_packet(&mut self, n: u64) -> Result<f64, SolveError> {
         if let Shape::Time(time) = &self.envelope.shape {
-            return checked(time.value(n as f64), n as f64);
+            return self.told(n as f64, time);
         }
         self.time_of(n as f64 - self.envelope.origin())
     }
@@ -92,12 +103,25 @@ impl<'a> Solver<'a> {
                 let never = SolveError::NeverSent { packet, sent: packet };
                 if time.is_finite() { Ok(time) } else { Err(never) }
             }
-            Shape::Time(time) => checked(time.value(amount + 1.0), amount + 1.0),
+            Shape::Time(time) => self.told(amount + 1.0, time),
             Shape::Poisson { rate, seed } => Ok(self.random_time(amount, *seed) / rate),
             Shape::Cubic(cubic) => self.grown(amount, *cubic),
             Shape::Rate(_) => self.walk(amount),
             Shape::Sent(sent) => self.climb(packet, sent),
         }
+    }
+
+    /// The time that the formula T(n) tells. It must not fall from one packet to a later one.
+    fn told(&mut self, packet: f64, formula: &Expression) -> Result<f64, SolveError> {
+        let time = checked(formula.value(packet), packet)?;
+        let (latest, before) = self.latest;
+        if packet >= latest {
+            if time < before {
+                return Err(SolveError::Backwards { packet });
+            }
+            self.latest = (packet, time);
+        }
+        Ok(time)
     }
 
     /// The first time at which N(t) reaches the packet's number.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weftwire_pace::bytes::BytePacer;
-use weftwire_pace::{Envelope, Setting, Solver, TimeUnit, parse};
+use weftwire_pace::{Envelope, Options, Setting, SolveError, Solver, TimeUnit, parse};
 
 fn envelope(text: &str) -> Envelope {
     let setting = Setting { packet_size: Some(1500.0), ..Setting::default() };
@@ -216,5 +216,22 @@ proptest! {
             prop_assert!((time - f64::from(bytes) / 15_000.0).abs() < 1e-9);
             bytes += size;
         }
+    }
+}
+
+#[test]
+fn times_that_fall_are_an_error_wherever_they_are_asked_for() {
+    for (text, packet) in [("T(n) = 10 s - 1 s * n", 2), ("T(n) = 1 s * (n - 5) * (n - 5)", 2)] {
+        let envelope = parse(text, &Setting::default()).expect("it is a formula");
+        let mut solver = Solver::new(&envelope);
+        let first = (1..=10).find_map(|n| solver.time_of_packet(n).err()).expect("its times fall");
+        assert_eq!(first, SolveError::Backwards { packet: f64::from(packet) }, "{text}");
+        assert!(weftwire_pace::compile(&envelope, text, &Options::default()).is_err(), "{text}");
+    }
+    // Asked again, or from the front, a time is what it was.
+    let envelope = parse("T(n) = 1 s * n * n", &Setting::default()).expect("it is a formula");
+    let mut solver = Solver::new(&envelope);
+    for n in [5, 9, 9, 2, 10] {
+        assert_eq!(solver.time_of_packet(n), Ok((n * n) as f64));
     }
 }

@@ -37,33 +37,29 @@ pub fn execute(arguments: Arguments) -> Result<()> {
             }
             continue;
         }
-        let image = if load::dialect(file).is_some() {
+        let (image, said) = if load::dialect(file).is_some() {
             let compilation = load::try_compile(file, &arguments.includes)?;
             load::show(&compilation.diagnostics, &compilation.sources);
-            if compilation.diagnostics.is_empty() {
-                say!("{}: ok", file.display());
-            } else {
-                say!("{}: {}", file.display(), load::summary(&compilation.diagnostics));
-                failed += usize::from(compilation.image.is_none() || arguments.deny_warnings);
-            }
-            compilation.image
+            let found = &compilation.diagnostics;
+            let said = if found.is_empty() { "ok".to_owned() } else { load::summary(found) };
+            (compilation.image.filter(|_| found.is_empty() || !arguments.deny_warnings), said)
         } else {
             match load::image(file, &arguments.includes) {
-                Ok(image) => {
-                    say!("{}: ok", file.display());
-                    Some((*image).clone())
-                }
-                Err(error) => {
-                    say!("{}: {error:#}", file.display());
-                    failed += 1;
-                    None
-                }
+                Ok(image) => (Some(image.into_image()), "ok".to_owned()),
+                Err(error) => (None, format!("{error:#}")),
             }
         };
-        if let Some(image) = image
-            && !super::compile::report_excess(&image, &arguments.profile)
-        {
-            failed += 1;
+        // Whether it fits is known before anything says that it is right.
+        match image.map(|image| super::compile::report_excess(file, &image, &arguments.profile)) {
+            Some(true) => say!("{}: {said}", file.display()),
+            Some(false) => {
+                say!("{}: too large for the profile `{}`", file.display(), arguments.profile.name);
+                failed += 1;
+            }
+            None => {
+                say!("{}: {said}", file.display());
+                failed += 1;
+            }
         }
     }
     if failed > 0 {

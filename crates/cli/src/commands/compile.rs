@@ -26,7 +26,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
     let image = load::compile(&arguments.source, &arguments.includes)?;
-    if !report_excess(&image, &arguments.profile) {
+    if !report_excess(&arguments.source, &image, &arguments.profile) {
         bail!("{} exceeds the profile `{}`; nothing was written", arguments.source.display(), arguments.profile.name);
     }
     let output = arguments.output.unwrap_or_else(|| {
@@ -46,11 +46,16 @@ pub fn profile(name: &str) -> Result<Profile, String> {
     Profile::named(name).ok_or_else(|| format!("profiles are {}", names.join(" and ")))
 }
 
-/// Says what of an image exceeds a profile, and whether nothing does.
-pub fn report_excess(image: &Image, profile: &Profile) -> bool {
+/// Says what of the image of a file exceeds a profile, and whether nothing does.
+pub fn report_excess(file: &Path, image: &Image, profile: &Profile) -> bool {
     let excess = profile.exceeded(image);
     for found in &excess {
-        tell!("profile {}: {found}", profile.name);
+        let place = match found.line {
+            0 => file.display().to_string(),
+            line => format!("{}:{line}", file.display()),
+        };
+        let at = if found.at.is_empty() { String::new() } else { format!(" ({})", found.at) };
+        tell!("{place}: profile {}: {found}{at}", profile.name);
     }
     excess.is_empty()
 }

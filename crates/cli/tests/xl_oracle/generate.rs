@@ -265,6 +265,10 @@ impl<'a> Choices<'a> {
             4 => Expression::Or(sub(self), sub(self)),
             5 => Expression::Not(sub(self)),
             6 => self.leaf(Type::Bool, place),
+            7 if self.one_in(2) => {
+                let (address, bits) = [(0, 0), (0, 24), (0x0a00_0000, 8), (300, 32), (1 << 31, 1)][self.pick(5)];
+                Expression::Prefix(Box::new(self.value(Type::Integer, place, 1)), address, bits)
+            }
             choice => {
                 let type_ = [Type::Integer, Type::Sequence, Type::Unsigned, Type::Time][self.pick(4)];
                 let comparison = self.comparison();
@@ -314,6 +318,10 @@ impl<'a> Choices<'a> {
                 3 if from == Type::Integer => return Expression::Complement(inner),
                 other => [Kind::I64, Kind::U8, Kind::U16, Kind::U32][other % 4],
             },
+            Type::Unsigned if self.one_in(3) => {
+                let bytes = Box::new(self.value(Type::Integer, place, depth));
+                return Expression::Speed(bytes, Box::new(self.divisor(Type::Time)));
+            }
             Type::Unsigned => Kind::U64,
             Type::Sequence => Kind::Seq32,
             Type::Time => Kind::Time,

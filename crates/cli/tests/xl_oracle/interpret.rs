@@ -391,6 +391,14 @@ impl Run<'_, '_> {
             Expression::Or(left, right) => i64::from(self.value(left) != 0 || self.value(right) != 0),
             Expression::Not(inner) => i64::from(self.value(inner) == 0),
             Expression::Cast(kind, inner) => cut(*kind, self.value(inner)),
+            Expression::Speed(bytes, time) => match self.value(time) as u64 {
+                0 => 0,
+                time => ((self.value(bytes) as u64).wrapping_mul(8_000_000_000) / time) as i64,
+            },
+            Expression::Prefix(value, address, bits) => {
+                let shift = 32 - bits;
+                i64::from(u64::from(self.value(value) as u32) >> shift == u64::from(*address) >> shift)
+            }
             Expression::Count(_, nanoseconds, time) => self.value(time) / nanoseconds,
             Expression::Named(condition) => self.value(&self.machine.program.conditions[*condition]),
             // 1.8

@@ -153,6 +153,10 @@ pub enum Expression {
     Or(Sub, Sub),
     Not(Sub),
     Cast(Kind, Sub),
+    /// `u64(bytes / time)`: a rate.
+    Speed(Sub, Sub),
+    /// `ipv4(value) in address/bits`
+    Prefix(Sub, u32, u32),
     /// A time in units of so many nanoseconds, and the function that gives it.
     Count(&'static str, i64, Sub),
     /// A named condition.
@@ -443,6 +447,10 @@ fn expression(value: &Expression) -> String {
         Expression::Or(left, right) => both(left, "or", right),
         Expression::Not(inner) => format!("(not {})", expression(inner)),
         Expression::Cast(kind, inner) => format!("{}({})", kind.name(), expression(inner)),
+        Expression::Speed(bytes, time) => format!("u64(({}) / ({}))", expression(bytes), expression(time)),
+        Expression::Prefix(value, address, bits) => {
+            format!("(ipv4({}) in {}/{bits})", expression(value), std::net::Ipv4Addr::from(*address))
+        }
         Expression::Count(function, _, time) => format!("{function}({})", expression(time)),
         Expression::Named(condition) => format!("condition_{condition}"),
         Expression::Table(index) => format!("numbers[{}]", expression(index)),

@@ -223,11 +223,12 @@ impl Lowerer<'_> {
             },
         };
         let initial = initial.map_or(0, |initial| {
-            let constant = self.constant_of(initial, type_);
-            if register_type.cut(constant) != constant && type_ != Type::Error {
-                self.report(Diagnostic::error(initial.span, format!("{constant} does not fit the register's type")));
+            let value = self.constant(initial);
+            // All constants are checked here, those with units and names, too.
+            if value.kind.fits(type_) || matches!(type_, Type::Mac | Type::Ipv4) {
+                self.check_literal(register_type, &Value { literal: true, ..value.clone() }, initial.span);
             }
-            register_type.cut(constant)
+            register_type.cut(self.coerce(value, type_, initial.span).as_constant().unwrap_or(0))
         });
         for name in names {
             self.add_register(name, name.text.clone(), (type_, register_type), initial);

@@ -74,6 +74,7 @@ impl Lowerer<'_> {
         scope.allow_random = false;
         let value = self.expression(expression, scope);
         scope.allow_random = pure;
+        self.warn_of_exclusion(&value.ir, expression.span, scope);
         match value.kind {
             Type::Bool | Type::Error => value.ir,
             _ if self.untyped && !value.literal => {
@@ -111,7 +112,11 @@ impl Lowerer<'_> {
             ExpressionKind::Binary(operator, left, right) => {
                 let left_value = self.expression(left, scope);
                 let right_value = self.expression(right, scope);
-                self.binary(*operator, left_value, right_value, span)
+                let value = self.binary(*operator, left_value, right_value, span);
+                if operator.is_comparison() {
+                    self.warn_of_comparison(&value.ir, span, scope);
+                }
+                value
             }
             ExpressionKind::Call(name, arguments) => self.call(name, arguments, span, scope),
             ExpressionKind::Index(table, index) => {
@@ -144,11 +149,13 @@ impl Lowerer<'_> {
                 let scaled = value * scale as f64;
                 let rounded = libm::round(scaled);
                 if (scaled - rounded).abs() > 1e-6 * scaled.abs().max(1.0) {
-                    let message = "this is no whole number of its smallest unit".to_string();
-                    self.report(
-                        Diagnostic::error(span, message)
-                            .help("values are whole numbers: of nanoseconds, bytes, bits per second"),
-                    );
+                    let message = "this is no whole number of its smallest unit";
+                    let whole = "values are whole numbers: of nanoseconds, bytes, bits per second";
+                    let help = match quotient(self.sources.text(span)).filter(|_| unit.is_empty()) {
+                        Some((above, below)) => format!("{whole}; as a factor, write `* {above} / {below}`"),
+                        None => whole.to_string(),
+                    };
+                    self.report(Diagnostic::error(span, message).help(help));
                     return Value::error();
                 }
                 (rounded.abs() < 9e18).then_some(rounded as i64)
@@ -159,6 +166,11 @@ impl Lowerer<'_> {
             return Value::error();
         };
         let kind = match number {
+            NumberValue::Whole(value) if value > i64::MAX as u64 && self.untyped => {
+                let error = Diagnostic::error(span, "this number does not fit 64 bits with sign");
+                self.report(error.help(format!("the greatest is {}", i64::MAX)));
+                return Value::error();
+            }
             NumberValue::Whole(value) if value > i64::MAX as u64 => Type::Unsigned,
             _ => kind,
         };
@@ -254,6 +266,8 @@ impl Lowerer<'_> {
             (Type::Sequence, BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Remainder, b) if b.is_number() => {
                 (Type::Integer, machine_operator(operator, true), false)
             }
+            // Masks of addresses.
+            (a @ (Type::Ipv4 | Type::Mac), BitAnd, b) if a == b => (a, Operator::And, false),
             (Type::Time, Add | Subtract | Remainder, Type::Time) => {
                 (Type::Time, machine_operator(operator, false), false)
             }
@@ -270,8 +284,19 @@ impl Lowerer<'_> {
             (a, Multiply, Type::Rate) if a.is_number() => (Type::Rate, Operator::Mul, false),
             // bytes / rate: how long they take to send.
             (a, Divide, Type::Rate) if a.is_number() => {
+                if self.divides_by_zero(&right, span) {
+                    return Value::error();
+                }
                 let bit_nanoseconds = fold(Operator::Mul, left.ir, Ir::constant(8_000_000_000));
                 return Value::new(fold(Operator::DivUnsigned, bit_nanoseconds, right.ir), Type::Time);
+            }
+            // bytes / time: how fast that is.
+            (a, Divide, Type::Time) if a.is_number() => {
+                if self.divides_by_zero(&right, span) {
+                    return Value::error();
+                }
+                let bit_nanoseconds = fold(Operator::Mul, left.ir, Ir::constant(8_000_000_000));
+                return Value::new(fold(Operator::DivUnsigned, bit_nanoseconds, right.ir), Type::Rate);
             }
             // rate * time: how many bytes.
             (Type::Rate, Multiply, Type::Time) | (Type::Time, Multiply, Type::Rate) => {
@@ -291,14 +316,8 @@ impl Lowerer<'_> {
             }
             _ => return self.mismatch(operator, &left, &right, span),
         };
-        if matches!(operator, Divide | Remainder) && right.ir.as_constant() == Some(0) {
-            // The dialect gives it a meaning: 0, and counted.
-            if self.untyped {
-                self.report(Diagnostic::warning(span, "this divides by zero, which gives 0"));
-            } else {
-                self.report(Diagnostic::error(span, "this divides by zero"));
-                return Value::error();
-            }
+        if matches!(operator, Divide | Remainder) && self.divides_by_zero(&right, span) {
+            return Value::error();
         }
         // What `x + 0` leaves of the two sides: a sequence number, or a number that is still to be cut to one.
         let left_over = if left.ir.as_constant().is_some() { right.kind } else { left.kind };
@@ -308,6 +327,20 @@ impl Lowerer<'_> {
             folded => self::modular(Value::new(folded, left_over)),
         };
         Value { ir, kind: result, literal }
+    }
+
+    /// Whether a constant divisor is 0, which is an error. The dialect gives it a meaning: 0, and counted.
+    fn divides_by_zero(&mut self, divisor: &Value, span: Span) -> bool {
+        if divisor.ir.as_constant() != Some(0) {
+            return false;
+        }
+        let found = if self.untyped {
+            Diagnostic::warning(span, "this divides by zero, which gives 0")
+        } else {
+            Diagnostic::error(span, "this divides by zero")
+        };
+        self.report(found);
+        !self.untyped
     }
 
     fn path(&mut self, path: &[Name], span: Span, scope: &mut Scope) -> Value {
@@ -322,9 +355,14 @@ impl Lowerer<'_> {
         }
         let environment = match texts[..] {
             ["packet", name @ ("port" | "length" | "payload")] => {
-                if !self.untyped && scope.event != EventKind::Packet {
-                    let error = Diagnostic::error(span, format!("`packet.{name}` is known only in `on packet`"));
-                    self.report(error.help("keep it in a register"));
+                if scope.event != EventKind::Packet {
+                    let message = if self.untyped {
+                        format!("`pktRcvd.{name}` is known only in `on (pktRcvd)`")
+                    } else {
+                        format!("`packet.{name}` is known only in `on packet`")
+                    };
+                    let help = self.called_from("keep it in a register", scope);
+                    self.report(Diagnostic::error(span, message).help(help));
                 }
                 let index = ["port", "length", "payload"].iter().position(|known| *known == name).unwrap_or(0);
                 return Value::new(Ir::Operand(Operand::Event(index as u8)), Type::Integer);
@@ -400,9 +438,11 @@ impl Lowerer<'_> {
             let known = &self.timers[usize::from(index)];
             (known.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), known.clone())
         };
-        if scope.event != EventKind::Timer(index) && !self.untyped {
-            let message = format!("`{}.{}` is known only in `on {}`", timer.text, value.text, timer.text);
-            self.report(Diagnostic::error(timer.span.to(value.span), message));
+        if scope.event != EventKind::Timer(index) {
+            let event = if self.untyped { format!("({})", timer.text) } else { timer.text.clone() };
+            let message = format!("`{}.{}` is known only in `on {event}`", timer.text, value.text);
+            let help = self.called_from("keep it in a register", scope);
+            self.report(Diagnostic::error(timer.span.to(value.span), message).help(help));
             return Value::error();
         }
         match names.iter().position(|name| *name == value.text) {
@@ -460,13 +500,31 @@ impl Lowerer<'_> {
     }
 
     pub(crate) fn need_packet(&mut self, span: Span, scope: &Scope) {
-        if !self.untyped && !matches!(scope.event, EventKind::Packet | EventKind::Other) {
-            let message = "there is no packet at this event";
-            self.report(
-                Diagnostic::error(span, message)
-                    .help("only `on packet` (and what it enters) handles a packet; store it in a slot to use it later"),
-            );
+        if matches!(scope.event, EventKind::Packet | EventKind::Other) {
+            return;
         }
+        let help = if self.untyped {
+            "only `on (pktRcvd)` (and the states it leads to) handles a packet; `storePacket(n)` keeps one for later"
+        } else {
+            "only `on packet` (and what it enters) handles a packet; store it in a slot to use it later"
+        };
+        let help = self.called_from(help, scope);
+        self.report(Diagnostic::error(span, "there is no packet at this event").help(help));
+    }
+
+    /// The help; in an action, also which call brought it here.
+    fn called_from(&self, help: &str, scope: &Scope) -> String {
+        let Some((action, line)) = scope.calls.first().map(|index| (&self.actions[*index].name.text, scope.call_line))
+        else {
+            return help.to_string();
+        };
+        let event = match scope.event {
+            EventKind::Packet => "a packet".to_string(),
+            EventKind::Timer(timer) => format!("the timer `{}`", self.image.timers[usize::from(timer)].name),
+            EventKind::Data | EventKind::Call => "a call of the application".to_string(),
+            EventKind::Other => "entering or leaving a state".to_string(),
+        };
+        format!("{help}; `{action}` is called at {event} on line {line}")
     }
 
     pub(crate) fn unknown(&mut self, name: &Name, what: &str, scope: &Scope) {
@@ -477,6 +535,18 @@ impl Lowerer<'_> {
         }
         self.report(error);
     }
+}
+
+/// A decimal fraction like `0.9` as the quotient 9 / 10.
+fn quotient(text: &str) -> Option<(u64, u64)> {
+    let (whole, decimals) = text.split_once('.')?;
+    let below = 10_u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let above: u64 = format!("{whole}{decimals}").parse().ok()?;
+    let (mut divisor, mut rest) = (below, above);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    Some((above / divisor, below / divisor))
 }
 
 pub(super) fn can_hold_literal(kind: Type, literal: &Value) -> bool {

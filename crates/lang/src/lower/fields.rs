@@ -9,7 +9,7 @@ use crate::source::MAX_TEXT;
 use std::rc::Rc;
 use weftwire_core::format::{Format as CoreFormat, MAX_IMPORTED, builtin_formats};
 use weftwire_core::p4;
-use weftwire_image::{FieldName, Format, FormatField, Place, limits};
+use weftwire_image::{FieldName, Format, FormatField, Place, RegisterType, limits};
 
 /// Where a field is: format, offset, width and TCP option.
 pub(crate) type FieldPosition = (String, u32, u16, Option<u8>);
@@ -121,6 +121,9 @@ impl Lowerer<'_> {
                 Some(weftwire_image::When { field: self.image.fields[usize::from(index)].clone(), equals })
             }
         };
+        for (field, kind) in &header.types {
+            self.field_type(&header.alias, found, field, kind);
+        }
         let fields = found.fields.iter().filter(|field| field.width <= 64).map(|field| FormatField {
             name: field.name.clone(),
             offset: field.offset,
@@ -133,6 +136,31 @@ impl Lowerer<'_> {
             fields: fields.collect(),
             place: Place::After { header: header.after.text.clone(), when },
         });
+    }
+
+    /// `with FIELD: type` of an import.
+    fn field_type(&mut self, header: &Name, found: &p4::HeaderType, field: &Name, kind: &Name) {
+        let Some((type_, register)) = types::named(&kind.text) else { return self.unknown_type(kind) };
+        let Some(known) = found.fields.iter().find(|known| known.name == field.text) else {
+            let message = format!("`{}` has no field `{}`", found.name, field.text);
+            let names = found.fields.iter().map(|known| known.name.as_str());
+            self.report(Diagnostic::error(field.span, message).help(format!("its fields are {}", list(names))));
+            return;
+        };
+        // A field of a type has all its bits, or is a number that the type holds.
+        let bits = match register {
+            RegisterType::Bool => 1,
+            other => (other.cut(-1) as u64).count_ones() as u16,
+        };
+        if !(known.width == bits || type_.is_number() && known.width < bits) {
+            let message = format!("`{}` is {} bits wide, a {} has {bits}", field.text, known.width, kind.text);
+            self.report(Diagnostic::error(kind.span, message));
+            return;
+        }
+        let name = FieldName { format: header.text.clone(), field: field.text.clone() };
+        if self.field_types.insert(name, type_).is_some() {
+            self.report(Diagnostic::error(field.span, format!("`{}` has two types", field.text)));
+        }
     }
 
     /// Index and type of a header field that fits a register.
@@ -179,8 +207,12 @@ impl Lowerer<'_> {
             return None;
         };
         let width = found.width;
-        let kind = if self.untyped { Type::Integer } else { types::of_field(&header.text, &field.text, width) };
         let name = FieldName { format: header.text.clone(), field: field.text.clone() };
+        let kind = match self.field_types.get(&name) {
+            _ if self.untyped => Type::Integer,
+            Some(declared) => *declared,
+            None => types::of_field(&header.text, &field.text, width),
+        };
         let fields = &mut self.image.fields;
         let index = *self.field_numbers.entry(name).or_insert_with_key(|name| {
             fields.push(name.clone());

@@ -11,6 +11,7 @@ mod function;
 mod ir;
 mod pacer;
 mod statement;
+mod suspicion;
 mod template;
 mod types;
 
@@ -77,6 +78,8 @@ pub(crate) struct Scope {
     pub(crate) allow_random: bool,
     /// Actions being expanded.
     pub(crate) calls: Vec<usize>,
+    /// Where the outermost of them is called.
+    pub(crate) call_line: u32,
     /// Conditions being expanded.
     pub(crate) depth: usize,
     /// Blocks around this place, those of actions written out.
@@ -129,6 +132,8 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) field_numbers: BTreeMap<weftwire_image::FieldName, u16>,
     notice_numbers: BTreeMap<String, u16>,
     point_numbers: BTreeMap<String, u16>,
+    /// Types that imports give to their fields.
+    pub(crate) field_types: BTreeMap<weftwire_image::FieldName, Type>,
     /// The headers of each `.p4` file that was read.
     pub(crate) p4_files: BTreeMap<String, Rc<Vec<weftwire_core::p4::HeaderType>>>,
     /// Bytes of these files.
@@ -202,6 +207,7 @@ pub(crate) fn lower(
         field_numbers: BTreeMap::new(),
         notice_numbers: BTreeMap::new(),
         point_numbers: BTreeMap::new(),
+        field_types: BTreeMap::new(),
         p4_files: BTreeMap::new(),
         p4_bytes: 0,
     };
@@ -381,6 +387,7 @@ impl Lowerer<'_> {
                         self.report(Diagnostic::error(from.span, "only `on packet` comes from a port"));
                     }
                     let port = self.typed(from, Type::Integer, &mut scope);
+                    self.check_port(&port, from.span);
                     let arrival = ir::Ir::Operand(weftwire_image::Operand::Event(0));
                     let test = expression::compare(crate::ast::BinaryOperator::Equal, Type::Integer, arrival, port);
                     guard = Some(match guard {

@@ -88,7 +88,7 @@ impl Lowerer<'_> {
             StatementKind::If { branches, otherwise } => self.if_statement(branches, otherwise, scope, steps),
             StatementKind::Send { packet, port } => {
                 let packet = self.packet_expression(packet, PacketRef::Work, scope, steps);
-                let port = self.typed(port, Type::Integer, scope);
+                let port = self.port(port, scope);
                 if let Some(packet) = packet {
                     push(steps, Operation::Send { packet, port: NO_VALUE }, vec![port]);
                 }
@@ -230,10 +230,14 @@ impl Lowerer<'_> {
     }
 
     /// A number that the type can't hold is a mistake, not a wish for its low bits.
-    fn check_literal(&mut self, kind: RegisterType, value: &Value, span: Span) {
+    pub(super) fn check_literal(&mut self, kind: RegisterType, value: &Value, span: Span) {
         let Some(constant) = value.ir.as_constant() else { return };
-        if value.literal && !self.untyped && kind.cut(constant) != constant {
-            let message = format!("{constant} does not fit the register's type");
+        let beyond_sign = value.kind == Type::Unsigned && constant < 0 && kind == RegisterType::I64;
+        if value.literal && !self.untyped && (kind.cut(constant) != constant || beyond_sign) {
+            let message = match value.kind {
+                Type::Unsigned => format!("{} does not fit the register's type", constant as u64),
+                _ => format!("{constant} does not fit the register's type"),
+            };
             self.report(Diagnostic::error(span, message));
         }
     }
@@ -262,7 +266,36 @@ impl Lowerer<'_> {
             return;
         }
         let value = self.coerce(value, kind, value_span);
+        self.check_field_constant(field, &value, value_span);
         push(steps, Operation::SetField { packet, field, value: NO_VALUE, optional }, vec![value]);
+    }
+
+    /// Warns of a constant of which a field keeps only the low bits.
+    pub(super) fn check_field_constant(&mut self, field: u16, value: &Ir, span: Span) {
+        let (format, _, width, _) = self.place(&self.image.fields[usize::from(field)]);
+        let Some(constant) = value.as_constant().filter(|_| width < 64) else { return };
+        // A negative number is written for its bits.
+        if !(-(1_i64 << (width - 1))..1_i64 << width).contains(&constant) {
+            let name = &self.image.fields[usize::from(field)].field;
+            let kept = constant & ((1_i64 << width) - 1);
+            let message = format!("{constant} does not fit the {width} bits of `{format}.{name}`, which keeps {kept}");
+            self.report(Diagnostic::warning(span, message));
+        }
+    }
+
+    /// A port to send to: ports count from 1.
+    fn port(&mut self, port: &Expression, scope: &mut Scope) -> Ir {
+        let value = self.typed(port, Type::Integer, scope);
+        self.check_port(&value, port.span);
+        value
+    }
+
+    /// Warns of a port that is never there.
+    pub(super) fn check_port(&mut self, port: &Ir, span: Span) {
+        if let Some(port) = port.as_constant().filter(|port| !(1..=65_535).contains(port)) {
+            let warning = Diagnostic::warning(span, format!("there is no port {port}"));
+            self.report(warning.help("ports count from 1 to 65535"));
+        }
     }
 
     /// Whether a field may be written; reports if not.
@@ -563,6 +596,9 @@ impl Lowerer<'_> {
             }
             locals.push((parameter.text.clone(), value));
         }
+        if scope.calls.is_empty() {
+            scope.call_line = self.line(name.span);
+        }
         scope.calls.push(index);
         let outer = std::mem::replace(&mut scope.locals, locals);
         steps.append(&mut scope.before);
@@ -600,6 +636,7 @@ impl Lowerer<'_> {
             before: Vec::new(),
             allow_random: true,
             calls: Vec::new(),
+            call_line: 0,
             depth: 0,
             blocks: 0,
             no_goto: false,

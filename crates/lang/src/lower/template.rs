@@ -9,6 +9,8 @@ use weftwire_image::{Creation, Place, Template, TemplateTransport, limits};
 
 /// Bytes of payload in the dialect's preset full packet.
 const DIALECT_PAYLOAD: u16 = 1_448;
+/// `tcp.flags` of the dialect's preset segments: ACK.
+const DIALECT_FLAGS: i64 = 0x10;
 
 impl Lowerer<'_> {
     pub(super) fn template(&mut self, declaration: &TemplateDeclaration) {
@@ -90,7 +92,9 @@ impl Lowerer<'_> {
                 continue;
             }
             if let Some((index, kind)) = target {
-                presets.push((index, self.constant_of(value, kind)));
+                let constant = self.constant_of(value, kind);
+                self.check_field_constant(index, &super::ir::Ir::constant(constant), value.span);
+                presets.push((index, constant));
             }
         }
         self.declare(&declaration.name, Symbol::Template(self.image.templates.len() as u16));
@@ -106,13 +110,19 @@ impl Lowerer<'_> {
         for slot in 0..=highest {
             self.add_slot(&Name { text: slot.to_string(), span: Span::default() });
         }
+        if highest == 0 {
+            return;
+        }
+        // Every segment of a connection but the first has ACK set (RFC 9293, section 3.1): others are dropped.
+        let name = |text: &str| Name { text: text.to_string(), span: Span::default() };
+        let flags = self.field_any_width(&name("tcp"), &name("flags")).map(|(index, ..)| (index, DIALECT_FLAGS));
         let template = |name: &str, transport, options: &[u8], payload| Template {
             name: name.to_string(),
             transport,
             tcp_options: options.to_vec(),
             headers: Vec::new(),
             payload,
-            presets: Vec::new(),
+            presets: flags.filter(|_| transport == TemplateTransport::Tcp).into_iter().collect(),
         };
         let presets = [
             (1, template("empty segment", TemplateTransport::Tcp, &[8], 0)),

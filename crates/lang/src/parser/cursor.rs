@@ -269,6 +269,26 @@ impl<'a> Cursor<'a> {
         self.skip_all();
     }
 
+    /// As [`Cursor::give_up`], with what would be right.
+    pub(crate) fn give_up_with(&mut self, message: &str, help: &str) {
+        self.error_here(message, Some(help));
+        self.skip_all();
+    }
+
+    /// Whether a declaration of XL starts here.
+    pub(crate) fn is_xl(&self) -> bool {
+        const STARTS: [&str; 10] =
+            ["machine", "state", "initial", "register", "timer", "flow", "slot", "const", "template", "import"];
+        let next = matches!(self.peek_at(1), Kind::Word(_) | Kind::Text(_));
+        matches!(self.peek(), Kind::Word(word) if next && STARTS.contains(&word.as_str()))
+    }
+
+    /// Takes a `=` where a comparison is meant, and says so.
+    pub(crate) fn assignment_in_condition(&mut self) {
+        self.error_here("`=` assigns, and can't stand in a condition", Some("`==` compares"));
+        self.advance();
+    }
+
     fn skip_all(&mut self) {
         self.at = self.tokens.len().saturating_sub(1);
     }

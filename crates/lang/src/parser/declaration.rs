@@ -1,6 +1,7 @@
 //! Declarations of XL proper.
 
 use super::cursor::{Cursor, describe};
+use super::statement::STATEMENTS;
 use crate::ast::{
     ActionDeclaration, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, PacerDeclaration,
     StateDeclaration, TableContents, TableFormula, TemplateDeclaration,
@@ -43,6 +44,11 @@ impl Cursor<'_> {
             "timer" => self.timer(),
             "table" => self.table(),
             "pacer" => self.pacer(),
+            "State" | "Register" | "Event" | "Action" => {
+                let message = format!("`{word}` belongs to the published dialect, not to XL");
+                self.give_up_with(&message, "programs of the dialect are in files that end in .xtra");
+                return None;
+            }
             other => {
                 let mut error = Diagnostic::error(self.span(), format!("`{other}` starts no declaration"));
                 let known = [
@@ -186,6 +192,10 @@ impl Cursor<'_> {
     fn action(&mut self) -> Option<Item> {
         self.advance();
         let name = self.name("an action's name")?;
+        if STATEMENTS.contains(&name.text.as_str()) {
+            let message = format!("`{}` starts a statement and can't name an action", name.text);
+            self.report(Diagnostic::error(name.span, message).help("give the action another name"));
+        }
         let parameters = self.parameters();
         Some(Item::Action(ActionDeclaration { name, parameters, body: self.block("to open the action") }))
     }
@@ -218,7 +228,18 @@ impl Cursor<'_> {
             self.expect("==", "and a value behind the field");
             when = Some((path, self.expression()));
         }
-        Some(ImportedHeader { header, alias, after, when })
+        let mut types = Vec::new();
+        if self.take_word("with") {
+            loop {
+                let field = self.name("a field of the header")?;
+                self.expect(":", "and a type behind the field");
+                types.push((field, self.name("a type")?));
+                if !self.take(",") {
+                    break;
+                }
+            }
+        }
+        Some(ImportedHeader { header, alias, after, when, types })
     }
 
     fn template(&mut self) -> Option<Item> {
@@ -393,7 +414,7 @@ impl Cursor<'_> {
     fn handler(&mut self, debug: bool) -> Option<Handler> {
         let event = self.name("an event: `packet`, `connect`, `close`, `data` or a timer")?;
         let from = if self.take_word("from") { Some(self.expression()) } else { None };
-        let when = if self.take_word("when") { Some(self.expression()) } else { None };
+        let when = if self.take_word("when") { Some(self.condition()) } else { None };
         Some(Handler { event, from, when, debug, body: self.block("to open the handler") })
     }
 }

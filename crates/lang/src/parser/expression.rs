@@ -4,8 +4,11 @@
 use super::cursor::{Cursor, MAX_OPERATORS, describe};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, UnaryOperator};
 use crate::diagnostic::Diagnostic;
-use crate::lexer::Kind;
+use crate::lexer::{Kind, NumberValue};
 use BinaryOperator::*;
+
+/// How tightly comparisons bind.
+const COMPARISON: u8 = 4;
 
 impl Cursor<'_> {
     /// An expression. What does not parse is reported and becomes [`ExpressionKind::Error`].
@@ -52,7 +55,11 @@ impl Cursor<'_> {
     fn binary(&mut self, weakest: u8) -> Expression {
         let mut left = self.unary(weakest);
         let mut compared = false;
-        while let Some((operator, strength)) = self.binary_operator() {
+        loop {
+            // `x in 10.0.0.0/8` compares; it has a prefix, not a value, on its right.
+            let in_prefix = self.at_word("in");
+            let operator = if in_prefix { Some((Equal, COMPARISON)) } else { self.binary_operator() };
+            let Some((operator, strength)) = operator else { break };
             if strength < weakest {
                 break;
             }
@@ -65,12 +72,16 @@ impl Cursor<'_> {
                 }
                 compared = true;
             }
-            self.operators += 1;
+            self.operators += 1 + usize::from(in_prefix);
             if self.operators > MAX_OPERATORS {
                 self.give_up(&format!("this expression has more than {MAX_OPERATORS} operators"));
                 break;
             }
             self.advance();
+            if in_prefix {
+                left = self.prefix_test(left);
+                continue;
+            }
             let right = match self.nested(|cursor| cursor.binary(strength + 1)) {
                 Some(right) => right,
                 None => Expression { kind: ExpressionKind::Error, span: self.span() },
@@ -79,6 +90,55 @@ impl Cursor<'_> {
             left = Expression { kind: ExpressionKind::Binary(operator, Box::new(left), Box::new(right)), span };
         }
         left
+    }
+
+    /// `ADDRESS/BITS` behind `in`: the test whether a value has that prefix, `value & mask == address`.
+    fn prefix_test(&mut self, value: Expression) -> Expression {
+        const WANTED: &str = "a prefix is written `10.0.0.0/8`, or `02:00:00:00:00:00/24` for Ethernet addresses";
+        let start = self.span();
+        let wrong = Expression { kind: ExpressionKind::Error, span: start };
+        let (address, width) = match self.peek() {
+            Kind::Ipv4(address) => (u64::from(*address), 32),
+            Kind::Mac(address) => (*address, 48),
+            other => {
+                let found = describe(other);
+                self.error_here(&format!("expected a prefix behind `in`, found {found}"), Some(WANTED));
+                return wrong;
+            }
+        };
+        self.advance();
+        if !self.expect("/", "and how many bits the prefix has") {
+            return wrong;
+        }
+        let bits = match self.peek() {
+            Kind::Number { value: NumberValue::Whole(bits), unit } if unit.is_empty() && *bits <= width => *bits,
+            _ => {
+                self.error_here(&format!("a prefix has 0 to {width} bits here"), Some(WANTED));
+                return wrong;
+            }
+        };
+        self.advance();
+        let span = start.to(self.previous_span());
+        let all = (1_u64 << width) - 1;
+        let mask = all & !(all >> bits);
+        if address & !mask != 0 {
+            let shown = |address: u64| match width {
+                32 => std::net::Ipv4Addr::from(address as u32).to_string(),
+                _ => address.to_be_bytes()[2..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"),
+            };
+            let error = Diagnostic::error(span, format!("`{}` has bits behind its prefix of {bits}", shown(address)));
+            self.report(error.help(format!("write `{}/{bits}`", shown(address & mask))));
+        }
+        let literal = |address: u64| match width {
+            32 => ExpressionKind::Ipv4(address as u32),
+            _ => ExpressionKind::Mac(address),
+        };
+        let whole = value.span.to(span);
+        let masked =
+            ExpressionKind::Binary(BitAnd, Box::new(value), Box::new(Expression { kind: literal(mask), span }));
+        let address = Expression { kind: literal(address & mask), span };
+        let masked = Expression { kind: masked, span: whole };
+        Expression { kind: ExpressionKind::Binary(Equal, Box::new(masked), Box::new(address)), span: whole }
     }
 
     fn unary(&mut self, weakest: u8) -> Expression {

@@ -1,9 +1,16 @@
 //! Statements of XL proper.
 
 use super::cursor::{Cursor, describe};
-use crate::ast::{BinaryOperator, Expression};
+use crate::ast::{BinaryOperator, Expression, ExpressionKind};
 use crate::ast::{Branch, Name, PaceStatement, PacketExpression, Statement, StatementKind};
+use crate::diagnostic::{Diagnostic, nearest};
 use crate::lexer::Kind;
+
+/// The words that start statements. `pace` and `restart` do so only in front of a name.
+pub(super) const STATEMENTS: &[&str] = &[
+    "if", "else", "let", "send", "store", "discard", "reverse", "keep", "resize", "set", "reset", "cancel", "goto",
+    "delete", "deliver", "release", "notify",
+];
 
 impl Cursor<'_> {
     /// `{ statement ... }`
@@ -83,6 +90,18 @@ impl Cursor<'_> {
                 self.recover();
                 return None;
             }
+            "while" | "for" | "loop" if !self.is_target() => {
+                let message = format!("XL has no loop `{word}`");
+                let help =
+                    "each event runs to its end; a timer, or a state that is entered again, makes the next round";
+                self.error_here(&message, Some(help));
+                self.advance();
+                while !self.at_end() && !matches!(self.peek(), Kind::Punctuation("{" | ";" | "}")) {
+                    self.advance();
+                }
+                self.recover();
+                return None;
+            }
             _ => self.assignment_or_call()?,
         };
         if !matches!(kind, StatementKind::If { .. }) {
@@ -123,9 +142,20 @@ impl Cursor<'_> {
     }
 
     fn branch(&mut self, debug: bool) -> Branch {
-        let condition = self.expression();
+        let condition = self.condition();
         let body = self.block("to open the block behind the condition");
         Branch { condition, body, debug }
+    }
+
+    /// An expression that is a condition: `=` is no comparison.
+    pub(super) fn condition(&mut self) -> Expression {
+        let condition = self.expression();
+        if self.at_punctuation("=") {
+            self.assignment_in_condition();
+            let right = self.expression();
+            return Expression { kind: ExpressionKind::Error, span: condition.span.to(right.span) };
+        }
+        condition
     }
 
     fn let_statement(&mut self) -> Option<StatementKind> {
@@ -221,6 +251,11 @@ impl Cursor<'_> {
         Some(StatementKind::Set { timer, arguments, delay: self.expression(), reset })
     }
 
+    /// Whether the word here is assigned or called, or part of a longer name.
+    fn is_target(&self) -> bool {
+        matches!(self.peek_at(1), Kind::Punctuation("=" | "+=" | "-=" | "."))
+    }
+
     fn word_follows(&self) -> bool {
         matches!(self.peek_at(1), Kind::Word(_))
     }
@@ -280,11 +315,25 @@ impl Cursor<'_> {
         } else if self.take("=") {
             None
         } else {
-            let found = describe(self.peek());
-            self.error_here(
-                &format!("expected `=`, `+=`, `-=` or `(` behind this name, found {found}"),
-                Some("statements are assignments, `if`, `send`, `set`, `cancel`, `goto`, `store`, ... and calls of actions"),
-            );
+            let near = match &target[..] {
+                [name] => nearest(&name.text, STATEMENTS.iter().chain(&["pace", "restart"]).copied()),
+                _ => None,
+            };
+            match near {
+                Some(near) => {
+                    let message = format!("`{}` starts no statement", target[0].text);
+                    let error = Diagnostic::error(target[0].span, message);
+                    self.report(error.help(format!("did you mean `{near}`?")));
+                }
+                None => {
+                    let found = describe(self.peek());
+                    let help = "statements are assignments, `if`, `send`, `set`, `cancel`, `goto`, `store`, ... and calls of actions";
+                    self.error_here(
+                        &format!("expected `=`, `+=`, `-=` or `(` behind this name, found {found}"),
+                        Some(help),
+                    );
+                }
+            }
             self.recover();
             return None;
         };
