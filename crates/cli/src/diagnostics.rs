@@ -39,7 +39,7 @@ fn render(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     let message = printable(&diagnostic.message);
     let mut group =
         level.primary_title(message.as_str()).elements([] as [Snippet<'_, annotate_snippets::Annotation<'_>>; 0]);
-    let mut place = String::new();
+    let place;
     if let Some(file) = sources.file(diagnostic.span).filter(|_| diagnostic.span.end > 0) {
         place = printable(&file.name);
         let text = file.text.as_str();

@@ -1,6 +1,5 @@
 //! Functions from files: the one place where engines, compilers and files meet.
 
-use crate::console::tell;
 use crate::input::{self, Kind};
 use crate::parameters::{self, Parameter};
 use anyhow::{Context, Result, bail};

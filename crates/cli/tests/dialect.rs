@@ -243,6 +243,24 @@ fn connect_presets_packets_one_and_two() {
 }
 
 #[test]
+fn the_preset_segments_have_ack_set() {
+    let mut bench = Bench::new(
+        "State initial s { sendPacket(1, 1); sendPacket(2, 1); setField(tcp.flags, 1, 2); sendPacket(1, 1); }",
+    );
+    bench.connect(6);
+    let flags: Vec<u8> = bench
+        .out
+        .items()
+        .iter()
+        .filter_map(|item| match item {
+            Output::Send { bytes, .. } => Some(bench.out.bytes(bytes)[14 + 20 + 13]),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(flags, [0x10, 0x10, 2]);
+}
+
+#[test]
 fn a_sent_packet_does_not_change_any_more() {
     let mut bench = Bench::new(
         "State initial s { on (pktRcvd) {

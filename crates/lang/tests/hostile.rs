@@ -258,6 +258,50 @@ proptest! {
     }
 }
 
+/// Declarations that are each well-formed, and fit one another or not.
+const DECLARATIONS: &[&str] = &[
+    "import \"headers.p4\" { probe_t as probe after udp; }",
+    "import \"headers.p4\" { probe_t as probe after transport with kind: u8; trailer_t as trailer after probe; }",
+    "import \"headers.p4\" { trailer_t as trailer after ethernet when ethernet.type == 5; probe_t as probe after vlan; }",
+    "import \"headers.p4\" { probe_t as probe after network when network.protocol == 200; }",
+    "flow key (probe.kind) -> (trailer.mark);",
+    "flow key (probe.sequence) <-> (ipv4.source), probe.sequence;",
+    "flow key (ipv4.source) <-> (ipv4.destination), probe.kind at most 3 flows when full evict oldest in one, one;",
+    "flow key (ipv6.source) <-> (ipv6.destination);",
+    "flow key ethernet.source, tcp.mss, network.version;",
+    "flow key none;",
+    "template t: udp, probe { probe.kind = 300; udp.length = 9; }",
+    "template t: udp, probe, trailer { payload 65000; trailer.mark = -1; }",
+    "template t: tcp, probe { options mss, timestamps, window_scale, sack_permitted, mss; }",
+    "template t: udp, trailer, probe;",
+    "template t: tcp { tcp.flags = 1; network.protocol = 6; transport.source_port = 7; ipv4.source = 10.0.0.1; }",
+    "timer tick(value: seq32, value: u8);",
+    "timer tick(value: bool, count: u64);",
+    "slot kept;",
+    "register count: u16 = 9;",
+    "register count: rate = 9Gbps;",
+    "register count: mac;",
+    "table steps(n in -3..9) = n * 7;",
+    "#debug count every 1us",
+    "other packets pass 1 <-> 2, 2 <-> 1;",
+    "state two { enter { goto one; } exit { goto two; } }",
+    "state two { on connect { send t to 1; store t in kept; goto one; } on close { delete instance; } }",
+    "state two { on packet { count = probe.kind; kept.tcp.mss = trailer.mark; keep options mss, mss in kept; } }",
+    "state two { on tick { count = tick.value; cancel tick where value == tick.value; } }",
+    "state two { on data { release data.length; send t with data(0, data.length) to 2; } }",
+    "state two { #debug on packet { set tick(count, 1) in 5s; deliver kept(packet.length, packet.port); } }",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn declarations_that_fit_or_not_are_survived(parts in prop::collection::vec(select(DECLARATIONS), 1..9)) {
+        let enter = "initial state one { on connect { } on packet { goto two; } }";
+        survives(&format!("{}\n{enter}", parts.join("\n")), Dialect::Xl);
+    }
+}
+
 #[test]
 fn depth_is_survived() {
     let deep = 10_000;

@@ -1,6 +1,6 @@
 //! Statements: to steps with resolved names and types.
 
-use super::expression::{compare, fold, modular};
+use super::expression::fold;
 use super::ir::{Ir, MAX_LOCALS, Step, local_operand};
 use super::types::{self, Type};
 use super::{EventKind, Lowerer, Scope, Symbol, Value};
@@ -12,7 +12,7 @@ use crate::parser::MAX_DEPTH;
 use crate::source::Span;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef, PayloadTest, RegisterType, limits};
+use weftwire_image::{Operand, Operation, Operator, PacketRef, RegisterType};
 
 /// Actions may call actions this deep; deeper is taken for recursion.
 const MAX_CALLS: usize = 50;
@@ -22,7 +22,7 @@ const MAX_STEPS: usize = 20_000;
 /// So many locals may be known at one place.
 const MAX_IN_SIGHT: usize = 1_024;
 
-const NO_VALUE: Operand = Operand::Constant(0);
+pub(super) const NO_VALUE: Operand = Operand::Constant(0);
 
 /// A header field to write.
 #[derive(Clone, Copy)]
@@ -243,7 +243,7 @@ impl Lowerer<'_> {
     }
 
     /// A value as a local, a parameter or a timer of a declared type carries it: cut like a register of that type.
-    fn held(&mut self, value: Value, (kind, holder): (Type, RegisterType), span: Span) -> Ir {
+    pub(super) fn held(&mut self, value: Value, (kind, holder): (Type, RegisterType), span: Span) -> Ir {
         self.check_literal(holder, &value, span);
         let bits = holder.cut(-1);
         let from = value.kind;
@@ -433,119 +433,6 @@ impl Lowerer<'_> {
         }
     }
 
-    pub(super) fn set_timer(
-        &mut self,
-        name: &Name,
-        arguments: &[Expression],
-        delay: &Expression,
-        reset: bool,
-        scope: &mut Scope,
-        steps: &mut Vec<Step>,
-    ) {
-        let Some(timer) = self.timer_index(name) else { return };
-        self.set_timers.insert(timer);
-        let payload = self.timers[usize::from(timer)].clone();
-        if arguments.len() != payload.len() {
-            let names: Vec<&str> = payload.iter().map(|(name, _)| name.as_str()).collect();
-            let message = format!("`{}` carries {} value(s), found {}", name.text, payload.len(), arguments.len());
-            self.report(Diagnostic::error(name.span, message).help(format!(
-                "write `set {}({}) in ...`",
-                name.text,
-                names.join(", ")
-            )));
-            return;
-        }
-        let target = if self.untyped { Type::Integer } else { Type::Time };
-        let mut values = vec![self.typed(delay, target, scope)];
-        for (argument, (_, kind)) in arguments.iter().zip(&payload) {
-            let value = self.expression(argument, scope);
-            values.push(self.held(value, *kind, argument.span));
-        }
-        if reset {
-            push(steps, Operation::CancelTimer { timer, tests: Vec::new() }, Vec::new());
-        }
-        let operation = Operation::SetTimer { timer, delay: NO_VALUE, payload: vec![NO_VALUE; payload.len()] };
-        push(steps, operation, values);
-    }
-
-    fn cancel_timer(&mut self, name: &Name, tests: Option<&Expression>, scope: &mut Scope, steps: &mut Vec<Step>) {
-        let Some(timer) = self.timer_index(name) else { return };
-        let mut made = Vec::new();
-        let mut values = Vec::new();
-        if let Some(tests) = tests {
-            self.cancel_tests(timer, tests, scope, &mut made, &mut values);
-        }
-        push(steps, Operation::CancelTimer { timer, tests: made }, values);
-    }
-
-    fn timer_index(&mut self, name: &Name) -> Option<u8> {
-        match self.symbol(name, "a timer")? {
-            Symbol::Timer(timer) => Some(timer),
-            other => {
-                let message = format!("`{}` is {}, not a timer", name.text, other.describe());
-                self.report(Diagnostic::error(name.span, message));
-                None
-            }
-        }
-    }
-
-    fn cancel_tests(
-        &mut self,
-        timer: u8,
-        tests: &Expression,
-        scope: &mut Scope,
-        made: &mut Vec<PayloadTest>,
-        values: &mut Vec<Ir>,
-    ) {
-        let wrong = |lowerer: &mut Self, span| {
-            let payload = &lowerer.timers[usize::from(timer)];
-            let names: Vec<&str> = payload.iter().map(|(name, _)| name.as_str()).collect();
-            let help = if names.is_empty() {
-                "this timer carries nothing: `cancel NAME;` cancels all its settings".to_string()
-            } else {
-                format!("write tests like `{} == value`, joined by `and`", names.join(" == value` or `"))
-            };
-            lowerer.report(Diagnostic::error(span, "this is no test of what the timer carries").help(help));
-        };
-        let ExpressionKind::Binary(operator, left, right) = &tests.kind else { return wrong(self, tests.span) };
-        if *operator == BinaryOperator::And {
-            self.cancel_tests(timer, left, scope, made, values);
-            self.cancel_tests(timer, right, scope, made, values);
-            return;
-        }
-        let position = |lowerer: &Self, side: &Expression| match &side.kind {
-            ExpressionKind::Path(path) if path.len() == 1 => {
-                lowerer.timers[usize::from(timer)].iter().position(|(name, _)| *name == path[0].text)
-            }
-            _ => None,
-        };
-        let (value, operator, other) = match (position(self, left), position(self, right)) {
-            (Some(value), _) => (value, *operator, right),
-            (None, Some(value)) => (value, flipped(*operator), left),
-            (None, None) => return wrong(self, tests.span),
-        };
-        if !operator.is_comparison() {
-            return wrong(self, tests.span);
-        }
-        if made.len() >= limits::MAX_TESTS {
-            return self.too_many(tests.span, "tests of one `cancel`", limits::MAX_TESTS);
-        }
-        let (kind, _) = self.timers[usize::from(timer)][value].1;
-        let right = self.expression(other, scope);
-        let from = right.kind;
-        let mut right = self.coerce(right, kind, other.span);
-        if kind == Type::Sequence {
-            right = modular(Value::new(right, from));
-        }
-        let shape = compare(operator, kind, Ir::Operand(Operand::Event(0)), right.clone());
-        let comparison = match shape {
-            Ir::Compare { comparison, .. } => comparison,
-            _ => Comparison::Eq,
-        };
-        made.push(PayloadTest { value: value as u8, comparison, right: NO_VALUE });
-        values.push(right);
-    }
-
     pub(super) fn call_action(
         &mut self,
         name: &Name,
@@ -644,7 +531,7 @@ impl Lowerer<'_> {
     }
 }
 
-fn push(steps: &mut Vec<Step>, operation: Operation, values: Vec<Ir>) {
+pub(super) fn push(steps: &mut Vec<Step>, operation: Operation, values: Vec<Ir>) {
     steps.push(Step::Do { operation, values });
 }
 
@@ -660,16 +547,4 @@ fn reads_packet(step: &Step, wanted: PacketRef) -> bool {
         });
     }
     found
-}
-
-/// The operator with its sides changed.
-fn flipped(operator: BinaryOperator) -> BinaryOperator {
-    use BinaryOperator::*;
-    match operator {
-        Less => Greater,
-        LessEqual => GreaterEqual,
-        Greater => Less,
-        GreaterEqual => LessEqual,
-        other => other,
-    }
 }

@@ -1,0 +1,162 @@
+//! Timers: set, reset, cancelled.
+
+use super::expression::{Value, compare, modular};
+use super::ir::{Ir, Step};
+use super::statement::{NO_VALUE, push};
+use super::types::Type;
+use super::{Lowerer, Scope, Symbol};
+use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use weftwire_image::{Comparison, Operand, Operation, PayloadTest, limits};
+
+impl Lowerer<'_> {
+    pub(super) fn set_timer(
+        &mut self,
+        name: &Name,
+        arguments: &[Expression],
+        delay: &Expression,
+        reset: bool,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
+        let Some(timer) = self.timer_index(name) else { return };
+        self.set_timers.insert(timer);
+        let payload = self.timers[usize::from(timer)].clone();
+        if arguments.len() != payload.len() {
+            let names: Vec<&str> = payload.iter().map(|(name, _)| name.as_str()).collect();
+            let message = format!("`{}` carries {} value(s), found {}", name.text, payload.len(), arguments.len());
+            self.report(Diagnostic::error(name.span, message).help(format!(
+                "write `set {}({}) in ...`",
+                name.text,
+                names.join(", ")
+            )));
+            return;
+        }
+        let target = if self.untyped { Type::Integer } else { Type::Time };
+        let mut values = vec![self.typed(delay, target, scope)];
+        self.warn_of_long_delay(&values[0], delay.span);
+        for (argument, (_, kind)) in arguments.iter().zip(&payload) {
+            let value = self.expression(argument, scope);
+            values.push(self.held(value, *kind, argument.span));
+        }
+        if reset {
+            push(steps, Operation::CancelTimer { timer, tests: Vec::new() }, Vec::new());
+        }
+        let operation = Operation::SetTimer { timer, delay: NO_VALUE, payload: vec![NO_VALUE; payload.len()] };
+        push(steps, operation, values);
+    }
+
+    /// Warns of a timer that is longer than a flow lives without packets, where the program says how long that is.
+    fn warn_of_long_delay(&mut self, delay: &Ir, span: Span) {
+        let Some((expire, delay)) = self.said_expiry.zip(delay.as_constant()) else { return };
+        if expire > 0 && delay > expire {
+            let seconds = |nanoseconds: i64| nanoseconds as f64 / 1e9;
+            let message = format!(
+                "this timer takes {} s, and a flow without packets ends after {} s",
+                seconds(delay),
+                seconds(expire)
+            );
+            self.report(
+                Diagnostic::warning(span, message)
+                    .help("let the flow key's `expires after` be longer, or the timer shorter"),
+            );
+        }
+    }
+
+    pub(super) fn cancel_timer(
+        &mut self,
+        name: &Name,
+        tests: Option<&Expression>,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
+        let Some(timer) = self.timer_index(name) else { return };
+        let mut made = Vec::new();
+        let mut values = Vec::new();
+        if let Some(tests) = tests {
+            self.cancel_tests(timer, tests, scope, &mut made, &mut values);
+        }
+        push(steps, Operation::CancelTimer { timer, tests: made }, values);
+    }
+
+    fn timer_index(&mut self, name: &Name) -> Option<u8> {
+        match self.symbol(name, "a timer")? {
+            Symbol::Timer(timer) => Some(timer),
+            other => {
+                let message = format!("`{}` is {}, not a timer", name.text, other.describe());
+                self.report(Diagnostic::error(name.span, message));
+                None
+            }
+        }
+    }
+
+    fn cancel_tests(
+        &mut self,
+        timer: u8,
+        tests: &Expression,
+        scope: &mut Scope,
+        made: &mut Vec<PayloadTest>,
+        values: &mut Vec<Ir>,
+    ) {
+        let wrong = |lowerer: &mut Self, span| {
+            let payload = &lowerer.timers[usize::from(timer)];
+            let names: Vec<&str> = payload.iter().map(|(name, _)| name.as_str()).collect();
+            let help = if names.is_empty() {
+                "this timer carries nothing: `cancel NAME;` cancels all its settings".to_string()
+            } else {
+                format!("write tests like `{} == value`, joined by `and`", names.join(" == value` or `"))
+            };
+            lowerer.report(Diagnostic::error(span, "this is no test of what the timer carries").help(help));
+        };
+        let ExpressionKind::Binary(operator, left, right) = &tests.kind else { return wrong(self, tests.span) };
+        if *operator == BinaryOperator::And {
+            self.cancel_tests(timer, left, scope, made, values);
+            self.cancel_tests(timer, right, scope, made, values);
+            return;
+        }
+        let position = |lowerer: &Self, side: &Expression| match &side.kind {
+            ExpressionKind::Path(path) if path.len() == 1 => {
+                lowerer.timers[usize::from(timer)].iter().position(|(name, _)| *name == path[0].text)
+            }
+            _ => None,
+        };
+        let (value, operator, other) = match (position(self, left), position(self, right)) {
+            (Some(value), _) => (value, *operator, right),
+            (None, Some(value)) => (value, flipped(*operator), left),
+            (None, None) => return wrong(self, tests.span),
+        };
+        if !operator.is_comparison() {
+            return wrong(self, tests.span);
+        }
+        if made.len() >= limits::MAX_TESTS {
+            return self.too_many(tests.span, "tests of one `cancel`", limits::MAX_TESTS);
+        }
+        let (kind, _) = self.timers[usize::from(timer)][value].1;
+        let right = self.expression(other, scope);
+        let from = right.kind;
+        let mut right = self.coerce(right, kind, other.span);
+        if kind == Type::Sequence {
+            right = modular(Value::new(right, from));
+        }
+        let shape = compare(operator, kind, Ir::Operand(Operand::Event(0)), right.clone());
+        let comparison = match shape {
+            Ir::Compare { comparison, .. } => comparison,
+            _ => Comparison::Eq,
+        };
+        made.push(PayloadTest { value: value as u8, comparison, right: NO_VALUE });
+        values.push(right);
+    }
+}
+
+/// The operator with its sides changed.
+fn flipped(operator: BinaryOperator) -> BinaryOperator {
+    use BinaryOperator::*;
+    match operator {
+        Less => Greater,
+        LessEqual => GreaterEqual,
+        Greater => Less,
+        GreaterEqual => LessEqual,
+        other => other,
+    }
+}
