@@ -6,8 +6,8 @@
 mod calls;
 
 use crate::ast::{
-    ActionDeclaration, BinaryOperator, Branch, Expression, ExpressionKind, Handler, Item, Name, PacketExpression,
-    Program, StateDeclaration, Statement, StatementKind,
+    ActionDeclaration, BinaryOperator, Branch, Expression, ExpressionKind, Handler, Item, Name, Program,
+    StateDeclaration, Statement, StatementKind,
 };
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind, NumberValue};

@@ -260,7 +260,7 @@ fn statements_without_end() {
     bounded(
         "long conditions",
         &at_packet(
-            &(0..300).map(|_| format!("if {tests} {{ b = 1; }} else ")).collect::<String>().trim_end_matches("else "),
+            (0..300).map(|_| format!("if {tests} {{ b = 1; }} else ")).collect::<String>().trim_end_matches("else "),
         ),
     );
 }
