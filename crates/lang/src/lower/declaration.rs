@@ -455,7 +455,6 @@ impl Lowerer<'_> {
         }
         if let Some(expire) = &declaration.expire {
             self.image.flow.expire = self.bounded(expire, Type::Time, 0, i64::MAX);
-            self.said_expiry = Some(self.image.flow.expire);
         }
         if let Some(max) = &declaration.max {
             self.image.flow.max = self.bounded(max, Type::Integer, 1, i64::from(limits::MAX_FLOWS)) as u32;

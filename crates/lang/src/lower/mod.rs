@@ -128,8 +128,6 @@ pub(crate) struct Lowerer<'a> {
     /// Errors and warnings found, also those that were found before.
     reports: Reports,
     limits_reported: BTreeSet<String>,
-    /// What the program says by `expires after`.
-    pub(crate) said_expiry: Option<i64>,
     /// Where the fields of the flow key are named.
     pub(crate) key_spans: Vec<(u16, Span)>,
     /// Numbers of the fields, notices and debug points that the image names.
@@ -207,7 +205,6 @@ pub(crate) fn lower(
         table_work: 0,
         reports: Reports::default(),
         limits_reported: BTreeSet::new(),
-        said_expiry: None,
         key_spans: Vec::new(),
         field_numbers: BTreeMap::new(),
         notice_numbers: BTreeMap::new(),

@@ -35,7 +35,6 @@ impl Lowerer<'_> {
         }
         let target = if self.untyped { Type::Integer } else { Type::Time };
         let mut values = vec![self.typed(delay, target, scope)];
-        self.warn_of_long_delay(&values[0], delay.span);
         for (argument, (_, kind)) in arguments.iter().zip(&payload) {
             let value = self.expression(argument, scope);
             values.push(self.held(value, *kind, argument.span));
@@ -45,23 +44,6 @@ impl Lowerer<'_> {
         }
         let operation = Operation::SetTimer { timer, delay: NO_VALUE, payload: vec![NO_VALUE; payload.len()] };
         push(steps, operation, values);
-    }
-
-    /// Warns of a timer that is longer than a flow lives without packets, where the program says how long that is.
-    fn warn_of_long_delay(&mut self, delay: &Ir, span: Span) {
-        let Some((expire, delay)) = self.said_expiry.zip(delay.as_constant()) else { return };
-        if expire > 0 && delay > expire {
-            let seconds = |nanoseconds: i64| nanoseconds as f64 / 1e9;
-            let message = format!(
-                "this timer takes {} s, and a flow without packets ends after {} s",
-                seconds(delay),
-                seconds(expire)
-            );
-            self.report(
-                Diagnostic::warning(span, message)
-                    .help("let the flow key's `expires after` be longer, or the timer shorter"),
-            );
-        }
     }
 
     pub(super) fn cancel_timer(
