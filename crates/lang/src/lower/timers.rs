@@ -7,7 +7,6 @@ use super::types::Type;
 use super::{Lowerer, Scope, Symbol};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use weftwire_image::{Comparison, Operand, Operation, PayloadTest, limits};
 
 impl Lowerer<'_> {
