@@ -402,6 +402,15 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_of_the_encoding_in_front_is_skipped() {
+        assert_eq!(kinds("\u{feff}a"), [Kind::Word("a".into())]);
+        let mut diagnostics = Vec::new();
+        assert_eq!(Lexer::for_rules(0, "\u{feff}a", &mut diagnostics).next().kind, Kind::Word("a".into()));
+        lex(0, "a \u{feff}", &mut diagnostics);
+        assert_eq!(diagnostics.len(), 1, "only in front");
+    }
+
+    #[test]
     fn comments_nest_and_strangers_are_reported() {
         assert_eq!(kinds("a /* b /* c */ d */ e // f"), [Kind::Word("a".into()), Kind::Word("e".into())]);
         let mut diagnostics = Vec::new();

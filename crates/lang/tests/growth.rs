@@ -73,7 +73,7 @@ fn refused(name: &str, text: &str, words: &str) {
 #[test]
 fn errors_without_end() {
     let more = "there are more errors: the first 100 are shown";
-    let known = many(|n| format!("const known_{n} = {n}; "));
+    let known: String = (0..3_000).map(|n| format!("const known_{n} = {n}; ")).collect();
     refused("unknown names on a line", &format!("{known}{}", at_packet(&many(|n| format!("unknown_{n} = 1; ")))), more);
     refused("unknown values on a line", &format!("{known}{}", at_packet(&many(|n| format!("a = knowm_{n}; ")))), more);
     refused("forward references", &many(|n| format!("const c{n} = c{}; ", n + 1)), more);
@@ -327,8 +327,8 @@ fn files_without_end() {
     assert!(said.contains("too many for this program"), "{said}");
     let said = bounded_with("a chain of includes", "include \"a\";", "include \"b\"; include \"c\";", Dialect::Xl);
     assert!(said.contains("includes itself"), "{said}");
-    let headers: String = (0..5_000).map(|n| format!("header h{n} {{ bit<8> a; }} ")).collect();
-    let imports = many(|n| format!("import \"a\" {{ h{n} after udp; }} "));
+    let headers: String = (0..2_000).map(|n| format!("header h{n} {{ bit<8> a; }} ")).collect();
+    let imports = many(|n| format!("import \"a\" {{ h{} after udp; }} ", n % 2_000));
     let said = bounded_with("imports of one file", &imports, &headers, Dialect::Xl);
     assert!(said.contains("at most 16 imported headers"), "{said}");
     let said =
