@@ -32,7 +32,14 @@ impl Network for Wire {
 /// Inputs follow each other: a byte that says how much later it is and what comes, two bytes of length, and the bytes: a
 /// request, one whose batches get their right checksums, a datagram, or nothing.
 pub fn kafka_bridge(data: &[u8]) {
-    let limits = Limits { max_topics: 4, max_partitions: 8, retain: 4_000, ..Limits::default() };
+    let limits = Limits {
+        topics_from_network: true,
+        max_topics: 4,
+        max_partitions: 8,
+        retain: 4_000,
+        memory: 100_000,
+        ..Limits::default()
+    };
     let mut broker = Broker::new(limits, 1);
     assert!(broker.make(Topic::new("t").expect("a name"), 2));
     let address = ("host".to_owned(), 9_092);

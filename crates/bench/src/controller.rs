@@ -189,8 +189,13 @@ impl Bench {
     async fn light(&self, switch: &str, revision: u64, configuration: Vec<u8>) -> Result<Light> {
         let client = Client::connect(&self.address(), None).await?;
         let formats = formats_digest(ITCH_FORMATS).to_vec();
-        let (said, saying) =
-            watch::channel(FollowRequest { switch: switch.to_owned(), formats, configuration, revision });
+        let (said, saying) = watch::channel(FollowRequest {
+            switch: switch.to_owned(),
+            formats,
+            configuration,
+            revision,
+            refusal: String::new(),
+        });
         let mut updates = client.follow(saying).await?;
         let (tell, at) = watch::channel(0);
         let task = tokio::spawn(async move {

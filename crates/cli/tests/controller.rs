@@ -266,7 +266,12 @@ fn clients_say_what_they_did() -> Result<()> {
     })?;
     ensure!(lab.says(&["unsubscribe", "pod4-host4", "--all"])? == format!("{changes} subscriptions ended\n"));
 
-    ensure!(lab.says(&["subscribe", "pod1-host1", "trade.price > 5", "--wait"])? == "subscribed\n");
+    // Nothing forwards by it, so there is nothing to wait for; but it is there.
+    lab.refuses(&["subscribe", "pod1-host1", "trade.price > 5", "--wait"], "no switch follows the controller")?;
+    let never = lab.ask(&["subscribe", "pod1-host1", "trade.price > 5 and trade.price < 4"])?;
+    let warning = String::from_utf8(never.stderr)?;
+    ensure!(never.status.success() && warning.contains("never matches"), "{warning}");
+    lab.says(&["unsubscribe", "pod1-host1", "trade.price > 5 and trade.price < 4"])?;
     ensure!(lab.says(&["subscribe", "pod1-host1", "trade.price > 5.00"])?.contains("nothing changed"));
     let outcome: Value = serde_json::from_str(&lab.says(&["subscribe", "pod1-host2", "true", "--json"])?)?;
     ensure!(outcome["changed"] == 1 && outcome["revision"].is_u64(), "{outcome}");

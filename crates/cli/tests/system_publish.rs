@@ -58,9 +58,11 @@ impl Network {
         Ok(Network { hosts: all, _middle: middle, switch, folder })
     }
 
-    /// Starts a bridge on a host.
-    fn bridge(&self, host: usize) -> Result<Running> {
-        let running = self.hosts[host - 1].spawn(&[WEFT, "subs", "kafka", "--local", &format!("10.0.0.{host}")])?;
+    /// Starts a bridge on a host, with some more options.
+    fn bridge(&self, host: usize, options: &[&str]) -> Result<Running> {
+        let local = format!("10.0.0.{host}");
+        let words = [&[WEFT, "subs", "kafka", "--local", &local], options].concat();
+        let running = self.hosts[host - 1].spawn(&words)?;
         let address = BROKER.parse()?;
         wait_for("a bridge", LIMIT, || {
             self.hosts[host - 1].connect(address, LIMIT).is_ok_and(|stream| stream.is_ok())
@@ -88,7 +90,7 @@ impl Network {
     fn received(bridge: Running) -> Result<String> {
         let ended = bridge.interrupt()?;
         ensure!(ended.status.success(), "{}", ended.stderr);
-        Ok(ended.stderr.lines().skip(1).collect::<Vec<_>>().join("\n"))
+        Ok(ended.stderr.lines().skip_while(|line| !line.contains(" records produced")).collect::<Vec<_>>().join("\n"))
     }
 }
 
@@ -102,7 +104,11 @@ fn kcat_talks_to_kcat_and_nobody_gets_what_he_did_not_ask_for() -> Result<()> {
     ";
     let network = Network::new("system-publish", rules, 4)?;
     let [_producer, reader, other, watcher] = &network.hosts[..] else { unreachable!("four were asked for") };
-    let bridges = [network.bridge(1)?, network.bridge(2)?, network.bridge(3)?];
+    let bridges = [
+        network.bridge(1, &[])?,
+        network.bridge(2, &["--topic", "orders"])?,
+        network.bridge(3, &["--topics-from-network"])?,
+    ];
     let mut subscriber = watcher.enter(|| Subscriber::open([10, 0, 0, 4].into(), GROUP))??;
 
     let keys = |zone: &str| (0..50).map(|number| format!("{zone}-{number}:order {number}\n")).collect::<String>();
@@ -153,7 +159,7 @@ fn the_java_client_produces_and_consumes() -> Result<()> {
     let needed = ["javac", client_jar.to_str().context("a plain name")?];
     let Some(_turn) = skip_unless_root(&needed) else { return Ok(()) };
     let network = Network::new("system-publish-java", "publish.topic == \"java\" : fwd(2);", 2)?;
-    let bridges = [network.bridge(1)?, network.bridge(2)?];
+    let bridges = [network.bridge(1, &[])?, network.bridge(2, &["--topic", "java"])?];
     let class_path = format!("{}/*", jars.display());
     let client = |host: usize, what: &str| {
         let words = ["java", "-cp", &class_path, CLIENT, BROKER, what, "java", "200"];

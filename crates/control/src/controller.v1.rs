@@ -17,7 +17,7 @@ pub struct SubscriptionList {
     pub subscriptions: ::prost::alloc::vec::Vec<Subscription>,
 }
 /// What became of a list of subscriptions.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Outcome {
     /// The number of the last change that was made; switches that have it have all of the list.
     #[prost(uint64, tag = "1")]
@@ -28,6 +28,9 @@ pub struct Outcome {
     /// How many were there already, or were not there.
     #[prost(uint32, tag = "3")]
     pub unchanged: u32,
+    /// What is suspicious in the list, as that a filter can never match; at most 20 lines.
+    #[prost(string, repeated, tag = "4")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Which page of the list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -117,6 +120,9 @@ pub struct Switch {
     /// The last change that it said it has.
     #[prost(uint64, tag = "5")]
     pub revision: u64,
+    /// Why it does not take a later one, as it said; empty: it takes all.
+    #[prost(string, tag = "6")]
+    pub refusal: ::prost::alloc::string::String,
 }
 /// A port of a switch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -182,6 +188,9 @@ pub struct FollowRequest {
     /// The change that its table is at.
     #[prost(uint64, tag = "4")]
     pub revision: u64,
+    /// Why it stays there although a later change has come, as that the rules cost too much; empty: it does not.
+    #[prost(string, tag = "5")]
+    pub refusal: ::prost::alloc::string::String,
 }
 /// What changes in a switch's table. Large changes come in several parts, of which only the last one is complete.
 #[derive(Clone, PartialEq, ::prost::Message)]

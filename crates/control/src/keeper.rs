@@ -64,10 +64,12 @@ impl Default for KeeperOptions {
 }
 
 /// How far a switch is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) followers: u32,
     pub(crate) revision: u64,
+    /// Why it takes no later change.
+    pub(crate) refusal: String,
 }
 
 /// A request to change something.

@@ -4,7 +4,7 @@ use crate::admission::{Seat, Underway};
 use crate::keeper::{Keeper, MOST_IN_REQUEST, Refusal, Shared};
 use crate::protocol::controller_server::Controller;
 use crate::protocol::{self, Entry, FollowRequest, ListPage, ListRequest, Outcome, SubscriptionList, TableUpdate};
-use crate::state::{TableChange, Wanted, Wrong};
+use crate::state::{TableChange, Wanted, Wrong, shorten};
 use crate::wire;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +15,10 @@ use weftwire_subscribe::route::{Attached, MessageFilter, Out, SwitchId};
 
 /// Most subscriptions on a page of the list.
 pub const MOST_ON_PAGE: usize = 1_000;
+/// Most warnings about a list.
+const MOST_WARNINGS: usize = 20;
+/// Most characters of what a switch says.
+const MOST_REFUSAL: usize = 500;
 /// Bytes of filters after which a page ends.
 const PAGE_BYTES: usize = 1 << 20;
 /// About as many entries as go into one part of an update. Each costs some 100 bytes, seldom much more.
@@ -60,11 +64,12 @@ impl Service {
                 Wrong::Filter(text) => Status::invalid_argument(place + &text),
             }
         })?;
+        let warnings = if subscribe { warnings(&wanted) } else { Vec::new() };
         let outcome = self.keeper.change(subscribe, wanted).await.map_err(|refusal| match refusal {
             Refusal::Full(text) => Status::resource_exhausted(text),
             Refusal::Unavailable(text) => Status::unavailable(text),
         })?;
-        Ok(Response::new(outcome))
+        Ok(Response::new(Outcome { warnings, ..outcome }))
     }
 }
 
@@ -135,6 +140,19 @@ impl Controller for Service {
     }
 }
 
+/// What is suspicious in a list, each with its place.
+fn warnings(list: &[Wanted]) -> Vec<String> {
+    let found = (1..).zip(list).filter_map(|(place, wanted)| Some((place, wanted, wanted.warning?)));
+    found
+        .take(MOST_WARNINGS)
+        .map(|(place, wanted, warning)| {
+            let place =
+                if list.len() > 1 { format!("subscription {place} of {}: ", list.len()) } else { String::new() };
+            format!("{place}`{}`: {warning}", shorten(&wanted.text))
+        })
+        .collect()
+}
+
 /// Keeps the connection of a request from being the one that makes room for others.
 fn underway<T>(request: &Request<T>) -> Option<Underway> {
     request.extensions().get().map(Seat::begin)
@@ -188,6 +206,7 @@ fn topology(shared: &Shared) -> protocol::TopologyReply {
             ports: shared.places[index].start.ports.clone(),
             followers: progress[index].followers,
             revision: progress[index].revision,
+            refusal: progress[index].refusal.clone(),
         }
     };
     let mut hosts = Vec::with_capacity(topology.host_count());
@@ -284,6 +303,7 @@ impl Follower {
             while let Ok(Some(request)) = requests.message().await {
                 let mut progress = shared.progress();
                 progress[index].revision = request.revision;
+                progress[index].refusal = request.refusal.chars().take(MOST_REFUSAL).collect();
             }
         };
         tokio::select! {
@@ -291,7 +311,11 @@ impl Follower {
             () = acknowledgements => {}
             () = parts.closed() => {}
         }
-        shared.progress()[index].followers -= 1;
+        let mut progress = shared.progress();
+        progress[index].followers -= 1;
+        if progress[index].followers == 0 {
+            progress[index].refusal.clear();
+        }
     }
 
     async fn updates(mut self, known: Option<u64>) {

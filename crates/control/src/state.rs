@@ -11,6 +11,7 @@ use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::route::{
     Attached, Controller, HostId, MessageFilter, Out, Settings, SettingsError, SwitchId, Topology, ways,
 };
+use weftwire_subscribe::rules::Filter;
 use weftwire_subscribe::subscriptions::read_subscriptions;
 
 /// Longest text of a filter in bytes.
@@ -59,6 +60,8 @@ pub(crate) struct Wanted {
     pub(crate) host: HostId,
     pub(crate) text: Arc<str>,
     pub(crate) filter: MessageFilter,
+    /// What is suspicious in it.
+    pub(crate) warning: Option<&'static str>,
 }
 
 /// A subscription that began or ended.
@@ -139,7 +142,7 @@ impl State {
     /// Makes changes that the store has.
     pub(crate) fn apply(&mut self, events: Vec<Event>) {
         for event in events {
-            let Wanted { host, filter, text } = &event.wanted;
+            let Wanted { host, filter, text, .. } = &event.wanted;
             let key = (*host, filter.clone());
             let delta = if event.subscribed {
                 self.numbers.insert(key, event.number);
@@ -289,10 +292,12 @@ fn read_one(network: &Network, hosts: &BTreeMap<String, HostId>, host: &str, fil
     };
     let filter_read = MessageFilter::new(&subscription.filter, &network.formats);
     let filter_read = filter_read.map_err(|error| Wrong::Filter(error.to_string()))?;
-    Ok(Wanted { host: *id, text: filter.into(), filter: filter_read })
+    let never = filter_read.clause_count() == 0 && subscription.filter != Filter::Never;
+    let warning = never.then_some("this filter never matches: its tests exclude each other");
+    Ok(Wanted { host: *id, text: filter.into(), filter: filter_read, warning })
 }
 
-fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {
         short.push('…');

@@ -300,14 +300,17 @@ async fn what_means_the_same_is_one_subscription() {
     let client = running.client().await;
     let one = |filter| vec![subscription("pod1-host1", filter)];
     let outcome = client.subscribe(one("add_order.price > 5 and add_order.shares < 7")).await.unwrap();
-    assert_eq!(outcome, Outcome { revision: 1, changed: 1, unchanged: 0 });
+    assert_eq!(outcome, Outcome { revision: 1, changed: 1, unchanged: 0, warnings: vec![] });
     let outcome = client.subscribe(one("add_order.shares < 7 && add_order.price > 5.0000")).await.unwrap();
-    assert_eq!(outcome, Outcome { revision: 1, changed: 0, unchanged: 1 });
+    assert_eq!(outcome, Outcome { revision: 1, changed: 0, unchanged: 1, warnings: vec![] });
     // Twice in one list, too.
     let list = [one("trade.price > 1"), one("trade.price >= 1.0001")].concat();
-    assert_eq!(client.subscribe(list).await.unwrap(), Outcome { revision: 2, changed: 1, unchanged: 1 });
+    assert_eq!(
+        client.subscribe(list).await.unwrap(),
+        Outcome { revision: 2, changed: 1, unchanged: 1, warnings: vec![] }
+    );
     let outcome = client.unsubscribe(one("not (add_order.shares >= 7 or add_order.price <= 5)")).await.unwrap();
-    assert_eq!(outcome, Outcome { revision: 3, changed: 1, unchanged: 0 });
+    assert_eq!(outcome, Outcome { revision: 3, changed: 1, unchanged: 0, warnings: vec![] });
     assert_eq!(client.unsubscribe(one("trade.price > 2")).await.unwrap().unchanged, 1);
     assert_eq!(listed(&client, Some("pod1-host1")).await, [("pod1-host1".into(), "trade.price > 1".into())]);
     assert_eq!(listed(&client, Some("pod1-host2")).await, []);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use weftwire_publish::kafka::batch::write_batch;
 use weftwire_publish::kafka::broker::{Answer, Broker, Limits, Network, NotSent};
-use weftwire_publish::kafka::request::{Body, Commit, FetchPartition, Member, Records, Request, TopicOf};
+use weftwire_publish::kafka::request::{Body, Commit, FetchPartition, JoinGroup, Member, Records, Request, TopicOf};
 use weftwire_publish::kafka::response::{Response, code};
 use weftwire_publish::kafka::wire::Write as _;
 use weftwire_publish::message::{HEADER, MAX_DATAGRAM, Message, push_attribute};
@@ -149,8 +149,115 @@ fn a_fetch_waits_for_what_comes_from_the_network() {
 }
 
 #[test]
+fn the_network_makes_no_topics_unless_asked() {
+    let (mut broker, mut network) = (broker(), Kept::default());
+    let message = |name: &str, partition| Message { partition, ..Message::new(Topic::new(name).unwrap(), b"") };
+    broker.receive(&message("a", 0));
+    broker.make(Topic::new("t").unwrap(), 1);
+    broker.receive(&message("t", 1));
+    broker.receive(&message("t", 0));
+    assert_eq!(broker.topics().count(), 1);
+    let counts = broker.counts();
+    assert_eq!((counts.received, counts.no_partition), (1, 2));
+    // A client that asks for one gets it.
+    let body = Body::Metadata { topics: Some(vec!["a"]), create: true };
+    assert!(matches!(now(ask(&mut broker, &mut network, 0, body)), Response::Metadata { .. }));
+    broker.receive(&message("a", 0));
+    assert_eq!(broker.counts().received, 2);
+}
+
+#[test]
+fn all_records_together_have_an_end() {
+    let limits = Limits { memory: 200_000, topics_from_network: true, ..Limits::default() };
+    let mut broker = Broker::new(limits, 1);
+    let quiet = Topic::new("quiet").unwrap();
+    broker.receive(&Message::new(quiet, b"stays"));
+    for number in 0..4_000_u16 {
+        let name = format!("t{}", number % 7);
+        broker.receive(&Message::new(Topic::new(&name).unwrap(), &[7; 300]));
+        assert!(broker.memory() <= limits.records(), "{}", broker.memory());
+    }
+    assert!(broker.memory() > limits.records() / 2 && broker.counts().forgotten > 3_000);
+    // Who has little loses nothing.
+    let body = Body::ListOffsets { topics: vec![TopicOf { name: "quiet", partitions: vec![(0, -2)] }] };
+    let Response::ListOffsets(listed) = now(ask(&mut broker, &mut Kept::default(), 0, body)) else { panic!() };
+    assert_eq!(listed[0].1[0].offset, 0);
+    // Producers count too.
+    let one = batch(&[&[1; 1_000][..]; 20], -1, -1);
+    broker.make(Topic::new("t").unwrap(), 1);
+    for _ in 0..10 {
+        assert_eq!(produce(&mut broker, &mut Kept::default(), &one).0, code::NONE);
+        assert!(broker.memory() <= limits.records());
+    }
+}
+
+#[test]
+fn all_groups_together_have_an_end() {
+    let limits = Limits { memory: 800_000, ..Limits::default() };
+    let (mut broker, mut network) = (Broker::new(limits, 1), Kept::default());
+    broker.make(Topic::new("t").unwrap(), 1);
+    let said = vec![0; 30_000];
+    let mut errors = Vec::new();
+    for number in 0..5 {
+        let group = format!("g{number}");
+        let protocols = vec![("range", &said[..])];
+        let (session, rebalance) = (6_000, 6_000);
+        let join = JoinGroup { group: &group, session, rebalance, member: "", kind: "consumer", protocols };
+        let Response::JoinGroup(joined) = now(ask(&mut broker, &mut network, 0, Body::JoinGroup(join))) else {
+            panic!()
+        };
+        errors.push(joined.error);
+        assert!(broker.memory() <= 100_000, "{}", broker.memory());
+    }
+    let full = code::COORDINATOR_NOT_AVAILABLE;
+    assert_eq!(errors, [code::NONE, code::NONE, code::NONE, full, full]);
+    let note = "n".repeat(4_096);
+    let mut commits = Vec::new();
+    for number in 0..9 {
+        let member = Member { group: &format!("c{number}"), generation: -1, member: "" };
+        let topics =
+            vec![TopicOf { name: "t", partitions: vec![Commit { partition: 0, offset: 1, note: Some(&note) }] }];
+        let Response::OffsetCommit(topics) =
+            now(ask(&mut broker, &mut network, 0, Body::OffsetCommit { member, topics }))
+        else {
+            panic!()
+        };
+        commits.push(topics[0].1[0].1);
+        assert!(broker.memory() <= 100_000, "{}", broker.memory());
+    }
+    assert!(commits[0] == code::NONE && commits[8] == full, "{commits:?}");
+    // What members that are gone had, others have.
+    let Response::Heartbeat(error) = now(ask(
+        &mut broker,
+        &mut network,
+        60_000,
+        Body::Heartbeat(Member { group: "g0", generation: 1, member: "host-1" }),
+    )) else {
+        panic!()
+    };
+    assert_eq!(error, code::UNKNOWN_MEMBER_ID);
+    assert!(broker.memory() < 70_000, "{}", broker.memory());
+}
+
+#[test]
+fn an_answer_has_no_more_than_there_is_room_for_but_a_record() {
+    let (mut broker, mut network) = (broker(), Kept::default());
+    let t = Topic::new("t").unwrap();
+    broker.make(t, 1);
+    for _ in 0..100 {
+        broker.receive(&Message::new(t, &[1; 1_000]));
+    }
+    for (room, fits) in [(0, 1), (1, 1), (5_000, 4), (usize::MAX, 100)] {
+        broker.set_room(room);
+        let Response::Fetch(topics) = now(ask(&mut broker, &mut network, 0, fetch(0, 0))) else { panic!() };
+        let batch = weftwire_publish::kafka::batch::Batch::read(&topics[0].1[0].records).unwrap();
+        assert_eq!(batch.records.len(), fits, "{room}");
+    }
+}
+
+#[test]
 fn topics_and_partitions_have_an_end() {
-    let limits = Limits { max_topics: 2, max_partitions: 5, ..Limits::default() };
+    let limits = Limits { max_topics: 2, max_partitions: 5, topics_from_network: true, ..Limits::default() };
     let (mut broker, mut network) = (Broker::new(limits, 1), Kept::default());
     let message = |name: &str, partition| Message { partition, ..Message::new(Topic::new(name).unwrap(), b"") };
     broker.receive(&message("a", 2));

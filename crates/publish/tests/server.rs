@@ -48,7 +48,11 @@ fn wait_until(server: &Server, condition: impl Fn(&Report) -> bool) {
 #[test]
 fn what_is_no_request_ends_the_connection() {
     let (server, _) = start();
-    let cases: [(&[u8], Malformed); 5] = [
+    // A list of more members than anybody needs: topics without names, of which there are more than bytes.
+    let mut many = vec![0, 0, 0x30, 0, 0, 3, 0, 1, 0, 0, 0, 1, 0xff, 0xff, 0, 0, 0x17, 0];
+    many.resize(4 + 0x3000, 0);
+    let cases: [(&[u8], Malformed); 6] = [
+        (&many, Malformed::Many),
         (&[0xff; 4], Malformed::NegativeLength),
         (&[0x7f, 0xff, 0xff, 0xff], Malformed::TooLarge),
         (&[0, 0, 0, 7], Malformed::Short),
@@ -80,4 +84,32 @@ fn what_comes_from_the_network_is_counted() {
     UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"no message", destination).unwrap();
     wait_until(&server, |report| report.broker.received == 3 && report.network.bad.len() == 1);
     assert_eq!(server.report().network.streams.missing, 0);
+}
+
+#[test]
+fn silent_connections_lock_nobody_out() {
+    let (server, _) = start();
+    // More than there are places, of this machine, which may have them all.
+    let silent: Vec<TcpStream> = (0..300).map(|_| connect(&server)).collect();
+    let mut stream = connect(&server);
+    stream.write_all(&[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff]).unwrap();
+    let mut answer = [0; 14];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[4..8], [0, 0, 0, 1]);
+    // The first ones have lost their places, and hear it.
+    let mut first = &silent[0];
+    assert_eq!(first.read(&mut [0]).unwrap(), 0);
+    assert_eq!((server.report().made_room, server.report().too_many), (45, 0));
+    // One that has asked something goes after those that have not.
+    let more: Vec<TcpStream> = (0..300).map(|_| connect(&server)).collect();
+    wait_until(&server, |report| report.made_room == 345);
+    stream.write_all(&[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 2, 0xff, 0xff]).unwrap();
+    let mut rest = vec![0; 4];
+    // What is left of the first answer comes before the second.
+    while !rest.ends_with(&[0, 0, 0, 2]) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        rest.push(byte[0]);
+    }
+    drop((silent, more));
 }

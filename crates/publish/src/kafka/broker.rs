@@ -13,10 +13,15 @@ use std::time::Duration;
 
 /// Groups of consumers.
 const MAX_GROUPS: usize = 256;
-/// Producers remembered for each partition.
+/// Bytes of a group's name; Kafka's clients are content with less.
+const MAX_GROUP_NAME: usize = 255;
+/// Producers remembered for each partition, and about the bytes that each takes.
 const MAX_PRODUCERS: usize = 1_024;
+const PRODUCER: usize = 256;
 /// What an answer has of records, whatever the client allows.
-const MAX_FETCH: usize = 8 << 20;
+pub(super) const MAX_FETCH: usize = 8 << 20;
+/// About the memory that a committed offset takes.
+const COMMITTED: usize = 256;
 /// How long a client may wait for records.
 const MAX_WAIT: i32 = 30_000;
 /// As the time of a place in a log: its end, its beginning.
@@ -28,19 +33,53 @@ const AT_START: i64 = -2;
 pub struct Limits {
     /// Partitions of a topic that is made because somebody asks for it.
     pub partitions: u16,
-    /// Whether topics are made because somebody asks for them, or sends to them.
+    /// Whether topics are made because a client asks for them.
     pub new_topics: bool,
+    /// Whether topics and partitions are made because messages of them come from the network, where anybody may send.
+    pub topics_from_network: bool,
     /// Topics.
     pub max_topics: usize,
     /// Partitions in all.
     pub max_partitions: usize,
     /// Bytes of records that are kept for each partition.
     pub retain: usize,
+    /// Bytes of memory in all: a half of it for records, a quarter for requests and answers on their way, an eighth each
+    /// for groups and producers.
+    pub memory: usize,
+}
+
+impl Limits {
+    /// Bytes of records of all partitions.
+    pub fn records(&self) -> usize {
+        self.memory / 2
+    }
+
+    /// Bytes of large requests and answers on their way.
+    pub fn on_the_way(&self) -> usize {
+        self.memory / 4
+    }
+
+    fn groups(&self) -> usize {
+        self.memory / 8
+    }
+
+    /// Of each partition.
+    fn producers(&self) -> usize {
+        (self.memory / 8 / PRODUCER / self.max_partitions.max(1)).clamp(1, MAX_PRODUCERS)
+    }
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { partitions: 1, new_topics: true, max_topics: 256, max_partitions: 1_024, retain: 16 << 20 }
+        Limits {
+            partitions: 1,
+            new_topics: true,
+            topics_from_network: false,
+            max_topics: 256,
+            max_partitions: 1_024,
+            retain: 16 << 20,
+            memory: 512 << 20,
+        }
     }
 }
 
@@ -74,6 +113,8 @@ pub struct Counts {
     pub received: u64,
     /// Messages from the network that there was no partition for.
     pub no_partition: u64,
+    /// Records that were forgotten before their time because all partitions together had too many.
+    pub forgotten: u64,
 }
 
 /// The broker.
@@ -85,6 +126,12 @@ pub struct Broker {
     next_producer: i64,
     counts: Counts,
     scratch: Vec<u8>,
+    /// Bytes of all records.
+    records: usize,
+    /// Bytes of all groups.
+    group_bytes: usize,
+    /// Bytes of records that an answer may have now.
+    room: usize,
 }
 
 #[derive(Debug)]
@@ -135,7 +182,20 @@ impl Broker {
             next_producer: i64::from(first_producer) << 24,
             counts: Counts::default(),
             scratch: Vec::new(),
+            records: 0,
+            group_bytes: 0,
+            room: MAX_FETCH,
         }
+    }
+
+    /// How many bytes of records the next answers may have, at most; whatever it is, they have one record.
+    pub fn set_room(&mut self, bytes: usize) {
+        self.room = bytes.min(MAX_FETCH);
+    }
+
+    /// Bytes of memory that records and groups take.
+    pub fn memory(&self) -> usize {
+        self.records + self.group_bytes
     }
 
     /// Makes a topic, or more partitions of it, as far as the limits allow. Gives whether it has so many partitions now.
@@ -170,7 +230,7 @@ impl Broker {
         }
         let index = usize::from(message.partition);
         let known = self.topics.get(&message.topic).is_some_and(|partitions| index < partitions.len());
-        if !known && self.limits.new_topics {
+        if !known && self.limits.topics_from_network {
             self.make(message.topic, self.limits.partitions.max(message.partition.saturating_add(1)));
         }
         let partitions = self.topics.get_mut(&message.topic);
@@ -180,8 +240,45 @@ impl Broker {
         };
         self.scratch.clear();
         write_body(message, &mut self.scratch);
+        let before = partition.log.bytes();
         partition.log.append(i64::try_from(message.timestamp).unwrap_or(i64::MAX), &self.scratch);
+        self.records = self.records + partition.log.bytes() - before;
         self.counts.received += 1;
+        self.make_room();
+    }
+
+    /// Forgets the oldest records of the largest partitions while there are too many of all.
+    fn make_room(&mut self) {
+        let most = self.limits.records();
+        while self.records > most {
+            let partitions = self.topics.values_mut().flatten();
+            let Some(largest) = partitions.max_by_key(|partition| partition.log.bytes()) else { return };
+            let before = largest.log.bytes();
+            // Some more than is needed, so that partitions need not be compared for each record.
+            let forgotten = largest.log.forget(self.records - most + most / 64);
+            if forgotten == 0 {
+                return;
+            }
+            self.counts.forgotten += forgotten;
+            self.records -= before - largest.log.bytes();
+        }
+    }
+
+    /// Does something with a group, if there is room for so many bytes more.
+    fn with_group<T>(
+        &mut self,
+        name: &str,
+        more: usize,
+        work: impl FnOnce(&mut Group) -> Result<T, i16>,
+    ) -> Result<T, i16> {
+        if self.group_bytes + more > self.limits.groups() {
+            return Err(code::COORDINATOR_NOT_AVAILABLE);
+        }
+        let group = self.groups.get_mut(name).ok_or(code::UNKNOWN_MEMBER_ID)?;
+        let before = group.size();
+        let outcome = work(group);
+        self.group_bytes = self.group_bytes + group.size() - before;
+        outcome
     }
 
     /// Answers a request. `now` is the time since some start; it never goes back. `address` is the broker's, as the
@@ -230,7 +327,9 @@ impl Broker {
             }
             Body::JoinGroup(join) => {
                 let client = request.client.unwrap_or("consumer");
-                match self.group(join.group).and_then(|group| group.join(now, client, join)) {
+                let said: usize = join.protocols.iter().map(|(name, said)| name.len() + said.len()).sum();
+                let made = self.make_group(join.group);
+                match made.and_then(|()| self.with_group(join.group, said, |group| group.join(now, client, join))) {
                     Ok(member) => return self.now_or_later(now, Wait::Join { group: join.group.into(), member }),
                     Err(error) => Response::JoinGroup(Joined {
                         error,
@@ -241,8 +340,8 @@ impl Broker {
                 }
             }
             Body::SyncGroup { member, shares } => {
-                let group = self.groups.get_mut(member.group).ok_or(code::UNKNOWN_MEMBER_ID);
-                match group.and_then(|group| group.sync(now, member, shares)) {
+                let more = shares.iter().map(|(_, share)| share.len()).sum();
+                match self.with_group(member.group, more, |group| group.sync(now, member, shares)) {
                     Ok(()) => {
                         let (group, name) = (member.group.into(), member.member.into());
                         return self
@@ -252,20 +351,25 @@ impl Broker {
                 }
             }
             Body::Heartbeat(member) => {
-                let group = self.groups.get_mut(member.group);
-                Response::Heartbeat(group.map_or(code::UNKNOWN_MEMBER_ID, |group| group.heartbeat(now, member)))
+                let error = self.with_group(member.group, 0, |group| Ok(group.heartbeat(now, member)));
+                Response::Heartbeat(error.unwrap_or_else(|error| error))
             }
             Body::LeaveGroup { group, member } => {
-                let group = self.groups.get_mut(*group);
-                Response::LeaveGroup(group.map_or(code::UNKNOWN_MEMBER_ID, |group| group.leave(now, member)))
+                let error = self.with_group(group, 0, |group| Ok(group.leave(now, member)));
+                Response::LeaveGroup(error.unwrap_or_else(|error| error))
             }
             Body::OffsetCommit { member, topics } => {
-                let allowed = self.group(member.group).and_then(|group| group.may_commit(now, member));
+                let made = self.make_group(member.group);
+                let allowed =
+                    made.and_then(|()| self.with_group(member.group, 0, |group| group.may_commit(now, member)));
                 Response::OffsetCommit(for_each(topics, |name, commit| {
                     let offset = Offset { offset: commit.offset, note: commit.note.unwrap_or_default().into() };
                     let error = allowed
                         .and_then(|()| self.place(name, commit.partition).ok_or(code::UNKNOWN_TOPIC_OR_PARTITION))
-                        .and_then(|place| Ok(self.group(member.group)?.commit(place, offset)));
+                        .and_then(|place| {
+                            let more = offset.note.len() + COMMITTED;
+                            self.with_group(member.group, more, |group| Ok(group.commit(place, offset)))
+                        });
                     (commit.partition, error.unwrap_or_else(|error| error))
                 }))
             }
@@ -280,17 +384,15 @@ impl Broker {
         match &waiting.0 {
             Wait::Fetch { deadline, least, most, topics } => {
                 let ready = now >= *deadline || topics.is_empty() || self.is_available(topics, *least);
-                ready.then(|| self.fetch(topics, *most))
+                ready.then(|| self.fetch(topics, (*most).min(self.room)))
             }
-            Wait::Join { group, member } => match self.groups.get_mut(group) {
-                Some(group) => group.joined(now, member).map(Response::JoinGroup),
-                None => Some(Response::JoinGroup(Joined { error: code::UNKNOWN_MEMBER_ID, ..Joined::default() })),
-            },
+            Wait::Join { group, member } => {
+                let joined = self.with_group(group, 0, |group| Ok(group.joined(now, member)));
+                joined.unwrap_or_else(|error| Some(Joined { error, ..Joined::default() })).map(Response::JoinGroup)
+            }
             Wait::Sync { group, member, generation } => {
-                let share = match self.groups.get_mut(group) {
-                    Some(group) => group.share(now, member, *generation)?,
-                    None => Err(code::UNKNOWN_MEMBER_ID),
-                };
+                let share = self.with_group(group, 0, |group| Ok(group.share(now, member, *generation)));
+                let share = share.unwrap_or_else(|error| Some(Err(error)))?;
                 let error = share.as_ref().err().copied().unwrap_or(code::NONE);
                 Some(Response::SyncGroup { error, share: share.unwrap_or_default() })
             }
@@ -363,8 +465,8 @@ impl Broker {
                 return Err(code::MESSAGE_TOO_LARGE);
             }
         }
-        let offset = log.end();
-        for record in &batch.records {
+        let (offset, before) = (log.end(), log.bytes());
+        let sent = batch.records.iter().try_for_each(|record| {
             attributes.clear();
             let number_field = record.attributes(attributes).unwrap_or(0);
             let message = Message {
@@ -379,9 +481,15 @@ impl Broker {
             network.send(&message).map_err(|NotSent| code::STORAGE_ERROR)?;
             log.append(record.timestamp, record.body);
             self.counts.produced += 1;
-        }
-        producers.taken(&batch, offset, MAX_PRODUCERS);
-        Ok((offset, log.start()))
+            Ok(())
+        });
+        self.records = self.records + log.bytes() - before;
+        let outcome = sent.map(|()| {
+            producers.taken(&batch, offset, self.limits.producers());
+            (offset, log.start())
+        });
+        self.make_room();
+        outcome
     }
 
     fn is_available(&self, topics: &Topics<FetchPartition>, least: usize) -> bool {
@@ -458,18 +566,25 @@ impl Broker {
         })
     }
 
-    /// The group of this name, made if it is not there.
-    fn group(&mut self, name: &str) -> Result<&mut Group, i16> {
-        if name.is_empty() {
+    /// Makes the group of this name if it is not there.
+    fn make_group(&mut self, name: &str) -> Result<(), i16> {
+        if name.is_empty() || name.len() > MAX_GROUP_NAME {
             return Err(code::INVALID_GROUP_ID);
         }
-        if self.groups.len() >= MAX_GROUPS && !self.groups.contains_key(name) {
-            self.groups.retain(|_, group| !group.is_empty());
-            if self.groups.len() >= MAX_GROUPS {
-                return Err(code::COORDINATOR_NOT_AVAILABLE);
-            }
+        if self.groups.contains_key(name) {
+            return Ok(());
         }
-        Ok(self.groups.entry(name.to_owned()).or_default())
+        if self.groups.len() >= MAX_GROUPS {
+            self.groups.retain(|_, group| !group.is_empty());
+            self.group_bytes = self.groups.values().map(Group::size).sum();
+        }
+        let group = Group::default();
+        if self.groups.len() >= MAX_GROUPS || self.group_bytes + group.size() > self.limits.groups() {
+            return Err(code::COORDINATOR_NOT_AVAILABLE);
+        }
+        self.group_bytes += group.size();
+        self.groups.insert(name.to_owned(), group);
+        Ok(())
     }
 
     /// Topic and partition, if they are there.

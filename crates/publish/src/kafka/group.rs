@@ -16,6 +16,8 @@ pub const MAX_MEMBERS: usize = 64;
 pub const MAX_SAID: usize = 64 << 10;
 /// Bytes of a note with an offset; Kafka's own limit.
 pub const MAX_NOTE: usize = 4_096;
+/// About the memory that a group, a member or an offset takes beside its texts.
+const OVERHEAD: usize = 256;
 /// How long a member may be silent, and have to join again: at least and at most.
 const SESSION: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1_800));
 
@@ -40,6 +42,8 @@ pub struct Group {
     offsets: BTreeMap<(Topic, u16), Offset>,
     /// Members that ever were.
     numbered: u64,
+    /// Bytes of the notes with offsets.
+    notes: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -245,7 +249,9 @@ impl Group {
         if offset.note.len() > MAX_NOTE {
             return code::OFFSET_METADATA_TOO_LARGE;
         }
-        self.offsets.insert(partition, offset);
+        self.notes += offset.note.len();
+        let before = self.offsets.insert(partition, offset);
+        self.notes -= before.map_or(0, |before| before.note.len());
         code::NONE
     }
 
@@ -263,6 +269,15 @@ impl Group {
     /// How far the group has read.
     pub fn offsets(&self) -> &BTreeMap<(Topic, u16), Offset> {
         &self.offsets
+    }
+
+    /// About the bytes of memory that it takes.
+    pub fn size(&self) -> usize {
+        let said =
+            |member: &Member| -> usize { member.protocols.iter().map(|(name, said)| name.len() + said.len()).sum() };
+        let members: usize =
+            self.members.iter().map(|(name, member)| OVERHEAD + name.len() + said(member) + member.share.len()).sum();
+        OVERHEAD + self.kind.len() + members + self.offsets.len() * OVERHEAD + self.notes
     }
 
     /// Whether it has neither members nor anything to remember.
@@ -407,9 +422,13 @@ mod tests {
         let shares = [(&*one, &long[..])];
         assert_eq!(group.sync(SECOND, &asker(2, &one), &shares), Err(code::INVALID_REQUEST));
         let place = (Topic::new("t").unwrap(), 0);
+        let before = group.size();
         for (length, expected) in [(MAX_NOTE, code::NONE), (MAX_NOTE + 1, code::OFFSET_METADATA_TOO_LARGE)] {
             assert_eq!(group.commit(place, Offset { offset: 1, note: "n".repeat(length) }), expected);
         }
+        assert_eq!(group.size(), before + OVERHEAD + MAX_NOTE);
+        group.commit(place, Offset { offset: 1, note: String::new() });
+        assert_eq!(group.size(), before + OVERHEAD);
         for number in 0..MAX_MEMBERS {
             assert_eq!(group.join(SECOND, "x", &request("", b"")).is_ok(), number < MAX_MEMBERS - 2);
         }

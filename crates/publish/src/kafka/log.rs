@@ -41,11 +41,27 @@ impl Log {
         self.start + self.records.len() as i64
     }
 
+    /// Bytes of memory that the records take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Forgets the oldest records until so many bytes are free, but never the last one. Gives how many were forgotten.
+    pub fn forget(&mut self, bytes: usize) -> u64 {
+        let (target, before) = (self.bytes.saturating_sub(bytes), self.records.len());
+        self.keep(target);
+        (before - self.records.len()) as u64
+    }
+
     /// Appends a record and forgets the oldest that there is no more room for.
     pub fn append(&mut self, timestamp: i64, body: &[u8]) {
         self.bytes += body.len() + OVERHEAD;
         self.records.push_back((timestamp, body.into()));
-        while self.bytes > self.limit && self.records.len() > 1 {
+        self.keep(self.limit);
+    }
+
+    fn keep(&mut self, limit: usize) {
+        while self.bytes > limit && self.records.len() > 1 {
             if let Some((_, body)) = self.records.pop_front() {
                 self.bytes -= body.len() + OVERHEAD;
                 self.start += 1;

@@ -11,6 +11,7 @@ pub mod batch;
 pub mod broker;
 pub mod group;
 pub mod log;
+mod memory;
 pub mod producers;
 pub mod request;
 pub mod response;

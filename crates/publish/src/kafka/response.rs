@@ -92,6 +92,14 @@ pub enum Response {
     },
 }
 
+impl Response {
+    /// Bytes of records in it.
+    pub(super) fn record_bytes(&self) -> usize {
+        let Response::Fetch(topics) = self else { return 0 };
+        topics.iter().flat_map(|(_, partitions)| partitions).map(|fetched| fetched.records.len()).sum()
+    }
+}
+
 /// Topics with something for each of some partitions.
 pub type Topics<T> = Vec<(String, Vec<T>)>;
 

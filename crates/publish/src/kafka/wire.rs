@@ -26,24 +26,33 @@ pub enum Malformed {
     /// A kind of request that was not offered.
     #[error("a request of an unknown kind")]
     Kind,
+    /// Lists in it have more members than anybody needs.
+    #[error("a request has too many parts")]
+    Many,
     /// A version of a request that was not offered.
     #[error("a request of a version that was not offered")]
     Version,
 }
 
+/// Most members of all lists of a request together: what is made of each takes more memory than it has bytes.
+const MOST_MEMBERS: usize = 4_096;
+
 /// What is left to read.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a>(&'a [u8]);
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    members: usize,
+}
 
 impl<'a> Reader<'a> {
     /// Reads from the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader(bytes)
+        Reader { bytes, members: MOST_MEMBERS }
     }
 
     /// What is left.
     pub fn rest(&self) -> &'a [u8] {
-        self.0
+        self.bytes
     }
 
     /// So many bytes.
@@ -51,14 +60,14 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Malformed::Short`].
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed::Short)?;
-        self.0 = rest;
+        let (taken, rest) = self.bytes.split_at_checked(length).ok_or(Malformed::Short)?;
+        self.bytes = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed::Short)?;
-        self.0 = rest;
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or(Malformed::Short)?;
+        self.bytes = rest;
         Ok(*taken)
     }
 
@@ -178,9 +187,10 @@ impl<'a> Reader<'a> {
         // It grows by what is there, not by what its length promises.
         let mut list = Vec::new();
         for _ in 0..length {
-            let before = self.0.len();
+            let before = self.bytes.len();
+            self.members = self.members.checked_sub(1).ok_or(Malformed::Many)?;
             list.push(read(self)?);
-            debug_assert!(self.0.len() < before, "members have bytes");
+            debug_assert!(self.bytes.len() < before, "members have bytes");
         }
         Ok(Some(list))
     }

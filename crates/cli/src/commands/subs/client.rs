@@ -41,7 +41,7 @@ pub struct Subscribe {
     /// A file of lines `HOST: filter`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "filter"])]
     file: Option<PathBuf>,
-    /// Wait until every switch that follows the controller has it
+    /// Wait until every switch that follows the controller has it; an error if none follows, or one cannot take it
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub struct Unsubscribe {
     /// All subscriptions of the host
     #[arg(long, conflicts_with_all = ["filter", "file"], requires = "host")]
     all: bool,
-    /// Wait until every switch that follows the controller has it
+    /// Wait until every switch that follows the controller has it; an error if none follows, or one cannot take it
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -106,6 +106,8 @@ struct ShownOutcome {
     revision: u64,
     changed: u64,
     unchanged: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -133,6 +135,7 @@ struct ShownSwitch {
     ports: Vec<ShownPort>,
     followers: u32,
     revision: u64,
+    refusal: String,
 }
 
 #[derive(Serialize)]
@@ -277,6 +280,7 @@ pub fn topology(arguments: &Topology) -> Result<()> {
     for switch in &found.switches {
         let follows = match switch.followers {
             0 => "no".to_owned(),
+            _ if !switch.refusal.is_empty() => format!("refuses after {}", switch.revision),
             1 if switch.revision == found.revision => "up to date".to_owned(),
             1 => format!("at change {}", switch.revision),
             count => format!("{count} times"),
@@ -346,14 +350,14 @@ fn lines(file: &Path) -> Result<Vec<Subscription>> {
 
 /// Sends a list in batches.
 async fn send(client: &Client, subscribe: bool, list: Vec<Subscription>, file: Option<&Path>) -> Result<ShownOutcome> {
-    let mut sum = ShownOutcome { revision: 0, changed: 0, unchanged: 0 };
+    let mut sum = ShownOutcome { revision: 0, changed: 0, unchanged: 0, warnings: Vec::new() };
     for batch in list.chunks(BATCH) {
         let done = sum.changed + sum.unchanged;
         let answer = match subscribe {
             true => client.subscribe(batch.to_vec()).await,
             false => client.unsubscribe(batch.to_vec()).await,
         };
-        let Outcome { revision, changed, unchanged } = match (answer, file) {
+        let Outcome { revision, changed, unchanged, warnings } = match (answer, file) {
             (Ok(outcome), _) => outcome,
             (Err(error), None) => return Err(error.into()),
             (Err(error), Some(file)) => {
@@ -363,16 +367,34 @@ async fn send(client: &Client, subscribe: bool, list: Vec<Subscription>, file: O
         sum.revision = revision;
         sum.changed += u64::from(changed);
         sum.unchanged += u64::from(unchanged);
+        warnings.iter().for_each(|warning| tell!("warning: {warning}"));
+        sum.warnings.extend(warnings);
     }
     Ok(sum)
 }
 
-/// Waits until every switch that follows has a change.
+/// Waits until every switch that follows has a change. That none follows, or one cannot take it, is an error: then nothing
+/// forwards by it, however long one waits.
 async fn wait(client: &Client, revision: u64) -> Result<()> {
     loop {
-        let behind = |switch: &protocol::Switch| switch.followers > 0 && switch.revision < revision;
-        if !client.topology().await?.switches.iter().any(behind) {
+        let switches = client.topology().await?.switches;
+        let mut following = switches.iter().filter(|switch| switch.followers > 0).peekable();
+        ensure!(
+            following.peek().is_some(),
+            "it is in the controller's store, but no switch follows the controller, so nothing forwards by it yet; \
+             `weft subs run --switch` starts one"
+        );
+        let mut behind = following.filter(|switch| switch.revision < revision).peekable();
+        if behind.peek().is_none() {
             return Ok(());
+        }
+        if let Some(switch) = behind.find(|switch| !switch.refusal.is_empty()) {
+            bail!(
+                "it is in the controller's store, but switch `{}` goes on with the rules of change {}: {}",
+                switch.name,
+                switch.revision,
+                switch.refusal
+            );
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -409,6 +431,7 @@ impl ShownTopology {
             ports: it.ports.into_iter().map(port).collect(),
             followers: it.followers,
             revision: it.revision,
+            refusal: it.refusal,
         };
         ShownTopology {
             revision: it.revision,

@@ -58,6 +58,9 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
                 tell!("has {} rules, up to change {}", table.rule_count(), table.revision());
             }
             Notice::Changed => {}
+            Notice::Refused(reason) => {
+                tell!("goes on with {} rules of change {}: {reason}", table.rule_count(), table.revision());
+            }
             Notice::Lost(error) if connected => {
                 connected = false;
                 tell!("{error}; goes on with {} rules and tries again", table.rule_count());

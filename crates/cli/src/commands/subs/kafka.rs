@@ -16,6 +16,9 @@ use weftwire_publish::topic::Topic;
 /// How often the signal to end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Each of 1,024 partitions has a record, and each of 256 clients some room.
+const LEAST_MEMORY: usize = 64 << 20;
+
 /// Be a broker to unmodified clients of Kafka, until it is interrupted. Each record that they produce becomes a message of
 /// the network; messages that the network's rules send here are records that they can consume.
 #[derive(Args)]
@@ -35,15 +38,22 @@ pub struct Arguments {
     /// A topic that is there from the start, with the number of its partitions
     #[arg(long = "topic", value_name = "NAME[:PARTITIONS]", value_parser = topic)]
     topics: Vec<(Topic, Option<u16>)>,
-    /// Make no topics because clients ask for them, or messages of them come
+    /// Make no topics because clients ask for them
     #[arg(long)]
     no_new_topics: bool,
+    /// Make topics and partitions also because messages of them come from the network, where anybody may send
+    #[arg(long)]
+    topics_from_network: bool,
     /// Partitions of topics that don't say
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     partitions: u16,
     /// Bytes of records kept for each partition
     #[arg(long, value_name = "BYTES", default_value_t = Limits::default().retain)]
     retain: usize,
+    /// Bytes of memory in all: half of it for records, a quarter for requests and answers on their way, a quarter for groups
+    /// and producers
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().memory, value_parser = memory)]
+    memory: usize,
     /// Send no more messages a second
     #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..))]
     rate: Option<u64>,
@@ -66,6 +76,11 @@ fn topic(text: &str) -> Result<(Topic, Option<u16>), String> {
         None => (text, None),
     };
     Ok((Topic::new(name).map_err(|bad| bad.to_string())?, partitions))
+}
+
+fn memory(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().ok().filter(|bytes| *bytes >= LEAST_MEMORY);
+    bytes.ok_or_else(|| format!("write a number from {LEAST_MEMORY} (64 MiB)"))
 }
 
 fn datagram(text: &str) -> Result<usize, String> {
@@ -91,7 +106,9 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         limits: Limits {
             partitions,
             new_topics: !arguments.no_new_topics,
+            topics_from_network: arguments.topics_from_network,
             retain: arguments.retain,
+            memory: arguments.memory,
             ..Limits::default()
         },
     })
@@ -120,11 +137,14 @@ fn show(report: &Report) {
         ("messages missing", network.streams.missing),
         ("messages late or twice", network.streams.late),
         ("messages of more publishers than are counted", network.streams.uncounted),
-        ("messages of no partition", broker.no_partition),
+        ("messages of no topic or partition that there is (--topic, --topics-from-network)", broker.no_partition),
+        ("records forgotten early as all took too much memory (--memory)", broker.forgotten),
         ("batches with a record that fits no packet", broker.too_large),
         ("batches refused", broker.refused),
         ("batches that came again", broker.repeated),
         ("connections too many", report.too_many),
+        ("idle connections that made room for others", report.made_room),
+        ("requests that there was no memory for", report.no_memory),
         ("times the kernel did not send", report.not_sent),
     ];
     let texts: Vec<(String, u64)> =
