@@ -1,4 +1,9 @@
 //! Memory for what is on its way: large requests, and large answers until the client has taken them.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "connections wait for memory, but not for ever"
+)]
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
