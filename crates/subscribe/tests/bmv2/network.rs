@@ -132,7 +132,7 @@ fn every_subscriber_gets_one_copy_and_nothing_goes_round() {
     let wanted = prop::collection::vec((any::<prop::sample::Index>(), test()), 1..7);
     let packet = (any::<prop::sample::Index>(), 0..3u8, 0..4096u16, 0..8u8, 0..9u64);
     let inputs = (networks, wanted, prop::collection::vec(packet, 3), any::<bool>(), 0..4usize);
-    let result = TestRunner::new(Config::with_cases(30)).run(&inputs, |(topology, wanted, packets, reduce, first)| {
+    let result = TestRunner::new(Config::with_cases(80)).run(&inputs, |(topology, wanted, packets, reduce, first)| {
         let hosts: Vec<HostId> = topology.hosts().collect();
         let wanted: Vec<(HostId, String)> =
             wanted.iter().map(|(host, text)| (*host.get(&hosts), text.clone())).collect();
