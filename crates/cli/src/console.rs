@@ -7,15 +7,17 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
+use weftwire_core::text::printable_lines;
 
-/// Says a line on standard output, as `println!` does. What goes wrong is told at the command's end, by [`finish`].
+/// Says a line on standard output, as `println!` does, with control characters escaped: it may tell what a file or another
+/// process says. What goes wrong is told at the command's end, by [`finish`].
 macro_rules! say {
-    ($($words:tt)*) => { $crate::console::say_text(format_args!("{}\n", format_args!($($words)*))) };
+    ($($words:tt)*) => { $crate::console::say_line(format_args!($($words)*)) };
 }
 
-/// Says a line on standard error, as `eprintln!` does. If that fails, nobody is left to tell.
+/// Says a line on standard error, as `eprintln!` does, with control characters escaped. If that fails, nobody is left to tell.
 macro_rules! tell {
-    ($($words:tt)*) => { $crate::console::tell_text(format_args!("{}\n", format_args!($($words)*))) };
+    ($($words:tt)*) => { $crate::console::tell_line(format_args!($($words)*)) };
 }
 
 pub(crate) use {say, tell};
@@ -23,7 +25,17 @@ pub(crate) use {say, tell};
 /// The first failure of standard output. After it nothing more is written.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Says a text on standard output, without a line's end.
+/// What `say!` does.
+pub fn say_line(text: fmt::Arguments<'_>) {
+    say_text(format_args!("{}\n", printable_lines(&text.to_string())));
+}
+
+/// What `tell!` does.
+pub fn tell_line(text: fmt::Arguments<'_>) {
+    tell_text(format_args!("{}\n", printable_lines(&text.to_string())));
+}
+
+/// Says a text on standard output as it is, without a line's end.
 pub fn say_text(text: fmt::Arguments<'_>) {
     let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
     if failure.is_none()
@@ -33,7 +45,7 @@ pub fn say_text(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Says a text on standard error, without a line's end.
+/// Says a text on standard error as it is, without a line's end.
 pub fn tell_text(text: fmt::Arguments<'_>) {
     let _ = io::stderr().lock().write_fmt(text);
 }

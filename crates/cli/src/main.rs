@@ -68,6 +68,9 @@ enum Command {
     /// Hold a network; started by `up`.
     #[command(hide = true)]
     Hold(commands::up::HoldArguments),
+    /// Connect for a switch that has given up its privileges; started by `subs run`.
+    #[command(hide = true)]
+    Reach(commands::reach::Arguments),
     /// Compare two runs of a network.
     Compare(commands::compare::Arguments),
     /// Show and change the flows of a running function.
@@ -102,6 +105,7 @@ fn execute(command: Command) -> anyhow::Result<()> {
         Command::Exec(arguments) => commands::exec::execute(&arguments),
         Command::Status(arguments) => commands::status::execute(&arguments),
         Command::Hold(arguments) => commands::up::hold(&arguments),
+        Command::Reach(arguments) => commands::reach::execute(&arguments),
         Command::Compare(arguments) => commands::compare::execute(&arguments),
         Command::Flows(arguments) => commands::flows::execute(arguments),
         Command::Debug(arguments) => commands::debug::execute(arguments),

@@ -18,8 +18,8 @@ impl Address {
     /// What tonic wants to connect to.
     pub(crate) fn uri(&self, secure: bool) -> String {
         match self {
-            // Two slashes more would be taken away as those of a URI.
-            Address::Unix(path) => format!("unix://{}", path.display()),
+            // The name that a server is asked by; who connects knows the path.
+            Address::Unix(_) => "http://localhost".to_owned(),
             Address::Tcp(place) if secure => format!("https://{place}"),
             Address::Tcp(place) => format!("http://{place}"),
         }
@@ -40,7 +40,7 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Address, String> {
         if let Some(path) = text.strip_prefix("unix:").or(text.contains('/').then_some(text)) {
             if path.is_empty() {
-                return Err("`unix:` needs a path behind it, e.g. unix:/run/weftwire/controller.sock".to_owned());
+                return Err("`unix:` needs a path behind it, e.g. unix:/run/weft/controller/grpc.sock".to_owned());
             }
             return Ok(Address::Unix(path.into()));
         }

@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::protocol::controller_client::ControllerClient;
 use crate::protocol::{self, ListPage, ListRequest, Outcome, Subscription, SubscriptionList, TopologyReply};
 use crate::tls;
+use crate::unix::UnixConnector;
 use hyper_util::rt::TokioIo;
 use std::error::Error;
 use std::io;
@@ -21,6 +22,7 @@ use tonic::codegen::http::Uri;
 use tonic::codegen::{BoxFuture, Service};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status, Streaming};
+use weftwire_linux::reach::Reach;
 
 /// Largest answer in bytes.
 pub(crate) const MOST_ANSWER: usize = 16 << 20;
@@ -130,6 +132,18 @@ impl Client {
     /// # Errors
     /// [`ClientError::Unreachable`], [`ClientError::Insecure`].
     pub async fn connect(address: &Address, tls: Option<&tls::Client>) -> Result<Client, ClientError> {
+        Client::connect_by(address, tls, &Reach::default()).await
+    }
+
+    /// As [`Client::connect`]; to a Unix socket in this way. Only root's controllers and this user's own are talked to there.
+    ///
+    /// # Errors
+    /// As of [`Client::connect`].
+    pub async fn connect_by(
+        address: &Address,
+        tls: Option<&tls::Client>,
+        reach: &Reach,
+    ) -> Result<Client, ClientError> {
         let unreachable = |reason: String| ClientError::Unreachable { address: address.clone(), reason };
         let endpoint =
             Endpoint::from_shared(address.uri(tls.is_some())).map_err(|error| unreachable(error.to_string()))?;
@@ -141,6 +155,9 @@ impl Client {
         let connected = match (address, tls) {
             (Address::Tcp(place), Some(tls)) => {
                 endpoint.connect_with_connector(Secure { place: place.clone(), tls: tls.clone() }).await
+            }
+            (Address::Unix(path), _) => {
+                endpoint.connect_with_connector(UnixConnector::new(path, reach, CONNECT)).await
             }
             _ => endpoint.connect().await,
         };

@@ -7,6 +7,7 @@ use crate::table::FollowedTable;
 use crate::tls;
 use std::time::Duration;
 use tokio::sync::watch;
+use weftwire_linux::reach::Reach;
 
 /// The first pause after a lost connection; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -20,6 +21,8 @@ pub struct Follower {
     pub address: Address,
     /// How it and this switch know each other, if they are to.
     pub tls: Option<tls::Client>,
+    /// Who connects to it, if that is a Unix socket.
+    pub reach: Reach,
     /// The switch's name in the controller's network.
     pub switch: String,
     /// The digest of the formats' text, see [`crate::state::formats_digest`].
@@ -88,7 +91,7 @@ impl Follower {
         mut go_on: impl FnMut(Result<(), String>, &FollowedTable) -> bool,
     ) -> Result<(), ClientError> {
         table.restart();
-        let client = Client::connect(&self.address, self.tls.as_ref()).await?;
+        let client = Client::connect_by(&self.address, self.tls.as_ref(), &self.reach).await?;
         let say = |table: &FollowedTable, refusal: &str| FollowRequest {
             switch: self.switch.clone(),
             formats: self.formats.to_vec(),

@@ -32,6 +32,7 @@ pub mod store;
 pub mod switch;
 pub mod table;
 pub mod tls;
+mod unix;
 pub mod wire;
 
 pub use address::Address;

@@ -11,14 +11,15 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
 use tonic::transport::Server;
+use weftwire_linux::LinuxError;
+use weftwire_linux::local::{self, SocketFile};
+use weftwire_linux::privileges::User;
 
 /// Largest request in bytes.
 const MOST_REQUEST: usize = 4 << 20;
@@ -35,9 +36,9 @@ pub enum ListenError {
     /// Somebody answers there.
     #[error("another controller listens on {0}; give this one another --listen")]
     InUse(Address),
-    /// Something else has the name.
-    #[error("{0} is there and is no socket; give another --listen")]
-    NoSocket(String),
+    /// A Unix socket can't be made.
+    #[error(transparent)]
+    Local(#[from] LinuxError),
     /// The system refused.
     #[error("cannot listen on {address}: {error}")]
     System {
@@ -66,16 +67,6 @@ enum Socket {
     Tcp(TcpListener),
 }
 
-#[derive(Debug)]
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // It may be gone already.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Listener").field("socket", &self.socket).field("tls", &self.tls).finish_non_exhaustive()
@@ -83,23 +74,20 @@ impl fmt::Debug for Listener {
 }
 
 impl Listener {
-    /// Opens a socket. A Unix socket is for the user alone, or for `owner` (user and group) if this is root; one left by a
-    /// controller that is dead is replaced.
+    /// Opens a socket. A Unix socket is for the user alone, or for `owner` if this is root; one left by a controller that is
+    /// dead is replaced.
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn open(address: &Address, owner: Option<(u32, u32)>) -> Result<Listener, ListenError> {
+    pub fn open(address: &Address, owner: Option<User>) -> Result<Listener, ListenError> {
         let failed = |error| ListenError::System { address: address.clone(), error };
         let (socket, address) = match address {
             Address::Unix(path) => {
-                if UnixStream::connect(path).is_ok() {
-                    return Err(ListenError::InUse(address.clone()));
-                }
-                let data = std::fs::symlink_metadata(path);
-                if data.is_ok_and(|data| !data.file_type().is_socket()) {
-                    return Err(ListenError::NoSocket(path.display().to_string()));
-                }
-                (open_unix(path, owner).map_err(failed)?, address.clone())
+                let (listener, file) = local::listen(path, owner).map_err(|error| match error {
+                    LinuxError::SocketInUse(_) => ListenError::InUse(address.clone()),
+                    error => ListenError::Local(error),
+                })?;
+                (Socket::Unix(listener, file), address.clone())
             }
             Address::Tcp(place) => {
                 let listener = TcpListener::bind(place).map_err(|error| match error.kind() {
@@ -144,21 +132,6 @@ impl Listener {
             Socket::Tcp(listener) => listener.local_addr().is_ok_and(|address: SocketAddr| !address.ip().is_loopback()),
         }
     }
-}
-
-/// The file gets its name once nobody else may open it.
-fn open_unix(path: &Path, owner: Option<(u32, u32)>) -> io::Result<Socket> {
-    let mut early = path.as_os_str().to_owned();
-    early.push(format!(".{}", std::process::id()));
-    let early = SocketFile(early.into());
-    let listener = UnixListener::bind(&early.0)?;
-    std::fs::set_permissions(&early.0, std::fs::Permissions::from_mode(0o600))?;
-    if let Some((user, group)) = owner {
-        std::os::unix::fs::lchown(&early.0, Some(user), Some(group))?;
-    }
-    std::fs::rename(&early.0, path)?;
-    listener.set_nonblocking(true)?;
-    Ok(Socket::Unix(listener, SocketFile(path.to_owned())))
 }
 
 /// Serves until `stop`, then ends all streams, answers what was asked before, and closes the store. To be called in a

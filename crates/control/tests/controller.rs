@@ -19,6 +19,7 @@ use weftwire_control::{Address, Client, ClientError};
 use weftwire_core::function::Ports;
 use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
 use weftwire_lang::SourceMap;
+use weftwire_linux::reach::Reach;
 use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::engine::SubscriptionSwitch;
 use weftwire_subscribe::route::{Controller, MessageFilter, Out, Policy, Settings, Topology, fat_tree, ways};
@@ -77,6 +78,7 @@ impl Running {
         Follower {
             address: self.address.clone(),
             tls: None,
+            reach: Reach::default(),
             switch: switch.to_owned(),
             formats: formats_digest(ITCH_FORMATS),
         }

@@ -13,6 +13,17 @@ pub trait Inspect {
         Vec::new()
     }
 
+    /// A page of the live flows, by id: those behind `after`, at most `most`. A function with many flows does this with
+    /// work that `most` bounds.
+    fn flows_after(&self, after: FlowId, most: usize) -> FlowPage {
+        let mut flows = self.flows();
+        flows.retain(|flow| flow.flow > after);
+        let more = flows.len() > most;
+        flows.truncate(most);
+        let next = flows.last().filter(|_| more).map(|flow| flow.flow);
+        FlowPage { flows, next }
+    }
+
     /// Everything about one flow, or `None` if it is not there.
     fn flow(&self, _flow: FlowId) -> Option<FlowDetail> {
         None
@@ -71,6 +82,15 @@ pub struct FlowSummary {
     pub last_active: Time,
     /// Events handled.
     pub events: u64,
+}
+
+/// Some of the flows.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct FlowPage {
+    /// One line about each.
+    pub flows: Vec<FlowSummary>,
+    /// Where the next page begins: behind this flow. `None`: there is none.
+    pub next: Option<FlowId>,
 }
 
 /// Everything about a flow.

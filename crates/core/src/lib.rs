@@ -16,6 +16,7 @@ pub mod p4;
 pub mod packet;
 pub mod port;
 pub mod segment;
+pub mod text;
 pub mod time;
 pub mod trace;
 pub mod wire;

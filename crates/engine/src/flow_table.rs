@@ -3,7 +3,7 @@
 
 use crate::chance::KeyHasher;
 use crate::instance::Instance;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use weftwire_core::{FlowId, Time};
 use weftwire_image::{Flow, WhenFull};
 
@@ -14,12 +14,18 @@ use weftwire_image::{Flow, WhenFull};
 )]
 type Map<K, V> = std::collections::HashMap<K, V, KeyHasher>;
 
+/// Places of the order that are looked at for each instance of a page.
+const LOOKS: usize = 8;
+
 /// The instances by flow id and by key.
 #[derive(Debug)]
 pub struct FlowTable {
     rules: Flow,
     instances: Map<FlowId, Box<Instance>>,
     keys: Map<Box<[u8]>, FlowId>,
+    /// All flows by id, as ids come in order, with those among them that have gone since: never more of these than of
+    /// others, but for a few.
+    order: VecDeque<FlowId>,
     /// All flows, idle longest first, ties by the smaller flow id. Kept only if something looks at it. Only the first
     /// is sure to be right: a flow further behind stays where it is when it becomes active, and moves once it is first.
     /// So a busy flow costs nothing here.
@@ -35,6 +41,7 @@ impl FlowTable {
             rules: rules.clone(),
             instances: Map::with_hasher(hasher),
             keys: Map::with_hasher(hasher),
+            order: VecDeque::new(),
             idle: BTreeSet::new(),
             evictable: BTreeSet::new(),
         }
@@ -62,9 +69,22 @@ impl FlowTable {
 
     /// All instances by flow id.
     pub fn iter(&self) -> impl Iterator<Item = &Instance> {
-        let mut all: Vec<&Instance> = self.instances.values().map(Box::as_ref).collect();
-        all.sort_unstable_by_key(|instance| instance.flow);
-        all.into_iter()
+        self.order.iter().filter_map(|flow| self.get(*flow))
+    }
+
+    /// At most `most` instances behind `after`, by flow id, and behind which flow the next ones begin. The work is bounded
+    /// too: fewer come where many flows have gone.
+    pub fn page(&self, after: FlowId, most: usize) -> (Vec<&Instance>, Option<FlowId>) {
+        let start = self.order.partition_point(|flow| *flow <= after);
+        let (mut page, mut last) = (Vec::new(), after);
+        for flow in self.order.range(start..).take(most * LOOKS) {
+            if page.len() == most {
+                break;
+            }
+            page.extend(self.get(*flow));
+            last = *flow;
+        }
+        (page, self.order.back().is_some_and(|end| last < *end).then_some(last))
     }
 
     /// Whether one more instance has a place: there is room, or somebody to evict.
@@ -88,12 +108,14 @@ impl FlowTable {
         if self.is_evictable(instance.state) {
             self.evictable.insert((instance.last_active, flow));
         }
+        self.order.push_back(flow);
         self.instances.insert(flow, instance);
     }
 
     /// Takes an instance out.
     pub fn remove(&mut self, flow: FlowId) -> Option<Box<Instance>> {
         let instance = self.instances.remove(&flow)?;
+        self.forget_gone();
         self.keys.remove(&instance.key);
         self.evictable.remove(&(instance.last_active, flow));
         self.idle.remove(&(instance.filed, flow));
@@ -135,6 +157,16 @@ impl FlowTable {
             WhenFull::EvictOldestIn(_) => &self.evictable,
         };
         candidates.first().map(|(_, flow)| *flow)
+    }
+
+    /// Takes those out of the order that have gone, once they are as many as those that are there.
+    fn forget_gone(&mut self) {
+        while self.order.front().is_some_and(|flow| !self.instances.contains_key(flow)) {
+            self.order.pop_front();
+        }
+        if self.order.len() > 2 * self.instances.len() + LOOKS {
+            self.order.retain(|flow| self.instances.contains_key(flow));
+        }
     }
 
     /// Moves whoever is first and has been active since, until the first is the one idle longest.

@@ -4,12 +4,19 @@ use crate::instance::Instance;
 use crate::reference::ReferenceEngine;
 use crate::text::{key_text, value_text};
 use std::collections::BTreeMap;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError, PendingTimer, RegisterValue};
+use weftwire_core::inspect::{
+    Counters, FlowDetail, FlowPage, FlowSummary, Inspect, InspectError, PendingTimer, RegisterValue,
+};
 use weftwire_core::{DropReason, FlowId};
 
 impl Inspect for ReferenceEngine {
     fn flows(&self) -> Vec<FlowSummary> {
         self.table.iter().map(|instance| self.summary(instance)).collect()
+    }
+
+    fn flows_after(&self, after: FlowId, most: usize) -> FlowPage {
+        let (page, next) = self.table.page(after, most);
+        FlowPage { flows: page.into_iter().map(|instance| self.summary(instance)).collect(), next }
     }
 
     fn flow(&self, flow: FlowId) -> Option<FlowDetail> {

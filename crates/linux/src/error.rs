@@ -81,12 +81,37 @@ pub enum LinuxError {
         /// The socket's path.
         path: String,
     },
+    /// Somebody listens on this socket.
+    #[error("somebody listens on {0} already; stop that process, or name another place")]
+    SocketInUse(String),
+    /// Where a socket is to be there is something else.
+    #[error("{0} is there and is no socket; name another place")]
+    NoSocket(String),
+    /// There is no place for this user's sockets.
+    #[error(
+        "there is no folder for this user's sockets, as XDG_RUNTIME_DIR is not set and there is no /run/user folder; set it \
+         to a folder that only you may change, or name the socket's place (--control, --listen, --controller)"
+    )]
+    NoRunTimeDirectory,
+    /// A folder in which others could put sockets of their own.
+    #[error(
+        "{path} is no place for sockets: {reason}; mend or remove it, or name the socket's place (--control, --listen)"
+    )]
+    UnsafeFolder {
+        /// The folder.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The control socket does not answer, or several could be meant.
     #[error("{0}")]
     Control(String),
     /// No such user to become.
     #[error("there is no user `{0}`; give an existing one with --user, or --keep-privileges")]
     NoUser(String),
+    /// More runs than there are users for them.
+    #[error("all 606 users that runs become (60578 to 61183) are taken; give one by name with --user")]
+    NoPrivateUser,
     /// The function refused a connection.
     #[error("cannot connect")]
     Connect(#[from] weftwire_core::CallError),

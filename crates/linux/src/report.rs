@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 use weftwire_core::Port;
 use weftwire_core::inspect::Counters;
+use weftwire_core::text::printable;
 
 /// What a run did. Its `Display` is an aligned table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,5 +78,6 @@ fn nonzero(f: &mut dyn fmt::Write, name: &str, count: u64) -> fmt::Result {
 }
 
 fn line(f: &mut dyn fmt::Write, name: &str, count: u64) -> fmt::Result {
-    writeln!(f, "{name:44} {count:>12}")
+    // Names come from the function, which somebody else may have written.
+    writeln!(f, "{:44} {count:>12}", printable(name))
 }

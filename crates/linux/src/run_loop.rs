@@ -9,7 +9,8 @@
 //! gives the same values of `now`.
 
 use crate::application::Application;
-use crate::control::ControlServer;
+use crate::control::{Condition, ControlServer, PortStatus};
+use crate::control_server::Asked;
 use crate::error::LinuxError;
 use crate::pacer::{Policy, Step};
 use crate::port::{BATCH, FramePort};
@@ -19,6 +20,7 @@ use crate::signals::StopSignal;
 use crate::system::{Clock, poll, poll_input};
 use std::io::Write;
 use std::time::Duration;
+use weftwire_core::text::printable;
 use weftwire_core::{Frame, Function, Outbox, Output, Port, Time};
 
 /// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
@@ -49,6 +51,22 @@ pub struct OpenPort {
     pub name: String,
     /// The port itself.
     pub device: Box<dyn FramePort>,
+}
+
+impl OpenPort {
+    fn status(&mut self) -> PortStatus {
+        let counters = self.device.counters();
+        PortStatus {
+            port: self.port,
+            interface: self.name.clone(),
+            condition: Condition::Up,
+            times_gone: 0,
+            frames_in: counters.frames_in,
+            frames_out: counters.frames_out,
+            kernel_drops: counters.kernel_drops,
+            not_sent: counters.send_errors.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
+        }
+    }
 }
 
 /// Everything a run needs beside the function.
@@ -193,7 +211,10 @@ impl Turns<'_> {
     fn serve(&mut self) {
         self.effects.application.flush();
         if let Some(control) = &mut self.effects.control {
-            for flow in control.serve(self.function) {
+            let ports = &mut self.ports;
+            let mut status = || ports.iter_mut().map(OpenPort::status).collect();
+            let mut asked = Asked { function: &mut *self.function, ports: &mut status };
+            if let Some(flow) = control.serve(&mut asked) {
                 self.effects.application.ended(flow);
             }
             self.effects.choose_tracing(&mut self.outbox);
@@ -244,7 +265,8 @@ impl Turns<'_> {
             }
         });
         let end = (end != Time::MAX).then(|| end.since(self.clock.now()));
-        let timeout = deadline.into_iter().chain(end).min();
+        let asked = self.effects.control.as_ref().is_some_and(ControlServer::has_request).then_some(0);
+        let timeout = deadline.into_iter().chain(end).chain(asked).min();
         poll(&mut self.descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))
     }
 
@@ -320,7 +342,7 @@ impl Effects {
             Output::Released { flow, .. } => self.application.released(*flow),
             Output::Notify { at, flow, name, value } => {
                 // Nobody is left to tell if standard error is closed.
-                let _ = writeln!(self.messages, "{at} flow {flow}: {name} {value}");
+                let _ = writeln!(self.messages, "{at} flow {flow}: {} {value}", printable(name));
             }
             Output::Ended { flow } => self.application.ended(*flow),
             Output::Trace(record) => {

@@ -18,6 +18,7 @@ mod ns3;
 mod payload;
 mod process;
 mod turn;
+mod user;
 
 pub use flood::{Flood, FloodReport};
 pub use lab::{CLIENT, Lab, Middle, Offloads, SERVER, SPOOFED_SOURCES};
@@ -27,3 +28,4 @@ pub use ns3::{Ns3, Overload, overload_network};
 pub use payload::{Download, Payload, download, fetch, sha256_of_file};
 pub use process::{Output, Running, peak_resident_bytes, resident_bytes, run, wait_for};
 pub use turn::{Turn, skip_unless_installed, skip_unless_root};
+pub use user::as_user;

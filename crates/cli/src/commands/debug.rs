@@ -4,6 +4,7 @@ use crate::console::{self, tell};
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
+use weftwire_core::text::printable;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_linux::control::{Request, Response};
 use weftwire_linux::control_client::ControlClient;
@@ -33,7 +34,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     while left > 0 {
         match client.next_response()? {
             Some(Response::Trace(record)) => {
-                let line = if arguments.json { serde_json::to_string(&record)? } else { line(&record) };
+                let line = if arguments.json { serde_json::to_string(&record)? } else { printable(&line(&record)).into_owned() };
                 console::write(format!("{line}\n").as_bytes())?;
                 left -= 1;
             }

@@ -4,6 +4,7 @@ use crate::{load, output};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use weftwire_core::text::printable_lines;
 use weftwire_image::explain::{Form, explain};
 use weftwire_sim::report::document;
 
@@ -33,7 +34,7 @@ enum Format {
 pub fn execute(arguments: Arguments) -> Result<()> {
     let image = load::image(&arguments.image, &arguments.includes)?;
     let text = match arguments.format {
-        Format::Text => explain(&image, Form::Text),
+        Format::Text => printable_lines(&explain(&image, Form::Text)).into_owned(),
         Format::Markdown => explain(&image, Form::Markdown),
         Format::Html => {
             let body = format!("<section class=\"rules-part\">\n{}</section>\n", explain(&image, Form::Html));

@@ -7,8 +7,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
 use weftwire_core::FlowId;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary};
-use weftwire_linux::control::{Request, Response};
+use weftwire_core::inspect::{FlowDetail, FlowSummary};
+use weftwire_core::text::printable;
+use weftwire_linux::control::{PortStatus, Request, Response, RunCounters};
 use weftwire_linux::control_client::ControlClient;
 use weftwire_linux::report::write_counters;
 
@@ -55,21 +56,23 @@ enum Action {
 pub fn execute(arguments: Arguments) -> Result<()> {
     let mut client = ControlClient::connect(arguments.control.as_deref())?;
     let request = match arguments.action.unwrap_or(Action::List) {
-        Action::List => Request::Flows,
+        Action::List => {
+            let flows = client.flows()?;
+            let text = if arguments.json { json(&flows)? } else { list(&flows) };
+            return Ok(stdout().lock().write_all(text.as_bytes())?);
+        }
         Action::Show { flow } => Request::Flow { flow: FlowId(flow) },
         Action::Set { flow, assignment: (register, value) } => Request::Set { flow: FlowId(flow), register, value },
         Action::Delete { flow } => Request::Delete { flow: FlowId(flow) },
         Action::Counters => Request::Counters,
     };
     let text = match client.ask(&request)? {
-        Response::Flows(flows) if arguments.json => json(&flows)?,
         Response::Flow(flow) if arguments.json => json(&flow)?,
         Response::Counters(counters) if arguments.json => json(&counters)?,
-        Response::Flows(flows) => list(&flows),
         Response::Flow(flow) => detail(&flow),
         Response::Counters(counters) => table(&counters)?,
         Response::Done {} => String::new(),
-        Response::Error(_) | Response::Trace(_) | Response::Lost(_) => {
+        Response::Page(_) | Response::Error(_) | Response::Trace(_) | Response::Lost(_) => {
             bail!("the run gave an answer to another question")
         }
     };
@@ -80,26 +83,40 @@ fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-fn table(counters: &Counters) -> Result<String> {
+fn table(counters: &RunCounters) -> Result<String> {
     let mut text = String::new();
-    write_counters(&mut text, counters)?;
+    write_counters(&mut text, &counters.function)?;
+    for port in &counters.ports {
+        let PortStatus { port: number, interface, condition, times_gone, .. } = port;
+        let gone = if *times_gone > 0 { format!(", gone {times_gone} times so far") } else { String::new() };
+        let count = |what: &str, count: u64| format!("{:44} {count:>12}\n", format!("port {number} {what}"));
+        text += &format!("port {number} {} is {}{gone}\n", printable(interface), condition.name());
+        text += &count("frames in", port.frames_in);
+        text += &count("frames out", port.frames_out);
+        if port.kernel_drops > 0 {
+            text += &count("kernel drops", port.kernel_drops);
+        }
+        for (reason, times) in &port.not_sent {
+            text += &count(&format!("not sent: {}", printable(reason)), *times);
+        }
+    }
     Ok(text)
 }
 
 fn list(flows: &[FlowSummary]) -> String {
-    let widest = |title: &str, text: fn(&FlowSummary) -> &str| {
-        flows.iter().map(|flow| text(flow).chars().count()).max().unwrap_or(0).max(title.len())
-    };
-    let (key_width, state_width) = (widest("key", |flow| &flow.key), widest("state", |flow| &flow.state));
+    // A run of somebody else's program says what it likes.
+    let texts: Vec<_> = flows.iter().map(|flow| (printable(&flow.key), printable(&flow.state))).collect();
+    let key_width = texts.iter().map(|(key, _)| key.chars().count()).max().unwrap_or(0).max("key".len());
+    let state_width = texts.iter().map(|(_, state)| state.chars().count()).max().unwrap_or(0).max("state".len());
     let mut text = format!(
         "{:>8}  {:key_width$}  {:state_width$}  {:>16}  {:>16}  {:>10}\n",
         "flow", "key", "state", "created", "last active", "events"
     );
-    for flow in flows {
+    for (flow, (key, state)) in flows.iter().zip(texts) {
         let (created, active) = (flow.created.to_string(), flow.last_active.to_string());
         text += &format!(
-            "{:>8}  {:key_width$}  {:state_width$}  {created:>16}  {active:>16}  {:>10}\n",
-            flow.flow, flow.key, flow.state, flow.events
+            "{:>8}  {key:key_width$}  {state:state_width$}  {created:>16}  {active:>16}  {:>10}\n",
+            flow.flow, flow.events
         );
     }
     text
@@ -107,19 +124,19 @@ fn list(flows: &[FlowSummary]) -> String {
 
 fn detail(flow: &FlowDetail) -> String {
     let mut text = list(std::slice::from_ref(&flow.summary));
-    let width = flow.registers.iter().map(|register| register.name.len()).max().unwrap_or(0);
+    let width = flow.registers.iter().map(|register| register.name.chars().count()).max().unwrap_or(0);
     for register in &flow.registers {
-        text += &format!("register  {:width$}  {}\n", register.name, register.text);
+        text += &format!("register  {:width$}  {}\n", printable(&register.name), printable(&register.text));
     }
     for timer in &flow.timers {
-        text += &format!("timer     {} due at {}", timer.name, timer.due);
+        text += &format!("timer     {} due at {}", printable(&timer.name), timer.due);
         text += &if timer.payload.is_empty() { "\n".to_owned() } else { format!(" with {:?}\n", timer.payload) };
     }
     for (slot, length) in &flow.packets {
-        text += &format!("packet    {slot}, {length} bytes\n");
+        text += &format!("packet    {}, {length} bytes\n", printable(slot));
     }
     for (name, count) in &flow.counters {
-        text += &format!("counter   {name}  {count}\n");
+        text += &format!("counter   {}  {count}\n", printable(name));
     }
     text
 }
@@ -159,5 +176,23 @@ mod tests {
                 "counter   no_row  1"
             ]
         );
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_escaped() {
+        let summary = FlowSummary {
+            flow: FlowId(1),
+            key: "\x1b]0;owned\x07".into(),
+            state: "open\nflow".into(),
+            created: Time::ZERO,
+            last_active: Time::ZERO,
+            events: 0,
+        };
+        let registers = vec![RegisterValue { name: "\x1b[2J".into(), value: 0, text: "\u{9b}1m".into() }];
+        let flow = FlowDetail { summary, registers, timers: vec![], packets: vec![], counters: BTreeMap::new() };
+        let rendered = detail(&flow);
+        assert_eq!(rendered.lines().count(), 3, "{rendered}");
+        assert!(rendered.chars().all(|letter| letter == '\n' || !letter.is_control()), "{rendered:?}");
+        assert!(rendered.contains(r"\u{1b}]0;owned\u{7}  open\u{a}flow"), "{rendered}");
     }
 }

@@ -11,6 +11,7 @@ pub mod explain;
 pub mod flows;
 pub mod graph;
 pub mod pace;
+pub mod reach;
 pub mod replay;
 pub mod report;
 pub mod run;

@@ -14,11 +14,12 @@ use std::time::Duration;
 use weftwire_core::function::Ports;
 use weftwire_core::{Endpoints, Function, LinkType, Port};
 use weftwire_linux::application::Application;
-use weftwire_linux::control::{ControlServer, default_path};
+use weftwire_linux::control::ControlServer;
 use weftwire_linux::interface::{Interface, next_hop};
-use weftwire_linux::pacer::{Place, Policy, Precision};
+use weftwire_linux::local::{Place, Service};
+use weftwire_linux::pacer::{self, Policy, Precision};
 use weftwire_linux::port::{Device, PortSpec};
-use weftwire_linux::privileges::{User, drop_privileges, is_root};
+use weftwire_linux::privileges::{Account, drop_privileges, is_root};
 use weftwire_linux::random_words;
 use weftwire_linux::recorder::Recorder;
 use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
@@ -104,7 +105,7 @@ pub struct Platform {
     /// Path of the control socket
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// The user that root becomes once everything is open [default: the caller of sudo, else nobody]
+    /// The user that root becomes once everything is open [default: one of its own, without a name]
     #[arg(long, value_name = "NAME", conflicts_with = "keep_privileges")]
     user: Option<String>,
     /// Do not give up privileges
@@ -154,17 +155,24 @@ pub fn run(
     let mut function = start(&links, seed, key)?;
 
     let stop = StopSignal::install()?;
-    let user = match is_root() && !platform.keep_privileges {
-        true => Some(User::choose(platform.user.as_deref())?),
+    let account = match is_root() && !platform.keep_privileges {
+        true => Some(Account::choose(platform.user.as_deref())?),
         false => None,
     };
+    let user = account.as_ref().map(Account::user);
     let application = application()?;
     let recorder = recorder(platform, &ports)?;
-    let path = match &platform.control {
-        Some(path) => path.clone(),
-        None => default_path(&name)?,
+    // Its name and folder are this run's until it ends.
+    let place = match &platform.control {
+        Some(_) => None,
+        None => Some(Place::take(Service::Run(&name))?),
     };
-    let control = Some(ControlServer::open(&path, &name, user)?);
+    let path =
+        place.as_ref().map_or_else(|| platform.control.clone().unwrap_or_default(), |place| place.socket().to_owned());
+    let control = Some(ControlServer::open(&path, &name, account.as_ref().and_then(Account::operator))?);
+    if let (Some(place), Some(user)) = (&place, user) {
+        place.give_to(user)?;
+    }
     let precision = precision(platform);
     if !platform.keep_privileges {
         drop_privileges(user)?;
@@ -189,8 +197,8 @@ pub fn run(
 
 /// Puts this thread in its place, if anything exact was asked for, and finds out how deadlines are to be waited for.
 fn precision(platform: &Platform) -> Policy {
-    let place = Place { cpu: platform.cpu, priority: platform.priority };
-    if place == Place::default() && platform.precision == Precision::Sleep {
+    let place = pacer::Place { cpu: platform.cpu, priority: platform.priority };
+    if place == pacer::Place::default() && platform.precision == Precision::Sleep {
         return Policy::Sleep;
     }
     for refused in place.take().refused {

@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use std::fmt::Write as _;
+use weftwire_core::text::{printable, printable_lines};
 use weftwire_linux::network::relay::drops;
 use weftwire_linux::network::state::{Phase, State, folder, names, read, read_json};
 use weftwire_linux::network::supervisor::Status;
@@ -60,7 +61,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         say!("no network is up");
     }
     for network in &shown {
-        console::say_text(format_args!("{}", text(network)?));
+        console::say_text(format_args!("{}", printable_lines(&text(network)?)));
     }
     Ok(())
 }
@@ -72,7 +73,7 @@ fn text(network: &Shown) -> Result<String, std::fmt::Error> {
     writeln!(text, "{name}: {condition}{hint}")?;
     let Some(state) = state else { return Ok(text) };
     let holder = if state.supervisor.is_alive() { "" } else { ", which has ended" };
-    writeln!(text, "  from {}, held by process {}{holder}", state.file.display(), state.supervisor.pid)?;
+    writeln!(text, "  from {}, held by process {}{holder}", printable(&state.file.to_string_lossy()), state.supervisor.pid)?;
     let width = state.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0).max(4);
     writeln!(text, "  {:width$}  {:8}  {:15}  {:24}  interfaces", "node", "kind", "IPv4", "IPv6")?;
     for node in &state.nodes {

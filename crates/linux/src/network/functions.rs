@@ -172,7 +172,7 @@ impl RunningFunction {
     /// The function's counters, if it still answers.
     pub(super) fn counters(&self) -> Option<Counters> {
         match ControlClient::connect(Some(&self.control)).ok()?.ask(&Request::Counters).ok()? {
-            Response::Counters(counters) => Some(counters),
+            Response::Counters(counters) => Some(counters.function),
             _ => None,
         }
     }

@@ -4,14 +4,15 @@
 //! thing it names is made. So whatever exists is in it; what it names and does not exist is no harm.
 
 use crate::error::LinuxError;
+use crate::local::{ROOT, own_folder};
 use crate::system::check;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -199,24 +200,29 @@ impl Folder {
         write_json(&self.file("state.json"), state)
     }
 
-    /// Removes the folder with all that is in it, and its parents if nothing else is in them.
+    /// Removes the folder with all that is in it, and that of all networks if no other is there.
     ///
     /// # Errors
     /// The file system refuses.
     pub fn remove(self) -> Result<(), LinuxError> {
         fs::remove_dir_all(&self.path)
             .map_err(|error| LinuxError::system(format!("remove {}", self.path.display()), error))?;
-        for parent in self.path.ancestors().skip(1).take(2) {
-            // Other networks live there.
-            let _ = fs::remove_dir(parent);
-        }
+        // Other networks may be there.
+        let _ = fs::remove_dir(NETWORKS);
         Ok(())
     }
 }
 
+/// Others may pass the folder, to read files whose names they know, and not open it: who can open it could lock it.
 fn make_folder(path: &Path) -> Result<(), LinuxError> {
-    fs::create_dir_all(path)
-        .map_err(|error| LinuxError::privileged(format!("make the folder {}", path.display()), "root", error))
+    own_folder(Path::new(ROOT))?;
+    own_folder(Path::new(NETWORKS))?;
+    match DirBuilder::new().mode(0o711).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(LinuxError::privileged(format!("make the folder {}", path.display()), "root", error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes a document so that readers see the old one or the new one, never half of one.

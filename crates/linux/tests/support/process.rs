@@ -9,7 +9,7 @@ use std::time::Duration;
 use weftwire_linux::PortSpec;
 use weftwire_linux::application::Application;
 use weftwire_linux::control::ControlServer;
-use weftwire_linux::privileges::{User, drop_privileges};
+use weftwire_linux::privileges::{Account, drop_privileges};
 use weftwire_linux::recorder::Recorder;
 use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
 use weftwire_linux::signals::StopSignal;
@@ -93,7 +93,8 @@ impl Drop for BridgeProcess {
 pub fn bridge_main() {
     let Ok(ports) = std::env::var("WEFT_BRIDGE") else { return };
     let control = PathBuf::from(std::env::var_os("WEFT_CONTROL").unwrap());
-    let user = User::choose(Some("nobody")).unwrap();
+    let account = Account::choose(None).unwrap();
+    let user = account.user();
     let directory = control.parent().unwrap();
     std::fs::create_dir_all(directory).unwrap();
     std::os::unix::fs::chown(directory, Some(user.uid), Some(user.gid)).unwrap();
@@ -111,7 +112,7 @@ pub fn bridge_main() {
     if let Some(trace) = std::env::var_os("WEFT_TRACE") {
         recorder.set_trace(std::path::Path::new(&trace), File::create(&trace).unwrap());
     }
-    let control = Some(ControlServer::open(&control, "bridge", Some(user)).unwrap());
+    let control = Some(ControlServer::open(&control, "bridge", account.operator()).unwrap());
     drop_privileges(Some(user)).unwrap();
     eprintln!("READY");
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use weftwire_control::protocol::{self, NumberedSubscription, Outcome, Subscription};
 use weftwire_control::{Client, ClientError};
+use weftwire_core::text::printable;
 use weftwire_linux::signals::StopSignal;
 
 /// Subscriptions that go in one request.
@@ -243,7 +244,7 @@ pub fn list(arguments: &List) -> Result<()> {
                 if arguments.connection.json {
                     text += &serde_json::to_string(&ShownSubscription::of(it))?;
                 } else {
-                    text += &format!("{}: {}", it.host, it.filter);
+                    text += &format!("{}: {}", printable(&it.host), printable(&it.filter));
                 }
                 text.push('\n');
             }
@@ -313,7 +314,8 @@ pub fn watch(arguments: &Watch) -> Result<()> {
                 if arguments.connection.json {
                     json(&ShownChange { subscribed: change.subscribed, subscription: ShownSubscription::of(it) })?;
                 } else {
-                    say!("{} {}: {}", if change.subscribed { '+' } else { '-' }, it.host, it.filter);
+                    let sign = if change.subscribed { '+' } else { '-' };
+                    say!("{sign} {}: {}", printable(&it.host), printable(&it.filter));
                 }
             }
             console::finish()?;

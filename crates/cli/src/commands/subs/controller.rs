@@ -12,7 +12,8 @@ use weftwire_control::keeper::{Keeper, KeeperOptions};
 use weftwire_control::server::{Listener, serve};
 use weftwire_control::state::{Network, formats_digest};
 use weftwire_control::store::Store;
-use weftwire_linux::privileges::{User, drop_privileges, is_root};
+use weftwire_linux::local::{Place, Service};
+use weftwire_linux::privileges::{Account, drop_privileges, is_root};
 use weftwire_linux::random_words;
 use weftwire_subscribe::route::{Failures, Layers, Plan, fat_tree};
 
@@ -49,7 +50,7 @@ pub struct Arguments {
     /// Remove subscriptions from the store that this network and these formats do not fit
     #[arg(long)]
     drop_unfit: bool,
-    /// The user that root becomes once everything is open [default: the caller of sudo, else nobody]
+    /// The user that root becomes once everything is open [default: one of its own, without a name]
     #[arg(long, value_name = "NAME", conflicts_with = "keep_privileges")]
     user: Option<String>,
     /// Do not give up privileges
@@ -77,11 +78,20 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let (policy, formats) = (arguments.policy.name(), Arc::new(formats));
     let network = Network { topology, settings, policy, formats, formats_digest, notes };
 
-    let user = match is_root() && !arguments.keep_privileges {
-        true => Some(User::choose(arguments.user.as_deref())?),
+    let account = match is_root() && !arguments.keep_privileges {
+        true => Some(Account::choose(arguments.user.as_deref())?),
         false => None,
     };
-    let listener = Listener::open(&arguments.listen.address()?, user.map(|user| (user.uid, user.gid)))?;
+    let user = account.as_ref().map(Account::user);
+    // The folder is this controller's until it ends.
+    let place = match arguments.listen.is_given() {
+        true => None,
+        false => Some(Place::take(Service::Controller)?),
+    };
+    let listener = Listener::open(&arguments.listen.address()?, account.as_ref().and_then(Account::operator))?;
+    if let (Some(place), Some(user)) = (&place, user) {
+        place.give_to(user)?;
+    }
     let is_remote = listener.is_remote();
     let tls = arguments.listen.secured(listener.address(), is_remote)?;
     let is_open = is_remote && tls.is_none();

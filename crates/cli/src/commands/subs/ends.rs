@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 use weftwire_control::{Address, tls};
-use weftwire_linux::control::default_path;
+use weftwire_linux::local::{Service, socket_of};
 
 /// The certificate that an end of a connection shows.
 #[derive(Args, Clone, Debug)]
@@ -93,6 +93,11 @@ impl ClientEnd {
 }
 
 impl ServerEnd {
+    /// Whether a place to listen is given.
+    pub(super) fn is_given(&self) -> bool {
+        self.listen.is_some()
+    }
+
     /// Where to listen.
     pub(super) fn address(&self) -> Result<Address> {
         self.listen.clone().map_or_else(default_address, Ok)
@@ -111,8 +116,7 @@ impl ServerEnd {
     }
 }
 
-/// Where a controller listens if nobody says otherwise. Its name does not end as those of the sockets of runs do, which are of
-/// another kind.
+/// Where a controller listens if nobody says otherwise.
 fn default_address() -> Result<Address> {
-    Ok(Address::Unix(default_path("controller")?.with_extension("grpc")))
+    Ok(Address::Unix(socket_of(Service::Controller)?))
 }

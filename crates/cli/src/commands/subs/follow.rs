@@ -5,14 +5,15 @@ use crate::commands;
 use crate::console::tell;
 use anyhow::Result;
 use std::sync::{Arc, mpsc};
-use weftwire_control::ClientError;
+use weftwire_control::{Address, ClientError};
 use weftwire_control::follow::{Follower, Notice};
 use weftwire_control::state::formats_digest;
 use weftwire_control::switch::FollowingSwitch;
 use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_core::function::Ports;
 use weftwire_linux::application::Application;
-use weftwire_linux::privileges::drop_privileges;
+use weftwire_linux::privileges::{drop_privileges, is_root};
+use weftwire_linux::reach::Reach;
 
 /// Runs a switch that follows.
 pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
@@ -23,8 +24,19 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
         names => FieldOrder::Given(names.split(',').map(|name| loaded.field(name.trim())).collect::<Result<_>>()?),
     };
     let (address, tls) = arguments.controller.open()?;
-    let follower =
-        Follower { address, tls, switch: switch.to_owned(), formats: formats_digest(&together(&arguments.formats)?) };
+    let keeps_privileges = arguments.platform.keeps_privileges();
+    // Without privileges it could not open the controller's socket again.
+    let reach = match &address {
+        Address::Unix(path) if is_root() && !keeps_privileges => Reach::start_helper(&["reach"], path)?,
+        _ => Reach::default(),
+    };
+    let follower = Follower {
+        address,
+        tls,
+        reach,
+        switch: switch.to_owned(),
+        formats: formats_digest(&together(&arguments.formats)?),
+    };
     let mut table = FollowedTable::new(Arc::new(loaded.formats), order, arguments.platform.port_numbers());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut connected = true;
@@ -41,7 +53,6 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
     // Its thread is made before this one takes a processor and a priority, which are not for it.
     let (go, ready) = mpsc::channel();
     let shared = table.shared().clone();
-    let keeps_privileges = arguments.platform.keeps_privileges();
     std::thread::spawn(move || {
         // Nobody says so if the start fails.
         if ready.recv().is_err() {

@@ -1,0 +1,525 @@
+//! The run's side of the control socket.
+//!
+//! Reading, line lengths, clients, stored debug records and the work of each call are all bounded, nothing ever waits for
+//! a client, and a request is only taken once the client has read the previous answer.
+
+use crate::control::{MAX_CLIENTS, MAX_PAGE, MAX_PENDING, MAX_REQUEST, PortStatus, Request, Response, RunCounters};
+use crate::error::LinuxError;
+use crate::local::{self, SocketFile, peer};
+use crate::privileges::User;
+use crate::system::poll_input;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use weftwire_core::inspect::InspectError;
+use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_core::{FlowId, Function};
+
+/// The server's side of the control socket. Its file goes away with it.
+pub struct ControlServer {
+    listener: UnixListener,
+    _file: SocketFile,
+    clients: Vec<Client>,
+    /// The client whose turn it is to be answered.
+    turn: usize,
+    /// Counts what clients do, to tell who has been silent for longest.
+    clock: u64,
+    /// Records lost by clients that are gone.
+    lost: u64,
+}
+
+/// What a client asks about.
+pub(crate) struct Asked<'a> {
+    /// The function.
+    pub(crate) function: &'a mut dyn Function,
+    /// How the ports are.
+    pub(crate) ports: &'a mut dyn FnMut() -> Vec<PortStatus>,
+}
+
+impl ControlServer {
+    /// Opens the socket `path` for `owner` alone (and root). A file left by a run that is dead is replaced.
+    ///
+    /// # Errors
+    /// [`LinuxError::NameTaken`] if another run answers there; as of [`local::listen`].
+    pub fn open(path: &Path, name: &str, owner: Option<User>) -> Result<ControlServer, LinuxError> {
+        let (listener, file) = local::listen(path, owner).map_err(|error| match error {
+            LinuxError::SocketInUse(path) => LinuxError::NameTaken { name: name.to_owned(), path },
+            error => error,
+        })?;
+        Ok(ControlServer { listener, _file: file, clients: Vec::new(), turn: 0, clock: 0, lost: 0 })
+    }
+
+    /// Takes new clients, answers one request and sends what is pending, all without waiting. Returns the flow that was
+    /// deleted by request.
+    pub(crate) fn serve(&mut self, asked: &mut Asked<'_>) -> Option<FlowId> {
+        for _ in 0..MAX_CLIENTS {
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            if stream.set_nonblocking(true).is_ok() {
+                self.admit(Client::new(stream));
+            }
+        }
+        for client in &mut self.clients {
+            if client.exchange() {
+                self.clock += 1;
+                client.active = self.clock;
+            }
+        }
+        let deleted = self.answer_one(asked);
+        let lost = &mut self.lost;
+        self.clients.retain(|client| {
+            if client.gone {
+                *lost += client.lost;
+            }
+            !client.gone
+        });
+        deleted
+    }
+
+    /// Gives a client a place. If there is none, the one goes that has been silent for longest; not root for another user.
+    fn admit(&mut self, mut client: Client) {
+        self.clock += 1;
+        client.active = self.clock;
+        if self.clients.len() == MAX_CLIENTS {
+            let may_go = |at: &usize| client.root || !self.clients[*at].root;
+            let silent =
+                (0..MAX_CLIENTS).filter(may_go).min_by_key(|at| (self.clients[*at].root, self.clients[*at].active));
+            let Some(silent) = silent else {
+                client.dismiss("root has all places");
+                return;
+            };
+            let mut gone = self.clients.remove(silent);
+            gone.dismiss("another client needed the place of this one, which had been silent for longest");
+            self.lost += gone.lost;
+        }
+        self.clients.push(client);
+    }
+
+    /// Answers one request of one client, the clients in turn.
+    fn answer_one(&mut self, asked: &mut Asked<'_>) -> Option<FlowId> {
+        let count = self.clients.len();
+        let next = (0..count).map(|step| (self.turn + step) % count).find(|at| self.clients[*at].is_ready())?;
+        self.turn = next + 1;
+        self.clients[next].answer_request(asked)
+    }
+
+    /// Whether a request waits for its answer.
+    pub(crate) fn has_request(&self) -> bool {
+        self.clients.iter().any(Client::is_ready)
+    }
+
+    /// Hands a record to the clients that debug.
+    pub(crate) fn publish(&mut self, record: &TraceRecord) {
+        for client in &mut self.clients {
+            client.publish(record);
+        }
+    }
+
+    /// Whether any client wants debug records.
+    pub(crate) fn wants_trace(&self) -> bool {
+        self.clients.iter().any(|client| client.debug.is_some())
+    }
+
+    /// Adds what the run loop has to wait on.
+    pub(crate) fn add_descriptors(&self, descriptors: &mut Vec<libc::pollfd>) {
+        descriptors.push(poll_input(self.listener.as_fd()));
+        descriptors.extend(self.clients.iter().map(|client| {
+            let writing = if client.output.is_empty() { 0 } else { libc::POLLOUT };
+            let reading = if client.may_read() { libc::POLLIN } else { 0 };
+            libc::pollfd { fd: client.stream.as_raw_fd(), events: reading | writing, revents: 0 }
+        }));
+    }
+
+    /// Debug records that clients lost so far.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost + self.clients.iter().map(|client| client.lost).sum::<u64>()
+    }
+}
+
+/// What a client wants to see while debugging.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct DebugChoice {
+    events: bool,
+}
+
+struct Client {
+    stream: UnixStream,
+    /// Whether it is root.
+    root: bool,
+    /// When it did something last, by the server's count.
+    active: u64,
+    input: Vec<u8>,
+    /// Bytes to write; the first `written` are out already.
+    output: Vec<u8>,
+    written: usize,
+    debug: Option<DebugChoice>,
+    /// Records lost, in all and not yet told.
+    lost: u64,
+    untold: u64,
+    gone: bool,
+}
+
+impl Client {
+    fn new(stream: UnixStream) -> Client {
+        let root = peer(&stream).is_ok_and(|uid| uid == 0);
+        let (input, output) = (Vec::new(), Vec::new());
+        let (active, written, debug, lost, untold, gone) = (0, 0, None, 0, 0, false);
+        Client { stream, root, active, input, output, written, debug, lost, untold, gone }
+    }
+
+    /// Writes what is pending, and reads once at most, so that no client can hold up the others or the frames. Returns
+    /// whether anything moved.
+    fn exchange(&mut self) -> bool {
+        let moved = self.flush();
+        moved | (self.may_read() && self.read())
+    }
+
+    /// With a request or an answer pending there is no reading.
+    fn may_read(&self) -> bool {
+        !self.gone && !self.awaits_reader() && !self.input.contains(&b'\n')
+    }
+
+    /// Whether it has asked something that can be answered now.
+    fn is_ready(&self) -> bool {
+        !self.gone && !self.awaits_reader() && self.input.contains(&b'\n')
+    }
+
+    fn answer_request(&mut self, asked: &mut Asked<'_>) -> Option<FlowId> {
+        let end = self.input.iter().position(|byte| *byte == b'\n')?;
+        let mut deleted = None;
+        let answer = match serde_json::from_slice(&self.input[..end]) {
+            Ok(request) => {
+                let flow = if let Request::Delete { flow } = request { Some(flow) } else { None };
+                let answer = self.answer(request, asked);
+                deleted = flow.filter(|_| answer == Response::Done {});
+                answer
+            }
+            Err(error) => Response::Error(format!("not a request: {error}")),
+        };
+        self.input.drain(..=end);
+        self.put(&answer);
+        self.flush();
+        deleted
+    }
+
+    /// A client that debugs may send requests while records are pending; others read each answer first.
+    fn awaits_reader(&self) -> bool {
+        self.output.len() - self.written > if self.debug.is_some() { MAX_PENDING } else { 0 }
+    }
+
+    /// Reads once. Returns whether there was anything.
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; MAX_REQUEST];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => self.gone = true,
+            Ok(count) => {
+                self.input.extend_from_slice(&bytes[..count]);
+                if self.input.len() > MAX_REQUEST && !self.input.contains(&b'\n') {
+                    self.dismiss(&format!("a request has at most {MAX_REQUEST} bytes"));
+                }
+                return true;
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => self.gone = true,
+        }
+        false
+    }
+
+    /// Says why and lets the client go.
+    fn dismiss(&mut self, reason: &str) {
+        self.put(&Response::Error(reason.to_owned()));
+        self.flush();
+        self.gone = true;
+    }
+
+    fn answer(&mut self, request: Request, asked: &mut Asked<'_>) -> Response {
+        let done = |result: Result<(), InspectError>| match result {
+            Ok(()) => Response::Done {},
+            Err(error) => Response::Error(error.to_string()),
+        };
+        let Asked { function, ports } = asked;
+        match request {
+            Request::Flows { after } => Response::Page(function.flows_after(after.unwrap_or(FlowId(0)), MAX_PAGE)),
+            Request::Flow { flow } => match function.flow(flow) {
+                Some(detail) => Response::Flow(Box::new(detail)),
+                None => Response::Error(InspectError::NoFlow(flow).to_string()),
+            },
+            Request::Set { flow, register, value } => done(function.set_register(flow, &register, value)),
+            Request::Delete { flow } => done(function.delete(flow)),
+            Request::Counters => Response::Counters(RunCounters { function: function.counters(), ports: ports() }),
+            Request::Debug { on, events } => {
+                self.debug = on.then_some(DebugChoice { events });
+                Response::Done {}
+            }
+        }
+    }
+
+    fn publish(&mut self, record: &TraceRecord) {
+        let Some(choice) = self.debug else { return };
+        if record.kind == TraceKind::Event && !choice.events {
+            return;
+        }
+        if self.output.len() - self.written > MAX_PENDING {
+            self.lost += 1;
+            self.untold += 1;
+            return;
+        }
+        if self.untold > 0 {
+            let untold = std::mem::take(&mut self.untold);
+            self.put(&Response::Lost(untold));
+        }
+        self.put(&Response::Trace(Box::new(record.clone())));
+    }
+
+    fn put(&mut self, response: &Response) {
+        match serde_json::to_writer(&mut self.output, response) {
+            Ok(()) => self.output.push(b'\n'),
+            // Not reached by any type of this protocol; a client that got half a line must not get more.
+            Err(_) => self.gone = true,
+        }
+    }
+
+    /// Writes as much as the client takes. Returns whether it took anything.
+    fn flush(&mut self) -> bool {
+        while self.written < self.output.len() {
+            match self.stream.write(&self.output[self.written..]) {
+                Ok(count) if count > 0 => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(_) | Err(_) => {
+                    self.gone = true;
+                    break;
+                }
+            }
+        }
+        let moved = self.written > 0;
+        self.output.drain(..self.written);
+        self.written = 0;
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Shutdown;
+    use weftwire_core::inspect::{FlowPage, FlowSummary, Inspect};
+    use weftwire_core::{CallError, Deadline, Endpoints, Outbox, Time};
+
+    fn client() -> (Client, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (Client::new(ours), theirs)
+    }
+
+    fn record(kind: TraceKind) -> TraceRecord {
+        let (state, event, next) = ("open".to_owned(), "packet".to_owned(), "open".to_owned());
+        let (actions, registers) = (Vec::new(), Vec::new());
+        TraceRecord {
+            time: Time::ZERO,
+            flow: FlowId(1),
+            kind,
+            state,
+            event,
+            row: None,
+            line: None,
+            next,
+            actions,
+            registers,
+        }
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_loses_records_and_is_told() {
+        let (mut client, mut theirs) = client();
+        client.debug = Some(DebugChoice { events: true });
+        let record = record(TraceKind::Event);
+        let length = serde_json::to_string(&Response::Trace(Box::new(record.clone()))).unwrap().len() + 1;
+        let fits = MAX_PENDING / length + 1;
+        for _ in 0..fits + 5 {
+            client.publish(&record);
+        }
+        assert_eq!(client.lost, 5);
+        assert!(client.output.len() <= MAX_PENDING + length);
+        // Once it reads, it hears of the loss in front of the next record.
+        let mut all = Vec::new();
+        while !client.output.is_empty() {
+            client.flush();
+            let mut bytes = [0; 65536];
+            let count = theirs.read(&mut bytes).unwrap();
+            all.extend_from_slice(&bytes[..count]);
+        }
+        client.publish(&record);
+        client.flush();
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        theirs.read_to_end(&mut all).unwrap();
+        let lines: Vec<Response> = all
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), fits + 2);
+        assert_eq!(lines[fits], Response::Lost(5));
+    }
+
+    #[test]
+    fn snapshots_come_without_events_unless_those_are_asked_for() {
+        let (mut client, _theirs) = client();
+        client.publish(&record(TraceKind::Snapshot));
+        assert!(client.output.is_empty());
+        client.debug = Some(DebugChoice { events: false });
+        client.publish(&record(TraceKind::Event));
+        assert!(client.output.is_empty());
+        client.publish(&record(TraceKind::Snapshot));
+        assert!(!client.output.is_empty());
+    }
+
+    /// A function of so many flows that counts how many it was asked for.
+    struct Many {
+        flows: u64,
+        told: std::cell::Cell<usize>,
+    }
+
+    impl Function for Many {
+        fn frame(&mut self, _: Time, _: weftwire_core::Port, _: weftwire_core::Frame<'_>, _: &mut Outbox) {}
+        fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
+            Err(CallError::TableFull)
+        }
+        fn write(&mut self, _: Time, flow: FlowId, _: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
+            Err(CallError::NoFlow(flow))
+        }
+        fn close(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
+            Err(CallError::NoFlow(flow))
+        }
+        fn fire(&mut self, _: Time, _: &mut Outbox) {}
+        fn next_deadline(&self) -> Option<Deadline<'_>> {
+            None
+        }
+    }
+
+    impl Inspect for Many {
+        fn flows_after(&self, after: FlowId, most: usize) -> FlowPage {
+            let end = self.flows.min(after.0 + most as u64);
+            self.told.set(self.told.get() + (end - after.0) as usize);
+            let flow = |number| FlowSummary {
+                flow: FlowId(number),
+                key: "a <-> b".into(),
+                state: "open".into(),
+                created: Time::ZERO,
+                last_active: Time::ZERO,
+                events: 1,
+            };
+            FlowPage { flows: (after.0 + 1..=end).map(flow).collect(), next: (end < self.flows).then_some(FlowId(end)) }
+        }
+    }
+
+    fn serve(server: &mut ControlServer, function: &mut Many) {
+        server.serve(&mut Asked { function, ports: &mut Vec::new });
+    }
+
+    fn server(name: &str) -> (ControlServer, std::path::PathBuf) {
+        let path = std::env::temp_dir().join(format!("weft-control-{name}-{}.sock", std::process::id()));
+        (ControlServer::open(&path, name, None).unwrap(), path)
+    }
+
+    #[test]
+    fn the_work_of_a_call_is_bounded_whoever_asks_for_whatever() {
+        let (mut server, path) = server("pages");
+        let mut function = Many { flows: 21_000, told: Default::default() };
+        let mut clients: Vec<UnixStream> = (0..4).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        for client in &mut clients {
+            client.write_all(&b"{\"request\":\"flows\"}\n".repeat(50)).unwrap();
+        }
+        for _ in 0..8 {
+            let before = function.told.get();
+            serve(&mut server, &mut function);
+            assert!(function.told.get() - before <= MAX_PAGE, "more than a page at once");
+        }
+        assert_eq!(function.told.get(), 8 * MAX_PAGE);
+        assert!(server.has_request());
+        // All had the same number of turns.
+        for client in clients {
+            client.set_nonblocking(true).unwrap();
+            let mut bytes = vec![0; 1 << 20];
+            let length = (&client).read(&mut bytes).unwrap();
+            assert!(bytes[..length].iter().filter(|byte| **byte == b'\n').count() >= 1);
+        }
+    }
+
+    #[test]
+    fn a_client_gets_all_flows_page_by_page() {
+        let (mut server, path) = server("all");
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut function = Many { flows: 1_000, told: Default::default() };
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    serve(&mut server, &mut function);
+                    std::thread::yield_now();
+                }
+            });
+            let flows =
+                crate::control_client::ControlClient::connect(Some(&path)).and_then(|mut client| client.flows());
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            let numbers: Vec<u64> = flows.unwrap().iter().map(|flow| flow.flow.0).collect();
+            assert!(numbers.into_iter().eq(1..=1_000));
+        });
+    }
+
+    #[test]
+    fn the_client_that_was_silent_for_longest_makes_room() {
+        let (mut server, path) = server("full");
+        let mut function = Many { flows: 0, told: Default::default() };
+        let mut clients = Vec::new();
+        for _ in 0..MAX_CLIENTS {
+            clients.push(UnixStream::connect(&path).unwrap());
+            serve(&mut server, &mut function);
+        }
+        let ask = |server: &mut ControlServer, function: &mut Many, client: &mut UnixStream| {
+            client.write_all(b"{\"request\":\"counters\"}\n").unwrap();
+            serve(server, function);
+            let mut bytes = [0; 4096];
+            let length = client.read(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes[..length]).into_owned()
+        };
+        assert!(ask(&mut server, &mut function, &mut clients[0]).starts_with("{\"counters\""));
+        let mut late = UnixStream::connect(&path).unwrap();
+        assert!(ask(&mut server, &mut function, &mut late).starts_with("{\"counters\""));
+        // Not the first one, which has asked something, but the second one.
+        let mut said = String::new();
+        clients[1].read_to_string(&mut said).unwrap();
+        assert!(said.contains("silent for longest"), "{said}");
+        assert!(ask(&mut server, &mut function, &mut clients[0]).starts_with("{\"counters\""));
+        assert!(ask(&mut server, &mut function, &mut clients[2]).starts_with("{\"counters\""));
+    }
+
+    #[test]
+    fn other_users_do_not_take_the_place_of_root() {
+        let (mut server, _) = server("root");
+        let client = |root| {
+            let (ours, _theirs) = UnixStream::pair().unwrap();
+            Client { root, ..Client::new(ours) }
+        };
+        for at in 0..MAX_CLIENTS {
+            server.admit(client(at < 3));
+        }
+        for _ in 0..2 * MAX_CLIENTS {
+            server.admit(client(false));
+        }
+        assert_eq!(server.clients.iter().filter(|client| client.root).count(), 3);
+        for _ in 0..2 * MAX_CLIENTS {
+            server.admit(client(true));
+        }
+        server.admit(client(false));
+        assert_eq!(server.clients.iter().filter(|client| client.root).count(), MAX_CLIENTS);
+    }
+
+    #[test]
+    fn a_second_run_of_a_name_is_refused() {
+        let (first, path) = server("twin");
+        let error = ControlServer::open(&path, "twin", None).err().unwrap().to_string();
+        assert!(error.contains("`twin` is active already") && error.contains("--name"), "{error}");
+        drop(first);
+        assert!(!path.exists());
+    }
+}
