@@ -143,7 +143,11 @@ fn nobody_poses_as_a_run_or_a_controller() -> Result<()> {
         vec!["subs", "topology", "--controller", &text],
     ] {
         let said = weft(&words)?;
-        ensure!(!said.status.success() && said.stderr.contains("user 54321 listens there"), "{words:?}: {}", said.stderr);
+        ensure!(
+            !said.status.success() && said.stderr.contains("user 54321 listens there"),
+            "{words:?}: {}",
+            said.stderr
+        );
     }
     // A switch neither: it forwards nothing by a stranger's rules.
     let space = Namespace::new()?;
@@ -162,14 +166,8 @@ fn what_stands_at_the_sockets_path_holds_no_run_up() -> Result<()> {
     ensure!(Command::new("mkfifo").arg(&pipe).status()?.success());
     // It takes nobody, and has no place for more that wait.
     let _listener = as_user(ATTACKER, || UnixListener::bind(&hung))??;
-    let mut waiting = Vec::new();
-    for _ in 0..5_000 {
-        let client = UnixStream::connect(&hung)?;
-        waiting.push(client);
-        if waiting.len() == 129 {
-            break;
-        }
-    }
+    // As many wait as have a place, where the queue is short.
+    let _waiting: Vec<UnixStream> = (0..129).map(|_| UnixStream::connect(&hung)).collect::<Result<_, _>>()?;
     let space = Namespace::new()?;
     for (path, wanted) in [(&pipe, "is no socket"), (&hung, "is active already")] {
         let control = path.to_string_lossy();
@@ -248,6 +246,33 @@ fn a_switch_without_privileges_finds_its_controller_again() -> Result<()> {
     ensure!(said.status.success() && said.stderr.contains("has 1 rules"), "{}", said.stderr);
     second.interrupt()?;
     fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+/// Every thread of the bridge, as each has privileges of its own.
+#[test]
+fn the_bridge_to_kafka_gives_its_privileges_up() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let space = Namespace::new()?;
+    space.exec("ip link set lo up")?;
+    let bridge = space.spawn(&[WEFT, "subs", "kafka", "--local", "127.0.0.1", "--listen", "127.0.0.1:1000"])?;
+    wait_for("the bridge", LIMIT, || space.connect(([127, 0, 0, 1], 1000).into(), LIMIT).is_ok_and(|to| to.is_ok()))?;
+    let mut threads = 0;
+    for task in fs::read_dir(format!("/proc/{}/task", bridge.pid()))? {
+        // A thread for a client that has gone may end meanwhile.
+        let Ok(status) = fs::read_to_string(task?.path().join("status")) else { continue };
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let uid: u32 = field("Uid:").and_then(|ids| ids.split_whitespace().next()?.parse().ok()).context("a user")?;
+        ensure!((60_578..=61_183).contains(&uid), "{status}");
+        for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+            ensure!(field(set) == Some("0000000000000000"), "{set} {status}");
+        }
+        ensure!(field("NoNewPrivs:") == Some("1"), "{status}");
+        threads += 1;
+    }
+    ensure!(threads >= 3, "{threads} threads");
+    let said = bridge.interrupt()?;
+    ensure!(said.status.success(), "{}", said.stderr);
     Ok(())
 }
 

@@ -10,7 +10,8 @@ use weftwire_core::{CallError, Endpoints, FlowId, Function, Outbox, Time};
 /// Bytes read from the source at once.
 const CHUNK: usize = 64 * 1024;
 
-/// Opens connections at the start, feeds the first one from a file, and writes all delivered bytes to another.
+/// Opens connections at the start, or waits for one that the peer opens; feeds the first one from a file, and writes all
+/// delivered bytes to another.
 #[derive(Default)]
 pub struct Application {
     connects: Vec<Endpoints>,
@@ -19,6 +20,8 @@ pub struct Application {
     /// Flows opened and not yet ended.
     open: Vec<FlowId>,
     opened: bool,
+    /// The first flow that the peer opens is the application's.
+    awaits_peer: bool,
     failure: Option<io::Error>,
 }
 
@@ -41,6 +44,11 @@ impl Application {
     /// An application that opens these connections when the run starts.
     pub fn new(connects: Vec<Endpoints>) -> Application {
         Application { connects, ..Application::default() }
+    }
+
+    /// Takes the first flow that the peer opens for its connection, in place of one that it opens itself.
+    pub fn await_peer(&mut self) {
+        self.awaits_peer = true;
     }
 
     /// Sends the bytes of `file` on the first connection, then closes it for sending.
@@ -70,6 +78,21 @@ impl Application {
             source.flow = self.open.first().copied();
         }
         Ok(())
+    }
+
+    /// Takes up the flow that the peer has opened, if that is what it waits for.
+    pub(crate) fn accept(&mut self, function: &dyn Function) {
+        if !self.awaits_peer {
+            return;
+        }
+        let first = function.flows_after(FlowId(0), 1).flows.first().map(|flow| flow.flow);
+        if let Some(flow) = first {
+            (self.awaits_peer, self.opened) = (false, true);
+            self.open.push(flow);
+            if let Some(source) = &mut self.source {
+                source.flow = Some(flow);
+            }
+        }
     }
 
     /// Whether every connection that was opened has ended.
@@ -197,7 +220,7 @@ fn readable(file: &File) -> io::Result<bool> {
 mod tests {
     use super::*;
     use std::io::{Seek, SeekFrom};
-    use weftwire_core::inspect::Inspect;
+    use weftwire_core::inspect::{FlowSummary, Inspect};
     use weftwire_core::{Deadline, Frame, Port};
 
     /// A flow whose buffer takes `room` bytes.
@@ -206,6 +229,8 @@ mod tests {
         room: usize,
         taken: Vec<u8>,
         closed: bool,
+        /// Flows that the peer has opened.
+        peers: Vec<u64>,
     }
 
     impl Function for Narrow {
@@ -229,7 +254,19 @@ mod tests {
         }
     }
 
-    impl Inspect for Narrow {}
+    impl Inspect for Narrow {
+        fn flows(&self) -> Vec<FlowSummary> {
+            let flow = |number: &u64| FlowSummary {
+                flow: FlowId(*number),
+                key: String::new(),
+                state: String::new(),
+                created: Time::ZERO,
+                last_active: Time::ZERO,
+                events: 0,
+            };
+            self.peers.iter().map(flow).collect()
+        }
+    }
 
     fn endpoints() -> Endpoints {
         let address = std::net::Ipv4Addr::LOCALHOST.into();
@@ -244,6 +281,23 @@ mod tests {
             remote_mac,
             vlan: None,
         }
+    }
+
+    #[test]
+    fn the_first_flow_of_the_peer_is_taken_once() {
+        let (mut flow, mut out) = (Narrow { room: 100, ..Narrow::default() }, Outbox::new());
+        let mut application = Application::default();
+        application.await_peer();
+        application.set_source(File::open("/dev/null").unwrap());
+        application.accept(&flow);
+        assert!(!application.feed(&mut flow, Time::ZERO, &mut out) && !flow.closed && !application.all_ended());
+        flow.peers = vec![7, 8];
+        application.accept(&flow);
+        while application.feed(&mut flow, Time::ZERO, &mut out) {}
+        assert!(flow.closed, "there is nothing to send");
+        application.accept(&flow);
+        application.ended(FlowId(7));
+        assert!(application.all_ended(), "the second one is not its own");
     }
 
     #[test]

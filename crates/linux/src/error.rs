@@ -1,6 +1,7 @@
 //! What can go wrong on this platform, each with what would be right.
 
 use std::io;
+use weftwire_core::Port;
 
 /// An error of the Linux platform.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,14 @@ pub enum LinuxError {
         capability: &'static str,
         /// Path of this program.
         program: String,
+    },
+    /// The interface of a port was removed, and the run is to end then.
+    #[error("port {port}: interface `{name}` is gone")]
+    Gone {
+        /// The port's number.
+        port: Port,
+        /// Its interface.
+        name: String,
     },
     /// A TUN or TAP device that another program holds.
     #[error("device `{0}` is in use by another program; stop that program or choose another name")]

@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 /// `ETHTOOL_S...` numbers of what may hold back or join frames, or leave checksums undone: receive and transmit
 /// checksums, scatter-gather, TCP segmentation, generic segmentation and generic receive offload.
 const SWITCHES: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
+const ETHTOOL_GLINK: u32 = 0x0a;
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// `struct ethtool_value`.
@@ -14,6 +15,17 @@ const SIOCETHTOOL: libc::Ioctl = 0x8946;
 struct Value {
     command: u32,
     data: u32,
+}
+
+/// Whether the interface `name` has a carrier. The answer waits for changes of interfaces that are under way.
+pub(crate) fn has_link(name: &str) -> io::Result<bool> {
+    let query = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+    let mut value = Value { command: ETHTOOL_GLINK, data: 0 };
+    let mut request = interface_request(name);
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
+    // SAFETY: the request points to a value that outlives the call, of the type that this command fills.
+    check(unsafe { libc::ioctl(query.as_raw_fd(), SIOCETHTOOL, std::ptr::from_mut(&mut request)) })?;
+    Ok(value.data != 0)
 }
 
 /// Switches the offloads of the interface `name` in this network namespace off, so that frames cross it one by one as

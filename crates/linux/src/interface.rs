@@ -2,7 +2,7 @@
 
 use crate::error::LinuxError;
 use crate::system::{interface_ioctl, interface_request, socket};
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,6 +28,10 @@ pub struct Interface {
     pub mac: [u8; 6],
     /// Whether it is administratively up.
     pub up: bool,
+    /// Whether it is operational: it has its carrier, and what else it waits for.
+    pub running: bool,
+    /// Most bytes of a packet behind the Ethernet header.
+    pub mtu: usize,
 }
 
 impl Interface {
@@ -58,8 +62,26 @@ impl Interface {
         if link == LinkType::Ethernet {
             mac = std::array::from_fn(|at| address.sa_data[at] as u8);
         }
-        let up = flags(&query, name).map_err(failed)? & libc::IFF_UP != 0;
-        Ok(Interface { name: name.to_owned(), index, link, mac, up })
+        let flags = flags(&query, name).map_err(failed)?;
+        let (up, running) = (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0);
+        let mut request = interface_request(name);
+        interface_ioctl(query.as_fd(), libc::SIOCGIFMTU as libc::Ioctl, &mut request).map_err(failed)?;
+        // SAFETY: SIOCGIFMTU filled this member of the union.
+        let mtu = usize::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(usize::MAX);
+        Ok(Interface { name: name.to_owned(), index, link, mac, up, running, mtu })
+    }
+
+    /// The interface of this number, whatever its name is now.
+    pub(crate) fn of_index(index: u32) -> Option<Interface> {
+        let mut name = [0; libc::IF_NAMESIZE];
+        // SAFETY: the C library writes at most `IF_NAMESIZE` bytes, with a zero at the end.
+        let name = unsafe {
+            if libc::if_indextoname(index, name.as_mut_ptr()).is_null() {
+                return None;
+            }
+            CStr::from_ptr(name.as_ptr())
+        };
+        Interface::find(name.to_str().ok()?).ok().filter(|found| found.index == index)
     }
 }
 

@@ -18,6 +18,7 @@ mod error;
 mod ethtool;
 pub mod files;
 pub mod interface;
+mod link;
 pub mod local;
 pub mod measure;
 pub mod namespace;

@@ -4,7 +4,7 @@ use crate::error::LinuxError;
 use crate::interface::Interface;
 use crate::port::{BATCH, FRAME_CAPACITY, FramePort, PortCounters};
 use crate::system::{check, set_option, socket};
-use crate::transmit::{send_all, send_messages};
+use crate::transmit::{Route, send_all, send_messages};
 use crate::vnet;
 use std::ffi::c_int;
 use std::io;
@@ -37,6 +37,7 @@ pub(crate) struct PacketSocket {
     link: LinkType,
     buffers: Box<[u8]>,
     received: Vec<Received>,
+    mtu: usize,
     counters: PortCounters,
 }
 
@@ -50,6 +51,7 @@ impl PacketSocket {
             link: interface.link,
             buffers: vec![0; SLOT * BATCH].into(),
             received: Vec::with_capacity(BATCH),
+            mtu: interface.mtu,
             counters: PortCounters::default(),
         })
     }
@@ -125,13 +127,22 @@ impl FramePort for PacketSocket {
     }
 
     fn send(&mut self, frames: &[Frame<'_>]) {
-        let (socket, link) = (self.socket.as_fd(), self.link);
-        send_all(frames, link, &mut self.counters, &mut |frames| send_messages(socket, frames, link));
+        let (socket, route) = (self.socket.as_fd(), Route { link: self.link, mtu: self.mtu });
+        send_all(frames, route, &mut self.counters, &mut |frames| send_messages(socket, frames, route.link));
     }
 
     fn counters(&mut self) -> PortCounters {
         self.counters.kernel_drops += kernel_drops(self.socket.as_fd());
         self.counters.clone()
+    }
+
+    fn take_up(&mut self, interface: &Interface) -> io::Result<()> {
+        join(&self.socket, interface)?;
+        bind_to(&self.socket, interface)
+    }
+
+    fn set_mtu(&mut self, mtu: usize) {
+        self.mtu = mtu;
     }
 }
 
@@ -166,18 +177,29 @@ pub(crate) fn open_socket(name: &str) -> Result<(OwnedFd, Interface), LinuxError
             .or_else(|_| set_option(socket.as_fd(), libc::SOL_SOCKET, plain, &SOCKET_BUFFER))
             .map_err(configure)?;
     }
+    join(&socket, &interface).map_err(configure)?;
+    Ok((socket, interface))
+}
+
+/// Sets the interface to promiscuous mode as long as the socket lives.
+pub(crate) fn join(socket: &OwnedFd, interface: &Interface) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: interface.index as c_int,
         mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership).map_err(configure)?;
-    Ok((socket, interface))
+    set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
 /// Starts reception of all protocols on the interface.
 pub(crate) fn bind(socket: &OwnedFd, interface: &Interface) -> Result<(), LinuxError> {
+    bind_to(socket, interface)
+        .map_err(|error| LinuxError::system(format!("bind to interface `{}`", interface.name), error))
+}
+
+/// As [`bind`]. A socket that is open needs no privileges for it.
+pub(crate) fn bind_to(socket: &OwnedFd, interface: &Interface) -> io::Result<()> {
     // SAFETY: sockaddr_ll is plain data for which all zeros is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -191,9 +213,7 @@ pub(crate) fn bind(socket: &OwnedFd, interface: &Interface) -> Result<(), LinuxE
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    check(result)
-        .map(drop)
-        .map_err(|error| LinuxError::system(format!("bind to interface `{}`", interface.name), error))
+    check(result).map(drop)
 }
 
 /// What an error of receiving means: nothing there, a frame the kernel can't describe, an interface that went down

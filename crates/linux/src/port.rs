@@ -1,6 +1,7 @@
 //! Ports of the Linux platform: how they are named, and what the run loop asks of them.
 
 use crate::error::LinuxError;
+use crate::interface::Interface;
 use crate::packet_socket::PacketSocket;
 use crate::ring::Ring;
 use crate::tuntap::TunTap;
@@ -38,6 +39,18 @@ pub trait FramePort {
 
     /// What happened on this port so far.
     fn counters(&mut self) -> PortCounters;
+
+    /// Goes on with this interface, as the one before is gone.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    fn take_up(&mut self, _interface: &Interface) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The interface takes packets of at most so many bytes, without the Ethernet header. Longer frames are not sent,
+    /// and counted.
+    fn set_mtu(&mut self, _mtu: usize) {}
 }
 
 /// What happened on a port.

@@ -12,8 +12,8 @@ use weftwire_core::text::printable;
 pub struct Report {
     /// How long it ran.
     pub duration: Duration,
-    /// Each port with its interface's name.
-    pub ports: Vec<(Port, String, PortCounters)>,
+    /// The ports.
+    pub ports: Vec<PortReport>,
     /// The function's own counts.
     pub function: Counters,
     /// Frames that the function sent to ports which this run has not got.
@@ -22,23 +22,37 @@ pub struct Report {
     pub debug_lost: u64,
 }
 
+/// What happened on a port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortReport {
+    /// The port.
+    pub port: Port,
+    /// Its interface.
+    pub name: String,
+    /// What was counted.
+    pub counters: PortCounters,
+    /// How often the interface was gone.
+    pub times_gone: u64,
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "ran for {:.3} s", self.duration.as_secs_f64())?;
-        let name_width = self.ports.iter().map(|(_, name, _)| name.len()).max().unwrap_or(0).max("interface".len());
+        let name_width = self.ports.iter().map(|port| port.name.len()).max().unwrap_or(0).max("interface".len());
         writeln!(
             f,
             "port  {:name_width$}  {:>12} {:>16}  {:>12} {:>16}  {:>12}",
             "interface", "frames in", "bytes in", "frames out", "bytes out", "kernel drops"
         )?;
-        for (port, name, counters) in &self.ports {
+        for PortReport { port, name, counters, .. } in &self.ports {
             writeln!(
                 f,
                 "{port:>4}  {name:name_width$}  {:>12} {:>16}  {:>12} {:>16}  {:>12}",
                 counters.frames_in, counters.bytes_in, counters.frames_out, counters.bytes_out, counters.kernel_drops
             )?;
         }
-        for (port, _, counters) in &self.ports {
+        for PortReport { port, counters, times_gone, .. } in &self.ports {
+            nonzero(f, &format!("port {port} times its interface was gone"), *times_gone)?;
             for (reason, count) in &counters.send_errors {
                 line(f, &format!("port {port} not sent: {reason}"), *count)?;
             }

@@ -3,10 +3,11 @@
 //! costs one memory read instead of a system call. Sending is that of a packet socket.
 
 use crate::error::LinuxError;
-use crate::packet_socket::{TAG_LENGTH, Tag, bind, kernel_drops, open_socket, put_tag_back, tag};
+use crate::interface::Interface;
+use crate::packet_socket::{TAG_LENGTH, Tag, bind, bind_to, join, kernel_drops, open_socket, put_tag_back, tag};
 use crate::port::{BATCH, FRAME_CAPACITY, FramePort, PortCounters};
 use crate::system::set_option;
-use crate::transmit::{send_all, send_messages};
+use crate::transmit::{Route, send_all, send_messages};
 use crate::vnet;
 use std::ffi::c_int;
 use std::io;
@@ -42,6 +43,7 @@ pub(crate) struct Ring {
     /// First slot not yet given back; those from here to `next` are ours.
     held: usize,
     received: Vec<Received>,
+    mtu: usize,
     counters: PortCounters,
 }
 
@@ -91,6 +93,7 @@ impl Ring {
             next: 0,
             held: 0,
             received: Vec::with_capacity(BATCH),
+            mtu: interface.mtu,
             counters: PortCounters::default(),
         };
         bind(&ring.socket, &interface)?;
@@ -186,13 +189,22 @@ impl FramePort for Ring {
     }
 
     fn send(&mut self, frames: &[Frame<'_>]) {
-        let (socket, link) = (self.socket.as_fd(), self.link);
-        send_all(frames, link, &mut self.counters, &mut |frames| send_messages(socket, frames, link));
+        let (socket, route) = (self.socket.as_fd(), Route { link: self.link, mtu: self.mtu });
+        send_all(frames, route, &mut self.counters, &mut |frames| send_messages(socket, frames, route.link));
     }
 
     fn counters(&mut self) -> PortCounters {
         self.counters.kernel_drops += kernel_drops(self.socket.as_fd());
         self.counters.clone()
+    }
+
+    fn take_up(&mut self, interface: &Interface) -> io::Result<()> {
+        join(&self.socket, interface)?;
+        bind_to(&self.socket, interface)
+    }
+
+    fn set_mtu(&mut self, mtu: usize) {
+        self.mtu = mtu;
     }
 }
 

@@ -12,10 +12,11 @@ use crate::application::Application;
 use crate::control::{Condition, ControlServer, PortStatus};
 use crate::control_server::Asked;
 use crate::error::LinuxError;
+use crate::link::{LinkWatch, PortLink};
 use crate::pacer::{Policy, Step};
 use crate::port::{BATCH, FramePort};
 use crate::recorder::Recorder;
-use crate::report::Report;
+use crate::report::{PortReport, Report};
 use crate::signals::StopSignal;
 use crate::system::{Clock, poll, poll_input};
 use std::io::Write;
@@ -30,6 +31,9 @@ const SERVICE_INTERVAL: i64 = 1_000_000;
 /// the ports takes. A frame that comes in meanwhile waits no longer than that.
 const LAST_STRETCH: i64 = 2_000;
 
+/// How long connections wait until ports are operational, in nanoseconds.
+const OPERATIONAL: i64 = 5_000_000_000;
+
 /// How the loop runs and when it ends by itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
@@ -41,6 +45,8 @@ pub struct RunOptions {
     pub duration: Option<Duration>,
     /// End when every connection that was opened has ended.
     pub exit_when_ended: bool,
+    /// End with an error when the interface of a port is gone; else wait until it is back.
+    pub exit_when_gone: bool,
 }
 
 /// An open port with the number by which the function knows it.
@@ -54,13 +60,13 @@ pub struct OpenPort {
 }
 
 impl OpenPort {
-    fn status(&mut self) -> PortStatus {
+    fn status(&mut self, link: &PortLink) -> PortStatus {
         let counters = self.device.counters();
         PortStatus {
             port: self.port,
             interface: self.name.clone(),
-            condition: Condition::Up,
-            times_gone: 0,
+            condition: link.condition,
+            times_gone: link.times_gone,
             frames_in: counters.frames_in,
             frames_out: counters.frames_out,
             kernel_drops: counters.kernel_drops,
@@ -93,10 +99,13 @@ impl Run {
     /// # Errors
     /// A connection is refused at the start, or a port fails for good.
     pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
-        let Run { ports, application, recorder, control, stop, messages, options } = self;
+        let Run { mut ports, application, recorder, control, stop, messages, options } = self;
+        let watch = LinkWatch::open()?;
+        let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
         let effects = Effects { application, recorder, control, messages, no_port: 0 };
         let (clock, outbox, descriptors) = (Clock::start(), Outbox::new(), Vec::new());
-        let mut turns = Turns { function, ports, effects, clock, function_clock: None, outbox, descriptors };
+        let mut turns =
+            Turns { function, ports, links, watch, effects, clock, function_clock: None, outbox, descriptors };
         let ran = turns.run(&stop, &options);
         let report = turns.finish();
         ran.and(report)
@@ -107,6 +116,9 @@ impl Run {
 struct Turns<'a> {
     function: &'a mut dyn Function,
     ports: Vec<OpenPort>,
+    /// The interfaces of the ports.
+    links: Vec<PortLink>,
+    watch: LinkWatch,
     effects: Effects,
     /// Time since the start of the run.
     clock: Clock,
@@ -125,6 +137,7 @@ impl Turns<'_> {
         let mut service_due = Time::ZERO;
         self.effects.choose_tracing(&mut self.outbox);
         if self.effects.application.connects() {
+            self.await_operational(stop, end)?;
             let now = self.input_time();
             self.effects.application.start(self.function, now, &mut self.outbox)?;
             self.dispatch();
@@ -136,6 +149,7 @@ impl Turns<'_> {
             if now >= service_due {
                 service_due = now.after(SERVICE_INTERVAL);
                 self.serve();
+                self.look_at_links(options)?;
             }
             busy |= self.feed(self.function_time());
             if stop.requested() || now >= end || options.exit_when_ended && self.effects.application.all_ended() {
@@ -202,6 +216,7 @@ impl Turns<'_> {
 
     /// Offers the application's bytes. Returns whether there may be more at once.
     fn feed(&mut self, now: Time) -> bool {
+        self.effects.application.accept(self.function);
         let fed = self.effects.application.feed(self.function, now, &mut self.outbox);
         self.dispatch();
         fed
@@ -211,14 +226,49 @@ impl Turns<'_> {
     fn serve(&mut self) {
         self.effects.application.flush();
         if let Some(control) = &mut self.effects.control {
-            let ports = &mut self.ports;
-            let mut status = || ports.iter_mut().map(OpenPort::status).collect();
+            let (ports, links) = (&mut self.ports, &self.links);
+            let mut status = || ports.iter_mut().zip(links).map(|(open, link)| open.status(link)).collect();
             let mut asked = Asked { function: &mut *self.function, ports: &mut status };
             if let Some(flow) = control.serve(&mut asked) {
                 self.effects.application.ended(flow);
             }
             self.effects.choose_tracing(&mut self.outbox);
         }
+    }
+
+    /// Says what has become of interfaces.
+    fn look_at_links(&mut self, options: &RunOptions) -> Result<(), LinuxError> {
+        if !self.watch.has_news() {
+            return Ok(());
+        }
+        for (open, link) in self.ports.iter_mut().zip(&mut self.links) {
+            if link.look(open.device.as_mut()) {
+                self.effects.say(&format!("port {} ({}) {}", open.port, open.name, link.said()));
+            }
+            if options.exit_when_gone && link.times_gone > 0 {
+                return Err(LinuxError::Gone { port: open.port, name: open.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until frames can leave by every port and answers can come back, but not for ever.
+    fn await_operational(&mut self, stop: &StopSignal, end: Time) -> Result<(), LinuxError> {
+        let limit = self.clock.now().after(OPERATIONAL).min(end);
+        let waits = |turns: &Turns<'_>| turns.links.iter().position(|link| !link.is_operational());
+        while let Some(waiting) = waits(self) {
+            let left = limit.since(self.clock.now());
+            if left <= 0 || stop.requested() {
+                let OpenPort { port, name, .. } = &self.ports[waiting];
+                self.effects
+                    .say(&format!("port {port} ({name}) is not operational: has it no carrier? Connects all the same"));
+                return Ok(());
+            }
+            let mut descriptors = [poll_input(stop.descriptor()), poll_input(self.watch.descriptor())];
+            poll(&mut descriptors, Some(left)).map_err(|error| LinuxError::system("wait for interfaces", error))?;
+            self.look_at_links(&RunOptions::default())?;
+        }
+        Ok(())
     }
 
     /// What to do until the function's next deadline; without one, to sleep.
@@ -251,8 +301,11 @@ impl Turns<'_> {
     fn wait(&mut self, stop: &StopSignal, end: Time, options: &RunOptions) -> Result<(), LinuxError> {
         let descriptors = &mut self.descriptors;
         descriptors.clear();
-        descriptors.extend(self.ports.iter().map(|port| poll_input(port.device.descriptor())));
+        // A device that is gone is always ready to say so.
+        let there = self.ports.iter().zip(&self.links).filter(|(_, link)| link.condition != Condition::Gone);
+        descriptors.extend(there.map(|(port, _)| poll_input(port.device.descriptor())));
         descriptors.push(poll_input(stop.descriptor()));
+        descriptors.push(poll_input(self.watch.descriptor()));
         descriptors.extend(self.effects.application.input().map(poll_input));
         if let Some(control) = &self.effects.control {
             control.add_descriptors(descriptors);
@@ -287,13 +340,13 @@ impl Turns<'_> {
     fn finish(mut self) -> Result<Report, LinuxError> {
         self.effects.application.finish().map_err(|error| LinuxError::system("copy the application's bytes", error))?;
         self.effects.recorder.finish()?;
-        let counters = |open: OpenPort| {
+        let counters = |(open, link): (OpenPort, PortLink)| {
             let OpenPort { port, name, mut device } = open;
-            (port, name, device.counters())
+            PortReport { port, name, counters: device.counters(), times_gone: link.times_gone }
         };
         Ok(Report {
             duration: Duration::from_nanos(self.clock.now().nanoseconds().unsigned_abs()),
-            ports: self.ports.into_iter().map(counters).collect(),
+            ports: self.ports.into_iter().zip(self.links).map(counters).collect(),
             function: self.function.counters(),
             no_port: self.effects.no_port,
             debug_lost: self.effects.control.as_ref().map_or(0, ControlServer::lost),
@@ -329,6 +382,11 @@ struct Effects {
 }
 
 impl Effects {
+    fn say(&mut self, text: &str) {
+        // Nobody is left to tell if standard error is closed.
+        let _ = writeln!(self.messages, "{}", printable(text));
+    }
+
     fn apply(&mut self, item: &Output, outbox: &Outbox, ports: &[OpenPort]) {
         match item {
             Output::Send { at, port, bytes, offload } => {

@@ -6,6 +6,7 @@ use crate::vnet;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use weftwire_core::segment::segments;
+use weftwire_core::wire::ethernet::Ethernet;
 use weftwire_core::{Frame, LinkType};
 
 /// Attempts to send a frame while the kernel's queue is full. Each lets other threads run in between.
@@ -13,9 +14,57 @@ const ATTEMPTS: u32 = 64;
 
 /// Sends frames in order by `submit`, which takes a front part of what it is given and says how many frames that
 /// was (at least one), or why the first frame can't go.
+///
+/// Frames beyond the route's MTU are not sent on any kind of port. The kernel would take them into a TUN or TAP device, and it
+/// allows packet sockets a VLAN tag more.
 pub(crate) fn send_all(
     mut frames: &[Frame<'_>],
-    link: LinkType,
+    route: Route,
+    counters: &mut PortCounters,
+    submit: &mut dyn FnMut(&[Frame<'_>]) -> io::Result<usize>,
+) {
+    while !frames.is_empty() {
+        let fit = frames.iter().position(|frame| route.is_too_long(frame)).unwrap_or(frames.len());
+        send_fit(&frames[..fit], route, counters, submit);
+        frames = &frames[fit..];
+        if !frames.is_empty() {
+            *counters.send_errors.entry(reason(libc::EMSGSIZE)).or_default() += 1;
+            frames = &frames[1..];
+        }
+    }
+}
+
+/// What frames are sent into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    /// What they begin with.
+    pub(crate) link: LinkType,
+    /// Most bytes behind the Ethernet header and its VLAN tags; of each packet that a super-frame is cut into.
+    pub(crate) mtu: usize,
+}
+
+impl Route {
+    fn is_too_long(self, frame: &Frame<'_>) -> bool {
+        // The usual case looks into no header.
+        if frame.bytes.len() <= self.mtu {
+            return false;
+        }
+        let below = match self.link {
+            LinkType::Ip => 0,
+            LinkType::Ethernet => Ethernet::parse(frame.bytes).map_or(0, |ethernet| ethernet.header_length()),
+        };
+        let length = match frame.offload.segmentation {
+            Some(_) => vnet::segment_length(frame, self.link).unwrap_or(frame.bytes.len()),
+            None => frame.bytes.len(),
+        };
+        length.saturating_sub(below) > self.mtu
+    }
+}
+
+/// Sends frames none of which is too long.
+fn send_fit(
+    mut frames: &[Frame<'_>],
+    route: Route,
     counters: &mut PortCounters,
     submit: &mut dyn FnMut(&[Frame<'_>]) -> io::Result<usize>,
 ) {
@@ -37,7 +86,7 @@ pub(crate) fn send_all(
                     continue;
                 }
                 libc::EMSGSIZE | libc::EINVAL if first.offload.segmentation.is_some() => {
-                    send_segments(first, link, counters, submit);
+                    send_segments(first, route, counters, submit);
                 }
                 code => *counters.send_errors.entry(reason(code)).or_default() += 1,
             },
@@ -80,7 +129,7 @@ fn reason(code: i32) -> &'static str {
         libc::ENOBUFS | libc::EAGAIN => "queue full (ENOBUFS)",
         libc::EMSGSIZE => "longer than the MTU (EMSGSIZE)",
         libc::ENETDOWN => "interface down (ENETDOWN)",
-        libc::ENXIO | libc::ENODEV => "interface gone (ENXIO)",
+        libc::ENXIO | libc::ENODEV | libc::EBADFD => "interface gone (ENXIO)",
         libc::EINVAL => "malformed frame (EINVAL)",
         libc::EPERM => "forbidden by a filter (EPERM)",
         libc::EIO => "device not up (EIO)",
@@ -91,16 +140,16 @@ fn reason(code: i32) -> &'static str {
 /// Cuts a super-frame that the kernel refuses (a UDP one before Linux 6.2) and sends the packets.
 fn send_segments(
     frame: &Frame<'_>,
-    link: LinkType,
+    route: Route,
     counters: &mut PortCounters,
     submit: &mut dyn FnMut(&[Frame<'_>]) -> io::Result<usize>,
 ) {
-    match segments(link, *frame) {
+    match segments(route.link, *frame) {
         Ok(packets) => {
             counters.segmented += 1;
             for packet in packets {
                 // An ordinary frame: it is not cut again.
-                send_all(&[Frame::new(&packet)], link, counters, submit);
+                send_all(&[Frame::new(&packet)], route, counters, submit);
             }
         }
         Err(_) => *counters.send_errors.entry(reason(libc::EINVAL)).or_default() += 1,
@@ -118,7 +167,7 @@ mod tests {
     fn send(frames: &[Frame<'_>], answers: Vec<Result<usize, i32>>) -> (PortCounters, Vec<usize>, usize) {
         let (mut counters, mut sent, mut calls) = (PortCounters::default(), Vec::new(), 0);
         let mut answers = VecDeque::from(answers);
-        send_all(frames, LinkType::Ethernet, &mut counters, &mut |frames| {
+        send_all(frames, Route { link: LinkType::Ethernet, mtu: 10_000 }, &mut counters, &mut |frames| {
             calls += 1;
             match answers.pop_front().unwrap_or(Ok(frames.len())) {
                 Ok(count) => {
@@ -155,6 +204,42 @@ mod tests {
     }
 
     #[test]
+    fn frames_beyond_the_mtu_are_counted_and_the_others_go() {
+        let send = |link, lengths: &[usize]| {
+            let bytes = vec![0; 9_000];
+            let frames: Vec<Frame<'_>> = lengths.iter().map(|length| Frame::new(&bytes[..*length])).collect();
+            let (mut counters, mut sent) = (PortCounters::default(), Vec::new());
+            send_all(&frames, Route { link, mtu: 1_500 }, &mut counters, &mut |frames| {
+                sent.extend(frames.iter().map(|frame| frame.bytes.len()));
+                Ok(frames.len())
+            });
+            (sent, counters.send_errors.get("longer than the MTU (EMSGSIZE)").copied().unwrap_or(0))
+        };
+        assert_eq!(send(LinkType::Ip, &[1_500, 1_501, 20, 9_000]), (vec![1_500, 20], 2));
+        assert_eq!(send(LinkType::Ethernet, &[1_515, 1_514, 1_515, 60]), (vec![1_514, 60], 2));
+        // A VLAN tag is no part of the packet.
+        let mut tagged = vec![0; 1_518];
+        tagged[12..14].copy_from_slice(&[0x81, 0]);
+        assert!(!Route { link: LinkType::Ethernet, mtu: 1_500 }.is_too_long(&Frame::new(&tagged)));
+    }
+
+    #[test]
+    fn the_packets_of_a_super_frame_have_to_fit() {
+        let mut bytes = vec![0; 4_000];
+        bytes[..10].copy_from_slice(&[0x45, 0, 0x0f, 0xa0, 0, 0, 0, 0, 64, 6]);
+        bytes[32] = 0x50;
+        let frame = |size| Frame {
+            bytes: &bytes,
+            offload: Offload {
+                segmentation: Some(Segmentation { size, kind: SegmentationKind::TcpIpv4 { ecn: false } }),
+                checksum: Checksum::Partial,
+            },
+        };
+        let route = Route { link: LinkType::Ip, mtu: 1_500 };
+        assert!(!route.is_too_long(&frame(1_460)) && route.is_too_long(&frame(1_461)));
+    }
+
+    #[test]
     fn a_refused_super_frame_is_cut() {
         let segmentation = Some(Segmentation { size: 40, kind: SegmentationKind::Udp });
         let mut bytes =
@@ -164,7 +249,7 @@ mod tests {
         bytes.resize(128, 9);
         let frame = Frame { bytes: &bytes, offload: Offload { segmentation, checksum: Checksum::Partial } };
         let (mut counters, mut sent) = (PortCounters::default(), Vec::new());
-        send_all(&[frame], LinkType::Ip, &mut counters, &mut |frames| {
+        send_all(&[frame], Route { link: LinkType::Ip, mtu: 68 }, &mut counters, &mut |frames| {
             if frames[0].offload.segmentation.is_some() {
                 return Err(io::Error::from_raw_os_error(libc::EINVAL));
             }

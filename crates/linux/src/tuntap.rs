@@ -3,10 +3,10 @@
 //! was made persistent beforehand (`ip tuntap add`).
 
 use crate::error::LinuxError;
-use crate::interface::bring_up;
+use crate::interface::{Interface, bring_up};
 use crate::port::{BATCH, FRAME_CAPACITY, FramePort, PortCounters};
 use crate::system::{check, interface_ioctl, interface_request};
-use crate::transmit::{message_parts, send_all};
+use crate::transmit::{Route, message_parts, send_all};
 use crate::vnet;
 use std::fs::OpenOptions;
 use std::io;
@@ -28,16 +28,14 @@ pub(crate) struct TunTap {
     buffers: Box<[u8]>,
     /// Slot, length and offload of each frame of the batch.
     received: Vec<(usize, usize, Offload)>,
+    mtu: usize,
     counters: PortCounters,
 }
 
 impl TunTap {
     /// Opens the device `name`, makes it if it is not there, and sets it up.
     pub(crate) fn open(name: &str, link: LinkType) -> Result<TunTap, LinuxError> {
-        let (kind, flag) = match link {
-            LinkType::Ip => ("tun", libc::IFF_TUN),
-            LinkType::Ethernet => ("tap", libc::IFF_TAP),
-        };
+        let kind = kind(link);
         let action = || format!("open {kind} device `{name}`");
         let device: OwnedFd = OpenOptions::new()
             .read(true)
@@ -53,23 +51,18 @@ impl TunTap {
                 _ => LinuxError::privileged(action(), "access to /dev/net/tun", error),
             })?
             .into();
-        let mut request = interface_request(name);
-        request.ifr_ifru.ifru_flags = (flag | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
-        interface_ioctl(device.as_fd(), libc::TUNSETIFF, &mut request).map_err(|error| match error.raw_os_error() {
+        attach(&device, name, link).map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY) => LinuxError::Busy(name.to_owned()),
             Some(libc::EINVAL) => LinuxError::NotThatKind { name: name.to_owned(), kind },
             _ => LinuxError::privileged(action(), "CAP_NET_ADMIN", error),
         })?;
-        // Where the kernel knows none of these, it finishes frames itself before they come here.
-        if set_offloads(&device, TCP_OFFLOADS | UDP_OFFLOADS).is_err() {
-            let _ = set_offloads(&device, TCP_OFFLOADS);
-        }
         bring_up(name).map_err(|error| LinuxError::privileged(format!("bring up `{name}`"), "CAP_NET_ADMIN", error))?;
         Ok(TunTap {
             device,
             link,
             buffers: vec![0; SLOT * BATCH].into(),
             received: Vec::with_capacity(BATCH),
+            mtu: Interface::find(name)?.mtu,
             counters: PortCounters::default(),
         })
     }
@@ -98,8 +91,8 @@ impl FramePort for TunTap {
                 match io::Error::last_os_error() {
                     error if error.kind() == io::ErrorKind::WouldBlock => break,
                     error if error.kind() == io::ErrorKind::Interrupted => continue,
-                    // Down: whoever took it down may bring it up again.
-                    error if error.raw_os_error() == Some(libc::EIO) => break,
+                    // Down, or gone: it may come back.
+                    error if matches!(error.raw_os_error(), Some(libc::EIO | libc::EBADFD)) => break,
                     error => return Err(error),
                 }
             };
@@ -122,12 +115,44 @@ impl FramePort for TunTap {
     }
 
     fn send(&mut self, frames: &[Frame<'_>]) {
-        let (device, link) = (self.device.as_fd(), self.link);
-        send_all(frames, link, &mut self.counters, &mut |frames| write_frame(device, &frames[0], link));
+        let (device, route) = (self.device.as_fd(), Route { link: self.link, mtu: self.mtu });
+        send_all(frames, route, &mut self.counters, &mut |frames| write_frame(device, &frames[0], route.link));
     }
 
     fn counters(&mut self) -> PortCounters {
         self.counters.clone()
+    }
+
+    /// Without privileges this takes a device up that belongs to nobody, or to this user.
+    fn take_up(&mut self, interface: &Interface) -> io::Result<()> {
+        attach(&self.device, &interface.name, self.link)
+    }
+
+    fn set_mtu(&mut self, mtu: usize) {
+        self.mtu = mtu;
+    }
+}
+
+/// Makes an open `/dev/net/tun` the other end of the device `name`.
+fn attach(device: &OwnedFd, name: &str, link: LinkType) -> io::Result<()> {
+    let flag = match link {
+        LinkType::Ip => libc::IFF_TUN,
+        LinkType::Ethernet => libc::IFF_TAP,
+    };
+    let mut request = interface_request(name);
+    request.ifr_ifru.ifru_flags = (flag | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+    interface_ioctl(device.as_fd(), libc::TUNSETIFF, &mut request)?;
+    // Where the kernel knows none of these, it finishes frames itself before they come here.
+    if set_offloads(device, TCP_OFFLOADS | UDP_OFFLOADS).is_err() {
+        let _ = set_offloads(device, TCP_OFFLOADS);
+    }
+    Ok(())
+}
+
+fn kind(link: LinkType) -> &'static str {
+    match link {
+        LinkType::Ip => "tun",
+        LinkType::Ethernet => "tap",
     }
 }
 

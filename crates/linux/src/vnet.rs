@@ -105,6 +105,14 @@ pub fn encode(frame: &Frame<'_>, link: LinkType) -> Header {
     header
 }
 
+/// Bytes of each full frame that a super-frame is cut into.
+pub(crate) fn segment_length(frame: &Frame<'_>, link: LinkType) -> Option<usize> {
+    let size = frame.offload.segmentation?.size;
+    let transport = Transport::find(frame.bytes, link)?;
+    let headers = transport.offset + transport.header_length(frame.bytes);
+    Some(frame.bytes.len().min(headers + usize::from(size)))
+}
+
 /// Where the outer TCP or UDP header lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Transport {

@@ -357,3 +357,31 @@ fn tun_carries_tcp() {
 fn tap_carries_tcp() {
     devices_carry_tcp(Device::Tap);
 }
+
+/// The kernel itself would let long frames into TUN and TAP devices, and would count no packet of them.
+#[test]
+fn frames_beyond_the_mtu_are_counted_on_every_kind_of_port() {
+    let Some(_turn) = skip_unless_root(&[]) else { return };
+    let line = Line::new();
+    let name = String::from;
+    for device in [Device::Socket(name("a0")), Device::Ring(name("a0")), Device::Tun(name("t0")), Device::Tap(name("t1"))] {
+        let sent = device.clone();
+        let counters = line.left.start_thread(move || {
+            let mut port = sent.open().unwrap();
+            let below = if port.link() == weftwire_core::LinkType::Ethernet { 14 } else { 0 };
+            // An Ethernet header of no protocol, or an IPv4 header.
+            let mut bytes = vec![0; 9_000];
+            bytes[0] = 0x45;
+            for length in [1_500, 1_501, 200, 8_000] {
+                port.send(&[Frame::new(&bytes[..below + length])]);
+            }
+            port.set_mtu(100);
+            port.send(&[Frame::new(&bytes[..below + 100]), Frame::new(&bytes[..below + 101])]);
+            port.counters()
+        });
+        let counters = counters.join().unwrap();
+        assert_eq!(counters.frames_out, 3, "{device:?}: {counters:?}");
+        assert_eq!(counters.send_errors["longer than the MTU (EMSGSIZE)"], 3, "{device:?}: {counters:?}");
+        assert_eq!(counters.send_errors.len(), 1, "{device:?}: {counters:?}");
+    }
+}

@@ -37,14 +37,15 @@ pub struct Arguments {
     /// Open a connection at the start
     #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp]", value_parser = parse_connection)]
     connects: Vec<Endpoints>,
-    /// Send this file's bytes on the first connection, then close it for sending; - is standard input
-    #[arg(long, value_name = "FILE", requires = "connects")]
+    /// Send this file's bytes on the first connection, then close it for sending; - is standard input. Without --connect it
+    /// is the first one that the other end opens
+    #[arg(long, value_name = "FILE")]
     send: Option<PathBuf>,
     /// Append the bytes delivered by any flow to this file; - is standard output
     #[arg(long, value_name = "FILE")]
     receive: Option<PathBuf>,
-    /// End when every connection opened by --connect has ended
-    #[arg(long, requires = "connects")]
+    /// End when every connection opened by --connect has ended; without any, the first one that the other end opens
+    #[arg(long)]
     exit_when_ended: bool,
     /// Ethernet address of this end of connections [default: the interface's]
     #[arg(long, value_name = "MAC", value_parser = mac)]
@@ -84,6 +85,9 @@ pub struct Platform {
     /// for the end, as long as this machine needs (auto) or for this time
     #[arg(long, value_name = "sleep|spin|auto|TIME", default_value = "sleep")]
     precision: Precision,
+    /// End with an error when the interface of a port is gone [default: wait until it is back]
+    #[arg(long)]
+    exit_when_gone: bool,
     /// Stay on this processor
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
@@ -187,6 +191,7 @@ pub fn run(
         // Never negative.
         duration: platform.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
         exit_when_ended,
+        exit_when_gone: platform.exit_when_gone,
     };
     tell!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
@@ -229,6 +234,9 @@ fn open_ports(specs: &[PortSpec]) -> Result<Vec<OpenPort>> {
 fn application(arguments: &Arguments) -> Result<Application> {
     let connects = arguments.connects.iter().map(|ends| on_link(arguments, *ends));
     let mut application = Application::new(connects.collect::<Result<_>>()?);
+    if arguments.connects.is_empty() && (arguments.send.is_some() || arguments.exit_when_ended) {
+        application.await_peer();
+    }
     if let Some(path) = &arguments.send {
         application.set_source(match path.to_str() {
             Some("-") => File::from(stdin().as_fd().try_clone_to_owned()?),

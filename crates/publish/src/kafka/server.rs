@@ -139,6 +139,15 @@ impl Server {
     /// # Errors
     /// If an address cannot be used.
     pub fn start(options: &Options) -> io::Result<Server> {
+        Server::start_when_open(options, || Ok(()))
+    }
+
+    /// Starts a bridge. `opened` is called when all sockets are open and before there are threads: each thread has privileges of
+    /// its own, which may be given up there.
+    ///
+    /// # Errors
+    /// If an address cannot be used; those of `opened`.
+    pub fn start_when_open(options: &Options, opened: impl FnOnce() -> io::Result<()>) -> io::Result<Server> {
         let mut publisher = Publisher::open(options.local, options.destination)?;
         publisher.set_rate(options.rate);
         if let Some(limit) = options.datagram {
@@ -165,6 +174,7 @@ impl Server {
             budget: Budget::new(options.limits.on_the_way()),
             advertise: options.advertise.clone(),
         });
+        opened()?;
         let (network, clients) = (shared.clone(), shared.clone());
         let threads = vec![
             thread::spawn(move || network.listen_to_network(subscriber)),

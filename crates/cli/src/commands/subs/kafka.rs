@@ -3,9 +3,11 @@
 use crate::console::tell;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::Duration;
+use weftwire_linux::privileges::{Account, drop_privileges, is_root};
 use weftwire_linux::signals::StopSignal;
 use weftwire_publish::client::GROUP;
 use weftwire_publish::kafka::broker::Limits;
@@ -60,6 +62,12 @@ pub struct Arguments {
     /// Bytes of a datagram [default: what fits an Ethernet frame]
     #[arg(long, value_name = "BYTES", value_parser = datagram)]
     datagram: Option<usize>,
+    /// The user that root becomes once everything is open [default: one of its own, without a name]
+    #[arg(long, value_name = "NAME", conflicts_with = "keep_privileges")]
+    user: Option<String>,
+    /// Do not give up privileges
+    #[arg(long)]
+    keep_privileges: bool,
 }
 
 fn host_and_port(text: &str) -> Result<(String, u16), String> {
@@ -95,7 +103,15 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     }
     let partitions = arguments.partitions;
     let stop = StopSignal::install()?;
-    let server = Server::start(&Options {
+    let account = match is_root() && !arguments.keep_privileges {
+        true => Some(Account::choose(arguments.user.as_deref())?),
+        false => None,
+    };
+    let opened = || match arguments.keep_privileges {
+        true => Ok(()),
+        false => drop_privileges(account.as_ref().map(Account::user)).map_err(io::Error::other),
+    };
+    let options = Options {
         listen: arguments.listen,
         advertise: arguments.advertise.clone(),
         local: arguments.local,
@@ -111,8 +127,9 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
             memory: arguments.memory,
             ..Limits::default()
         },
-    })
-    .with_context(|| format!("cannot serve on {} and {}", arguments.listen, arguments.local))?;
+    };
+    let server = Server::start_when_open(&options, opened)
+        .with_context(|| format!("cannot serve on {} and {}", arguments.listen, arguments.local))?;
     tell!(
         "clients of Kafka connect to {}; messages go to {} from {}; Ctrl-C ends it",
         server.address(),
