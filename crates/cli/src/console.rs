@@ -3,11 +3,12 @@
 
 use crate::output::WriteFailure;
 use anyhow::Result;
+use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
-use weftwire_core::text::printable_lines;
+use weftwire_core::text::{printable_json, printable_lines};
 
 /// Says a line on standard output, as `println!` does, with control characters escaped: it may tell what a file or another
 /// process says. What goes wrong is told at the command's end, by [`finish`].
@@ -48,6 +49,22 @@ pub fn say_text(text: fmt::Arguments<'_>) {
 /// Says a text on standard error as it is, without a line's end.
 pub fn tell_text(text: fmt::Arguments<'_>) {
     let _ = io::stderr().lock().write_fmt(text);
+}
+
+/// A document as one line of JSON, for standard output.
+///
+/// # Errors
+/// Those of the document.
+pub fn json(document: &impl Serialize) -> Result<String> {
+    Ok(printable_json(&serde_json::to_string(document)?).into_owned())
+}
+
+/// A document as JSON for people, for standard output.
+///
+/// # Errors
+/// Those of the document.
+pub fn pretty_json(document: &impl Serialize) -> Result<String> {
+    Ok(printable_json(&serde_json::to_string_pretty(document)?).into_owned())
 }
 
 /// Writes to standard output what is the command's product.

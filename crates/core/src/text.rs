@@ -2,7 +2,7 @@
 //!
 //! What a peer, a file or a packet says may hold control characters, and a terminal obeys those: they move the cursor,
 //! change what was printed before, or type for the user. So whatever comes from outside goes through one of these
-//! functions before it is printed for people. JSON needs neither: it escapes by itself, as [`printable`] would.
+//! functions before it is printed.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -16,6 +16,24 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// Like [`printable`], for texts of several lines: line breaks and tabs stay.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |letter| matches!(letter, '\n' | '\t') || is_harmless(letter))
+}
+
+/// Like [`printable_lines`], for a JSON document, which stays the same document.
+pub fn printable_json(document: &str) -> Cow<'_, str> {
+    // Within strings JSON has escaped others already, and elsewhere it has none.
+    let stays = |letter| letter == '\n' || is_harmless(letter);
+    if document.chars().all(stays) {
+        return Cow::Borrowed(document);
+    }
+    let mut safe = String::with_capacity(document.len() + 16);
+    for letter in document.chars() {
+        match stays(letter) {
+            true => safe.push(letter),
+            // All of them are in the basic plane.
+            false => drop(write!(safe, "\\u{:04x}", u32::from(letter))),
+        }
+    }
+    Cow::Owned(safe)
 }
 
 fn is_harmless(letter: char) -> bool {
@@ -50,6 +68,14 @@ mod tests {
         // C1: CSI in one character. Right-to-left override. Line separator.
         assert_eq!(printable("\u{9b}31m \u{202e}txt\u{2028}"), "\\u{9b}31m \\u{202e}txt\\u{2028}");
         assert_eq!(printable_lines("one\n\ttwo\r\x07"), "one\n\ttwo\\u{d}\\u{7}");
+    }
+
+    #[test]
+    fn a_json_document_stays_the_same() {
+        assert_eq!(
+            printable_json("{\n  \"a\": \"\u{9b}1m\u{202e}\u{7f}ö\"\n}"),
+            "{\n  \"a\": \"\\u009b1m\\u202e\\u007fö\"\n}"
+        );
     }
 
     #[test]

@@ -18,8 +18,9 @@ use weftwire_core::{FlowId, Function};
 
 /// The server's side of the control socket. Its file goes away with it.
 pub struct ControlServer {
-    listener: UnixListener,
+    /// First, as it goes before anybody hears of the end.
     _file: SocketFile,
+    listener: UnixListener,
     clients: Vec<Client>,
     /// The client whose turn it is to be answered.
     turn: usize,

@@ -364,7 +364,9 @@ fn frames_beyond_the_mtu_are_counted_on_every_kind_of_port() {
     let Some(_turn) = skip_unless_root(&[]) else { return };
     let line = Line::new();
     let name = String::from;
-    for device in [Device::Socket(name("a0")), Device::Ring(name("a0")), Device::Tun(name("t0")), Device::Tap(name("t1"))] {
+    for device in
+        [Device::Socket(name("a0")), Device::Ring(name("a0")), Device::Tun(name("t0")), Device::Tap(name("t1"))]
+    {
         let sent = device.clone();
         let counters = line.left.start_thread(move || {
             let mut port = sent.open().unwrap();

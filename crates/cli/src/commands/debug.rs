@@ -34,7 +34,8 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     while left > 0 {
         match client.next_response()? {
             Some(Response::Trace(record)) => {
-                let line = if arguments.json { serde_json::to_string(&record)? } else { printable(&line(&record)).into_owned() };
+                let line =
+                    if arguments.json { console::json(&record)? } else { printable(&line(&record)).into_owned() };
                 console::write(format!("{line}\n").as_bytes())?;
                 left -= 1;
             }

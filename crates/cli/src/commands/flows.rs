@@ -59,7 +59,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Action::List => {
             let flows = client.flows()?;
             let text = if arguments.json { json(&flows)? } else { list(&flows) };
-            return Ok(stdout().lock().write_all(text.as_bytes())?);
+            return console::write(text.as_bytes());
         }
         Action::Show { flow } => Request::Flow { flow: FlowId(flow) },
         Action::Set { flow, assignment: (register, value) } => Request::Set { flow: FlowId(flow), register, value },
@@ -80,7 +80,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
 }
 
 fn json(value: &impl Serialize) -> Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
+    Ok(console::pretty_json(value)? + "\n")
 }
 
 fn table(counters: &RunCounters) -> Result<String> {

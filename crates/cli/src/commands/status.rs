@@ -54,7 +54,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     };
     let shown: Vec<Shown> = wanted.into_iter().map(Shown::of).collect();
     if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&shown)?);
+        say!("{}", console::pretty_json(&shown)?);
         return Ok(());
     }
     if shown.is_empty() {
@@ -73,7 +73,12 @@ fn text(network: &Shown) -> Result<String, std::fmt::Error> {
     writeln!(text, "{name}: {condition}{hint}")?;
     let Some(state) = state else { return Ok(text) };
     let holder = if state.supervisor.is_alive() { "" } else { ", which has ended" };
-    writeln!(text, "  from {}, held by process {}{holder}", printable(&state.file.to_string_lossy()), state.supervisor.pid)?;
+    writeln!(
+        text,
+        "  from {}, held by process {}{holder}",
+        printable(&state.file.to_string_lossy()),
+        state.supervisor.pid
+    )?;
     let width = state.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0).max(4);
     writeln!(text, "  {:width$}  {:8}  {:15}  {:24}  interfaces", "node", "kind", "IPv4", "IPv6")?;
     for node in &state.nodes {

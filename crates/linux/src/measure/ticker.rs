@@ -47,6 +47,7 @@ pub fn run(schedule: &[i64], precision: Policy, place: Place) -> Result<Sweep, L
                 precision,
                 duration: Some(Duration::from_nanos((START + last + REST).unsigned_abs())),
                 exit_when_ended: false,
+                exit_when_gone: false,
             },
         };
         let mut ticker = Ticker { schedule, late: Vec::with_capacity(schedule.len()) };

@@ -173,7 +173,7 @@ fn ask<T, F: Future<Output = Result<T>>>(connection: &Connection, work: impl FnO
 }
 
 fn json(value: &impl Serialize) -> Result<()> {
-    say!("{}", serde_json::to_string(value)?);
+    say!("{}", console::json(value)?);
     Ok(())
 }
 
@@ -242,7 +242,7 @@ pub fn list(arguments: &List) -> Result<()> {
             for it in page {
                 count += 1;
                 if arguments.connection.json {
-                    text += &serde_json::to_string(&ShownSubscription::of(it))?;
+                    text += &console::json(&ShownSubscription::of(it))?;
                 } else {
                     text += &format!("{}: {}", printable(&it.host), printable(&it.filter));
                 }
@@ -262,7 +262,7 @@ pub fn list(arguments: &List) -> Result<()> {
 pub fn topology(arguments: &Topology) -> Result<()> {
     let found = ask(&arguments.connection, |client| async move { Ok(client.topology().await?) })?;
     if arguments.connection.json {
-        say!("{}", serde_json::to_string_pretty(&ShownTopology::of(found))?);
+        say!("{}", console::pretty_json(&ShownTopology::of(found))?);
         return Ok(());
     }
     let alpha: Vec<String> = found.alpha.iter().map(u64::to_string).collect();
