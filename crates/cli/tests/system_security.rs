@@ -244,7 +244,7 @@ fn a_switch_without_privileges_finds_its_controller_again() -> Result<()> {
     ask(&["subscribe", "a", "add_order.side == B", "--wait"], &socket)?;
     ensure!(follows(), "a change comes too");
     let said = switch.interrupt()?;
-    ensure!(said.status.success() && said.stderr.matches("has 0 rules, up to change").count() == 2, "{}", said.stderr);
+    ensure!(said.status.success() && said.stderr.contains("goes on with 0 rules"), "{}", said.stderr);
     second.interrupt()?;
     fs::remove_dir_all(&folder)?;
     Ok(())
