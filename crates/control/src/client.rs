@@ -156,9 +156,7 @@ impl Client {
             (Address::Tcp(place), Some(tls)) => {
                 endpoint.connect_with_connector(Secure { place: place.clone(), tls: tls.clone() }).await
             }
-            (Address::Unix(path), _) => {
-                endpoint.connect_with_connector(UnixConnector::new(path, reach, CONNECT)).await
-            }
+            (Address::Unix(path), _) => endpoint.connect_with_connector(UnixConnector::new(path, reach, CONNECT)).await,
             _ => endpoint.connect().await,
         };
         let channel = connected.map_err(|error| match tls.and_then(|_| tls::explain(&error, CONTROLLER)) {

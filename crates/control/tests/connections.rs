@@ -25,6 +25,7 @@ use weftwire_control::tls::{self, Files, TlsError};
 use weftwire_control::{Address, Client, ClientError};
 use weftwire_core::Port;
 use weftwire_lang::SourceMap;
+use weftwire_linux::reach::Reach;
 use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::route::{Settings, fat_tree};
 use weftwire_subscribe::workload::ITCH_FORMATS;
@@ -166,6 +167,7 @@ async fn only_certificates_of_the_authority_come_in_and_each_refusal_says_why() 
     let follower = Follower {
         address: running.address.clone(),
         tls: Some(right),
+        reach: Reach::default(),
         switch: "pod1-edge1".to_owned(),
         formats: formats_digest(ITCH_FORMATS),
     };
