@@ -258,8 +258,11 @@ fn the_bridge_to_kafka_gives_its_privileges_up() -> Result<()> {
     space.exec("ip link set lo up")?;
     let bridge = space.spawn(&[WEFT, "subs", "kafka", "--local", "127.0.0.1", "--listen", "127.0.0.1:1000"])?;
     wait_for("the bridge", LIMIT, || space.connect(([127, 0, 0, 1], 1000).into(), LIMIT).is_ok_and(|to| to.is_ok()))?;
+    // It listens before there are threads.
+    let tasks = format!("/proc/{}/task", bridge.pid());
+    wait_for("its threads", LIMIT, || fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() >= 3))?;
     let mut threads = 0;
-    for task in fs::read_dir(format!("/proc/{}/task", bridge.pid()))? {
+    for task in fs::read_dir(&tasks)? {
         // A thread for a client that has gone may end meanwhile.
         let Ok(status) = fs::read_to_string(task?.path().join("status")) else { continue };
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
