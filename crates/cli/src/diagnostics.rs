@@ -1,6 +1,6 @@
 //! Errors and warnings with their source lines, for people.
 
-use crate::console::tell;
+use crate::console::{self, tell};
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use std::io::IsTerminal;
 use weftwire_lang::diagnostic::MAX_REPORTED;
@@ -23,7 +23,8 @@ pub fn show(diagnostics: &[Diagnostic], sources: &SourceMap) {
     // The compiler of programs reports at most so many errors, so many warnings, and that there are more.
     let most = 2 * (MAX_REPORTED + 1);
     for diagnostic in diagnostics.iter().take(most) {
-        tell!("{}\n", render(diagnostic, sources));
+        // With colours, which are no control characters of the source.
+        console::tell_text(format_args!("{}\n\n", render(diagnostic, sources)));
     }
     if diagnostics.len() > most {
         tell!("and {} more\n", diagnostics.len() - most);
