@@ -1,7 +1,9 @@
 //! What the fuzz target `network_read` does with its input. Panics if something that must always hold does not.
 
 use weftwire_lang::Severity;
+use weftwire_network::model::Network;
 use weftwire_network::read;
+use weftwire_network::routing::{Routes, reroutes};
 
 /// The input is a network's file, and every file that it names.
 pub fn network_read(data: &[u8]) {
@@ -22,10 +24,31 @@ pub fn network_read(data: &[u8]) {
         }
     }
     assert!(network.changes.is_sorted_by_key(|change| change.at));
+    if network.nodes.len() < 50 {
+        routes(&network);
+    }
     // Each value of a sweep can be put where it belongs, whatever it says there.
     for (path, values) in reading.sweep {
         for value in values.into_iter().take(3) {
             let _ = read("network.toml", text, &[(path.clone(), value)], &load);
+        }
+    }
+}
+
+/// All next hops are neighbours, whatever links are down; and whoever has a way keeps having one.
+fn routes(network: &Network) {
+    let mut routes = Routes::new(network);
+    let pairs = || network.nodes().flat_map(|(from, _)| network.nodes().map(move |(to, _)| (from, to)));
+    let reached: Vec<bool> = pairs().map(|(from, to)| !routes.all(from, to).is_empty()).collect();
+    for reroute in reroutes(network).into_iter().take(4) {
+        assert!(reroute.at >= 0 && !reroute.links.is_empty());
+        routes.reroute(&reroute.links);
+        for ((from, to), reached) in pairs().zip(&reached) {
+            let all = routes.all(from, to);
+            assert_eq!(!all.is_empty(), *reached);
+            for (hop, weight) in all {
+                assert!(weight > 0 && routes.neighbours(from).contains(&hop));
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_lang::Severity;
-use weftwire_network::model::{ChangeKind, NodeIndex, NodeKind};
+use weftwire_network::model::{ChangeKind, Multipath, NodeIndex, NodeKind};
 use weftwire_network::{Network, Reading, read};
 
 fn folder(name: &str) -> PathBuf {
@@ -130,6 +130,23 @@ fn changed_values_take_the_place_of_the_files() {
     assert_eq!((changed.links[0].directions[1].delay, changed.seed), (5_000_000, 9));
     let changed = network(TWO, &[("links.0.queue.limit", text("7 packets")), ("nodes.a.ipv4", text("10.9.9.9"))]);
     assert_eq!(changed.nodes[0].ipv4.to_string(), "10.9.9.9");
+
+    let integer = toml::Value::Integer;
+    let changed = network(
+        TWO,
+        &[
+            ("routing.multipath", text("packet")),
+            ("routing.convergence", text("never")),
+            ("links.a-b.metric", integer(7)),
+        ],
+    );
+    assert_eq!((changed.routing.multipath, changed.routing.convergence), (Multipath::Packet, None));
+    assert_eq!((changed.links[0].metric, changed.links[0].weight), (7, 1));
+    let changed = network(TWO, &[("links.a-b.jitter.most", text("1ms")), ("links.a-b.jitter.reorders", true.into())]);
+    let settings = &changed.links[0].directions[1];
+    assert_eq!((settings.jitter, settings.jitter_reorders), (1_000_000, true));
+    let routed = format!("{TWO}[[routes]]\nnode = \"a\"\nto = \"b\"\nvia = \"a\"\n");
+    assert_eq!(network(&routed, &[("routes.0.via", text("b"))]).routing.routes.len(), 1);
 
     let wrong = |path: &str, value: &str| {
         let reading = read("test.toml", TWO, &[(path.to_string(), text(value))], &load);

@@ -73,6 +73,8 @@ fn what_asks_for_too_much_is_refused() {
     assert!(topology(&format!("{star}pairs = \"random\"\ncopies = 4294967295")).contains("more than 1000000"));
     let change = "[[changes]]\nat = \"0.5s\"\nlink = \"*\"\ndelay = \"1ms\"\n".repeat(100);
     assert!(topology(&format!("kind = \"star\"\nleaves = 2000\n{change}")).contains("more than 200000 changes"));
+    let routes = "[[routes]]\nnode = \"*\"\nto = \"*\"\nvia = \"hub\"\n";
+    assert!(topology(&format!("kind = \"star\"\nleaves = 2000\n{routes}")).contains("more than 1000000 static routes"));
     let sweep = "[sweep]\na = [1,2,3,4,5,6,7,8,9,10]\nb = [1,2,3,4,5,6,7,8,9,10]\nc = [1,2,3,4,5,6,7,8,9,10]\n\
                  d = [1,2,3,4,5,6,7,8,9,10]\ne = [1,2,3,4,5,6,7,8,9,10]\nf = [1,2]";
     assert!(topology(&format!("kind = \"star\"\nleaves = 2\n{sweep}")).contains("more than 100000 combinations"));

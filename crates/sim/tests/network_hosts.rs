@@ -177,6 +177,22 @@ fn mean_wait_is_that_of_an_m_d_1_queue() {
 }
 
 #[test]
+fn short_frames_are_padded_where_they_enter_a_link() {
+    let (mut network, [client, _, server]) = path(SECOND, wire(1_000_000, MILLISECOND, 100));
+    let kind = TrafficKind::Datagrams { gap: Gap::Constant(10 * MILLISECOND), size: Size::Constant(1), count: 10 };
+    network.add([client, server], Transport::Udp, kind.clone());
+    network.add([client, server], Transport::Udp, kind).ipv6 = true;
+    network.captures.extend([client, server].map(|node| PortPlace { node, port: Port(1) }));
+    let (results, kept) = run_keeping(&network, Kept::default());
+    // One byte makes a frame of 43 bytes with IPv4 and of 63 with IPv6.
+    let lengths: std::collections::BTreeSet<usize> = kept.frames.iter().map(|(_, _, bytes, _)| bytes.len()).collect();
+    assert_eq!((kept.frames.len(), lengths), (40, [60, 63].into()));
+    assert_eq!(results.links[2].counts.delivered_bytes, 10 * (60 + 63));
+    assert_eq!(results.links[2].counts.busy, u128::from(10 * (60 + 63) * 8_000_u64));
+    assert!(results.flows.iter().all(|flow| flow.delivered == 10), "{:?}", results.flows);
+}
+
+#[test]
 fn an_echo_answers_and_a_sink_does_not() {
     let mut network = network(SECOND);
     let client = network.add_node("client", host());

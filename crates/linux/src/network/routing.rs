@@ -143,3 +143,46 @@ pub(super) fn turns(network: &Network) -> Vec<Turn> {
     }
     turns
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(more: &str) -> Network {
+        let text = format!(
+            "name = \"n\"\nduration = \"9s\"\n[nodes.a]\n[nodes.b]\n[nodes.r]\nkind = \"router\"\n[nodes.q]\nkind = \"router\"\n\
+             [[links]]\nbetween = [\"a\", \"r\"]\n[[links]]\nbetween = [\"r\", \"q\"]\nweight = 3\n\
+             [[links]]\nname = \"second\"\nbetween = [\"r\", \"q\"]\n[[links]]\nbetween = [\"q\", \"b\"]\n{more}"
+        );
+        weftwire_network::read("n.toml", &text, &[], &|_| Err(String::new())).network.expect("it is valid")
+    }
+
+    #[test]
+    fn equal_ways_are_one_route_with_weights() {
+        let network = network("");
+        let lines = route_lines(&network, &mut Routes::new(&network), NodeIndex(2));
+        let expected = [
+            "10.0.0.1/32 dev port1 src 10.0.0.3",
+            "fd77::1/128 dev port1 src fd77::3",
+            "10.0.0.2/32 src 10.0.0.3 nexthop via 10.0.0.4 dev port2 weight 3 onlink nexthop via 10.0.0.4 dev port3 weight 1 \
+             onlink",
+            "fd77::2/128 src fd77::3 nexthop via fe80::200:3:1 dev port2 weight 3 nexthop via fe80::200:3:2 dev port3 weight \
+             1",
+        ];
+        assert_eq!(lines[..4], expected);
+        assert!(has_choice(&network, &mut Routes::new(&network), NodeIndex(2)));
+        assert!(!has_choice(&network, &mut Routes::new(&network), NodeIndex(0)));
+    }
+
+    #[test]
+    fn only_what_changes_is_replaced() {
+        let down = "[[faults]]\nat = \"1s\"\nfor = \"3s\"\nkind = \"link-down\"\nlink = \"second\"\n";
+        let turns = turns(&network(down));
+        assert_eq!(turns.iter().map(|turn| turn.at).collect::<Vec<_>>(), [2_000_000_000, 5_000_000_000]);
+        for turn in turns {
+            let names: Vec<&str> = turn.batches.iter().map(|(namespace, _)| namespace.as_str()).collect();
+            assert_eq!(names, ["weft.n.r", "weft.n.q"]);
+        }
+        assert!(super::turns(&network("")).is_empty());
+    }
+}

@@ -109,6 +109,7 @@ pub(super) fn open_flows(stage: &Arc<Stage>, number: usize) -> Result<(), String
         if stage.flows.load(Ordering::Relaxed) >= FLOWS {
             stage.ledgers[number].update(begin.number, |flow| {
                 flow.start = begin.at;
+                flow.to.clone_from(&stage.network.node(begin.to).name);
                 flow.bytes = Some(begin.bytes);
                 flow.outcome = format!("failed: more than {FLOWS} flows at once");
             });
