@@ -9,12 +9,13 @@ SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_
 # Property tests draw from this seed, so that a failure comes again: make test PROPTEST_RNG_SEED=N.
 export PROPTEST_RNG_SEED ?= 1
 
-.PHONY: help test demo bench docs fmt generate setup check unit generated dependencies system clean
+.PHONY: help test demo package bench docs fmt generate setup check unit generated dependencies system clean
 
 help:
 	@echo 'make demo    build weft, replay a capture, run a SYN proxy between real kernels, leave demo-out/index.html'
 	@echo 'make test    install what is missing, then run every check and test'
 	@echo 'make bench   measure the engine and the simulator beside ns-3; compare the SYN proxy with plain routing and the kernel SYNPROXY (root)'
+	@echo 'make package make target/package/weft without symbols, which stand in weft.debug beside it'
 	@echo 'make docs    build the book and the API pages: target/book, target/doc'
 	@echo 'make fmt     format the source'
 	@echo 'make generate  rewrite every generated file'
@@ -64,6 +65,11 @@ bench:
 	cargo run --release --package weftwire-bench -- simulator
 	cargo run --release --package weftwire-bench -- network
 	cargo run --release --package weftwire-bench -- synproxy
+
+# The program as users get it: target/package/weft, and its symbols and line tables beside it as weft.debug.
+package:
+	cargo build --release --package weftwire-cli
+	scripts/package.sh "$${CARGO_TARGET_DIR:-target}/release/weft" target/package
 
 demo:
 	scripts/demo.sh

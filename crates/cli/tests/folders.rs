@@ -134,6 +134,33 @@ fn many_runs_and_one_do_not_share_a_folder() {
 }
 
 #[test]
+fn a_network_larger_than_memory_is_refused_before_it_starts() {
+    let folder = folder("memory");
+    let network = |gap: &str| {
+        let traffic = format!("kind = \"flows\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1kB\"\ngap = \"{gap}\"\n");
+        format!(
+            "duration = \"1000s\"\n[nodes.a]\n[nodes.b]\n[[links]]\nbetween = [\"a\", \"b\"]\n[[traffic]]\n{traffic}"
+        )
+    };
+    fs::write(folder.join("endless.toml"), network("1ns")).unwrap();
+    fs::write(folder.join("large.toml"), network("1ms")).unwrap();
+    fs::write(folder.join("small.toml"), network("1s")).unwrap();
+    // More than any machine has.
+    refused(&folder, "sim endless.toml --out out", "for 1000000000000 flows");
+    refused(&folder, "sim endless.toml --out out --repeat 2", "for 1000000000000 flows");
+    refused(&folder, "sim endless.toml --chaos 1", "open fewer flows");
+    let limited = |file: &str| {
+        let command = format!("ulimit -v 600000 && {WEFT} sim {file}.toml --duration 900s --out limited");
+        Command::new("sh").args(["-c", &command]).current_dir(&folder).output().unwrap()
+    };
+    let output = limited("large");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("for 900000 flows"), "{said}");
+    let output = limited("small");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn other_commands_leave_nothing_old_behind() {
     let folder = folder("others");
     let compile = "subs compile $/subscriptions/itch.rules --format $/subscriptions/itch.p4 --out tables";

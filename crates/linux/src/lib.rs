@@ -21,6 +21,7 @@ pub mod interface;
 mod link;
 pub mod local;
 pub mod measure;
+pub mod memory;
 pub mod namespace;
 pub mod network;
 pub mod pacer;

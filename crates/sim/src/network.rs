@@ -7,6 +7,7 @@ mod frames;
 mod function;
 mod host;
 mod lane;
+pub mod memory;
 mod opening;
 mod pattern;
 mod queue;

@@ -2,6 +2,7 @@
 
 mod chaos;
 mod many;
+mod memory;
 mod one;
 
 use crate::network::{self, NetworkFile};
@@ -85,6 +86,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let file = NetworkFile::open(&arguments.network)?;
     let (network, sweep) = file.network(&[])?;
     let repetitions = arguments.repeat.unwrap_or(network.repetitions);
+    memory::check(&network, 1)?;
     let stop = StopSignal::install()?;
     if let Some(seed) = arguments.chaos {
         ensure!(

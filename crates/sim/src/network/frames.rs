@@ -1,7 +1,7 @@
 //! The frames under way, in buffers that are used again and again.
 
 /// Most frames under way at once; a storm in a loop of switches ends here.
-const LIMIT: usize = 4 << 20;
+pub const LIMIT: usize = 4 << 20;
 /// Buffers that have grown beyond this are not kept.
 const KEPT: usize = 2048;
 

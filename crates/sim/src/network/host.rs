@@ -46,7 +46,7 @@ pub struct Hosts {
 }
 
 /// How large the buffers of one more connection are when so many are open: large windows for few, all of 100,000 flows in memory.
-fn buffer_size(open: usize) -> usize {
+pub fn buffer_size(open: usize) -> usize {
     match open {
         0..128 => 4 << 20,
         128..2_048 => 256 << 10,

@@ -3,7 +3,7 @@
 //! Every run has a number, the same wherever it is run. Its folder `runs/NNNN` takes its name when the run is complete,
 //! and holds `run.json`, which says of what it is the result. So a run is done or not, whoever made it and whatever happened.
 
-use super::{Arguments, one};
+use super::{Arguments, memory, one};
 use crate::console::{self, say, tell};
 use crate::folder::refuse_whole;
 use crate::input::{self, Kind};
@@ -20,6 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::Network;
 use weftwire_network::results::Results;
+use weftwire_sim::network::memory::Memory;
 use weftwire_sim::table::RunKey;
 
 /// Most runs of one command: a guard against a sweep that nobody meant.
@@ -184,6 +185,8 @@ fn is_done(folder: &Path, run: &Run<'_>) -> Result<bool> {
 fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &StopSignal) -> Result<()> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or(processors, usize::from).clamp(1, todo.len().max(1));
+    let largest = todo.iter().map(|run| &run.point.network).max_by_key(|network| Memory::of(network).least());
+    largest.map_or(Ok(()), |network| memory::check(network, jobs))?;
     let (next, finished, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
     let shown = std::io::stderr().is_terminal();
