@@ -4,10 +4,11 @@ use crate::console::{self, tell};
 use crate::input::{self, Kind};
 use crate::output::{PendingFile, Writer};
 use crate::parameters::{Parameter, parameter};
+use crate::progress::ProgressLine;
 use crate::{capture, load};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -269,14 +270,10 @@ fn choose_interface(interfaces: &[CaptureInterface], spec: &PortSpec) -> Result<
 
 /// Shows how far the replay is, on a terminal, and stops it on Ctrl-C.
 fn progress(stop: &StopSignal) -> impl FnMut(Progress) -> ControlFlow<()> + '_ {
-    let shown = io::stderr().is_terminal();
-    let mut last = usize::MAX;
+    let mut line = ProgressLine::begin();
     move |progress| {
-        let share = progress.done * 100 / progress.total.max(1);
-        if shown && share != last {
-            last = share;
-            console::tell_text(format_args!("\r{share:3} % of {} inputs, {} s\x1b[K\r", progress.total, progress.now));
-        }
+        let share = progress.done as f64 / progress.total.max(1) as f64;
+        line.tell(share, format_args!("{} of {} inputs, {} s", progress.done, progress.total, progress.now));
         if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -3,12 +3,12 @@
 mod applications;
 mod subscriptions;
 
-use crate::console::{self, say};
+use crate::console::say;
 use crate::folder::OutputFolder;
 use crate::outputs;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -109,7 +109,7 @@ fn measure<C: Sync, T: Send + Clone>(
     let jobs = jobs.map_or(processors, usize::from).clamp(1, cases.len().max(1));
     let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let outcomes: Mutex<Vec<Option<T>>> = Mutex::new(vec![None; cases.len()]);
-    let shown = std::io::stderr().is_terminal();
+    let line = Mutex::new(ProgressLine::begin());
     let work = || {
         while !stop.requested() {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -117,9 +117,8 @@ fn measure<C: Sync, T: Send + Clone>(
             let outcome = run(case);
             outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
             let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
-            if shown {
-                console::tell_text(format_args!("\r{} %: {}\x1b[K\r", 100 * finished / cases.len(), name(case)));
-            }
+            let share = finished as f64 / cases.len() as f64;
+            line.lock().unwrap_or_else(PoisonError::into_inner).tell(share, name(case));
         }
     };
     std::thread::scope(|scope| {
@@ -127,9 +126,7 @@ fn measure<C: Sync, T: Send + Clone>(
             scope.spawn(work);
         }
     });
-    if shown {
-        console::tell_text(format_args!("\r\x1b[K"));
-    }
+    drop(line);
     if stop.requested() {
         bail!("interrupted; nothing was written");
     }

@@ -4,11 +4,12 @@ use crate::console::{self, say};
 use crate::folder::OutputFolder;
 use crate::network::{self, NetworkFile};
 use crate::outputs;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -103,15 +104,9 @@ fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
     let folder = OutputFolder::begin(out)?;
     let stop = StopSignal::install()?;
     let network = Arc::new(network);
-    let terminal = io::stderr().is_terminal();
-    let results = run(&network, &options, folder.path(), &stop, &mut |progress| {
-        if terminal {
-            show(progress);
-        }
-    });
-    if terminal {
-        console::tell_text(format_args!("\r\x1b[K"));
-    }
+    let mut line = ProgressLine::begin();
+    let results = run(&network, &options, folder.path(), &stop, &mut |progress| show(&mut line, progress));
+    drop(line);
     let results = match results {
         Ok(results) => results,
         Err(error) => {
@@ -137,11 +132,12 @@ fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn show(progress: &RunProgress<'_>) {
+fn show(line: &mut ProgressLine, progress: &RunProgress<'_>) {
     let delivered: u64 = progress.relay.directions.iter().map(|it| it.counts.delivered_packets).sum();
     let (now, end) = (Time::from_nanoseconds(progress.now), Time::from_nanoseconds(progress.end));
     let late = progress.relay.lateness.p99 / 1000;
-    console::tell_text(format_args!("\r\x1b[K{now:.1} of {end} s, {delivered} packet-hops, relay p99 {late} us late"));
+    let share = progress.now as f64 / progress.end.max(1) as f64;
+    line.tell(share, format_args!("{now:.1} of {end} s, {delivered} packet-hops, relay p99 {late} us late"));
 }
 
 /// Starts a process that makes and holds the network, and waits until it is ready.

@@ -5,9 +5,10 @@ mod page;
 mod results;
 mod summary;
 
-use crate::console::{self, say, tell};
+use crate::console::{self, say};
 use crate::folder::OutputFolder;
 use crate::outputs::{write_json, write_text};
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use results::{FlowsResult, Machine, Results, Series};
@@ -66,18 +67,16 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     };
     let mut bench = Bench::prepare(arguments, place)?;
     let time = Duration::from_secs(arguments.seconds);
-    let start = Instant::now();
+    let (start, mut line) = (Instant::now(), ProgressLine::begin());
     let mut rounds = 0;
     while (rounds == 0 || start.elapsed() < time) && !stop.requested() {
         rounds += 1;
-        console::tell_text(format_args!(
-            "\r{:3.0} of {} s, round {rounds} ",
-            start.elapsed().as_secs_f64(),
-            arguments.seconds
-        ));
+        let seconds = start.elapsed().as_secs_f64();
+        let share = seconds / (arguments.seconds.max(1) as f64);
+        line.tell(share, format_args!("{seconds:.0} of {} s, round {rounds}", arguments.seconds));
         bench.round(&stop)?;
     }
-    tell!("");
+    drop(line);
     bench.results.rounds = rounds;
     let all = arguments.flows as usize;
     if all > 0 && !stop.requested() {

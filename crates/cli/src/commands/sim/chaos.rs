@@ -1,11 +1,12 @@
 //! Many simulations of one network, each under other random faults.
 
-use crate::console::{self, say};
+use crate::console::say;
 use crate::network::{Functions, NetworkFile};
 use crate::outputs;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
 use std::cell::RefCell;
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::ops::ControlFlow;
 use std::panic;
 use std::path::Path;
@@ -33,17 +34,14 @@ pub fn run(
     let _quiet = QuietPanics::begin();
     let mut stage = Functional { file, network, functions: &functions, stop };
     let mut experiment = Experiment::new(network, &mut stage);
-    let shown = io::stderr().is_terminal();
+    let mut progress = ProgressLine::begin();
     let (mut done, mut failed) = (0, Vec::new());
     for seed in (0..u64::from(schedules)).map(|number| seed.wrapping_add(number)) {
-        if shown {
-            console::tell_text(format_args!("\r{done} of {schedules} schedules, {} failed\x1b[K\r", failed.len()));
-        }
+        let share = f64::from(done) / f64::from(schedules);
+        progress.tell(share, format_args!("{done} of {schedules} schedules, {} failed", failed.len()));
         let faults = schedule(network, seed);
         let verdict = experiment.examine(&faults).with_context(|| format!("cannot simulate {}", network.name))?;
-        if shown {
-            console::tell_text(format_args!("\r\x1b[K"));
-        }
+        progress.clear();
         if verdict.interrupted {
             break;
         }

@@ -4,15 +4,15 @@
 //! and holds `run.json`, which says of what it is the result. So a run is done or not, whoever made it and whatever happened.
 
 use super::{Arguments, memory, one};
-use crate::console::{self, say, tell};
+use crate::console::{say, tell};
 use crate::folder::refuse_whole;
 use crate::input::{self, Kind};
 use crate::network::{Change, Functions, NetworkFile, Sweep};
 use crate::outputs;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::IsTerminal as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,6 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::Network;
 use weftwire_network::results::Results;
+use weftwire_sim::network::Progress;
 use weftwire_sim::network::memory::Memory;
 use weftwire_sim::table::RunKey;
 
@@ -189,19 +190,26 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
     largest.map_or(Ok(()), |network| memory::check(network, jobs))?;
     let (next, finished, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
-    let shown = std::io::stderr().is_terminal();
+    let line = Mutex::new(ProgressLine::begin());
+    let show = |finished: usize, share: f64| {
+        let all = todo.len();
+        // Of several at once, one is enough.
+        if let Ok(mut line) = line.try_lock() {
+            line.tell((finished as f64 + share) / all as f64, format_args!("{finished} of {all} runs"));
+        }
+    };
     let work = || {
         while !stop.requested() && !failed.load(Ordering::Relaxed) {
             let Some(run) = todo.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-            if let Err(error) = execute_one(file, run, arguments, stop) {
+            // What the others of those at once have done counts when they are finished.
+            let mut part = |share| show(finished.load(Ordering::Relaxed), share);
+            if let Err(error) = execute_one(file, run, arguments, stop, &mut part) {
                 failed.store(true, Ordering::Relaxed);
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 return;
             }
             let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
-            if shown {
-                console::tell_text(format_args!("\r{finished} of {} runs\x1b[K\r", todo.len()));
-            }
+            show(finished, 0.0);
         }
     };
     std::thread::scope(|scope| {
@@ -209,9 +217,7 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
             scope.spawn(work);
         }
     });
-    if shown {
-        console::tell_text(format_args!("\r\x1b[K"));
-    }
+    drop(line);
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(()),
@@ -219,10 +225,16 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
 }
 
 /// One run, into a folder that takes its name when all of it is written.
-fn execute_one(file: &NetworkFile, run: &Run<'_>, arguments: &Arguments, stop: &StopSignal) -> Result<()> {
+fn execute_one(
+    file: &NetworkFile,
+    run: &Run<'_>,
+    arguments: &Arguments,
+    stop: &StopSignal,
+    tell: &mut dyn FnMut(f64),
+) -> Result<()> {
     let target = run_folder(arguments.folder(), run.number());
     let temporary = target.with_extension(format!("{}.partial", std::process::id()));
-    let made = fill(file, run, arguments, stop, &temporary).and_then(|complete| {
+    let made = fill(file, run, arguments, (stop, tell), &temporary).and_then(|complete| {
         if complete {
             fs::rename(&temporary, &target).with_context(|| format!("cannot make {}", target.display()))?;
         }
@@ -236,10 +248,19 @@ fn execute_one(file: &NetworkFile, run: &Run<'_>, arguments: &Arguments, stop: &
 }
 
 /// Simulates and writes into `folder`. Whether the run is complete.
-fn fill(file: &NetworkFile, run: &Run<'_>, arguments: &Arguments, stop: &StopSignal, folder: &Path) -> Result<bool> {
+fn fill(
+    file: &NetworkFile,
+    run: &Run<'_>,
+    arguments: &Arguments,
+    (stop, tell): (&StopSignal, &mut dyn FnMut(f64)),
+    folder: &Path,
+) -> Result<bool> {
     let network = file.reseeded(&run.point.changes, run.origin.key.seed)?;
     outputs::make_folder(folder)?;
-    let mut progress = |_: &_| if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let mut progress = |progress: &Progress| {
+        tell(progress.now.nanoseconds() as f64 / progress.end.nanoseconds().max(1) as f64);
+        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
     let mut results = one::simulate_into(file, &network, &run.point.functions, folder, &mut progress)?;
     if results.run.interrupted {
         return Ok(false);

@@ -1,11 +1,11 @@
 //! One simulation, with everything that it can write.
 
-use crate::console;
 use crate::folder::OutputFolder;
 use crate::network::{Functions, NetworkFile, RunFiles};
 use crate::outputs;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use weftwire_core::function::Ports;
@@ -23,20 +23,14 @@ use weftwire_sim::network::{Progress, Surroundings, simulate};
 pub fn run(file: &NetworkFile, network: &Network, folder: &Path, stop: &StopSignal) -> Result<()> {
     let functions = file.functions(network)?;
     let out = OutputFolder::begin(folder)?;
-    let shown = io::stderr().is_terminal();
-    let mut last = -1;
+    let mut line = ProgressLine::begin();
     let mut progress = |progress: &Progress| {
-        let share = progress.now.nanoseconds().saturating_mul(100) / progress.end.nanoseconds().max(1);
-        if shown && share != last {
-            last = share;
-            console::tell_text(format_args!("\r{share:3} % {} s, {} events\x1b[K\r", progress.now, progress.events));
-        }
+        let share = progress.now.nanoseconds() as f64 / progress.end.nanoseconds().max(1) as f64;
+        line.tell(share, format_args!("{} s, {} events", progress.now, progress.events));
         if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let results = simulate_into(file, network, &functions, out.path(), &mut progress)?;
-    if shown {
-        console::tell_text(format_args!("\r\x1b[K"));
-    }
+    drop(line);
     let (interrupted, end) = (results.run.interrupted, Time::from_nanoseconds(results.run.lasted));
     if interrupted && out.replaces_results() {
         bail!("interrupted at {end} s of virtual time; {} stays as it was", folder.display());

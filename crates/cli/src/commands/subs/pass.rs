@@ -3,6 +3,7 @@
 use super::Loaded;
 use crate::console::say;
 use crate::folder::OutputFolder;
+use crate::progress::ProgressLine;
 use crate::{capture, output};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -47,7 +48,9 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let mut ports: BTreeMap<Port, (output::PendingFile, Writer, u64, u64)> = BTreeMap::new();
     let (mut messages, mut unmatched, mut calls) = (0u64, 0u64, 0u64);
     let mut dropped: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for record in &records {
+    let mut line = ProgressLine::begin();
+    for (done, record) in records.iter().enumerate() {
+        line.tell(done as f64 / records.len() as f64, format_args!("{done} of {} packets", records.len()));
         if stop.requested() {
             bail!("interrupted; nothing was written");
         }
@@ -92,6 +95,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
             *kept += keep.iter().filter(|keep| **keep).count() as u64;
         }
     }
+    drop(line);
     say!("{} packets with {messages} messages; {unmatched} messages match no rule", records.len());
     for (port, (file, writer, packets, kept)) in ports {
         say!("port {port}: {packets} packets with {kept} messages");

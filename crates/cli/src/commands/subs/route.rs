@@ -4,6 +4,7 @@ use super::{Loaded, is_error, read};
 use crate::console::{say, tell};
 use crate::folder::OutputFolder;
 use crate::network::NetworkFile;
+use crate::progress::ProgressLine;
 use crate::{capture, load, network, outputs};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -298,7 +299,10 @@ fn compile(
 ) -> Result<Vec<SwitchProgram>> {
     let tables = tables(topology, plan, filters);
     let mut programs = Vec::with_capacity(topology.switch_count());
+    let (mut line, all) = (ProgressLine::begin(), topology.switch_count());
     for switch in topology.switches() {
+        let done = programs.len();
+        line.tell(done as f64 / all as f64, format_args!("{done} of {all} switches"));
         if stop.requested() {
             bail!("interrupted; nothing was written");
         }
