@@ -175,6 +175,7 @@ fn add_traffic(network: &mut Network, from: NodeIndex, to: NodeIndex, transport:
         transport,
         port: 5000 + (number % 50_000) as u16,
         source_port: 10_000,
+        congestion_control: None,
         kind,
         seed: number as u64,
     });

@@ -345,6 +345,7 @@ from = "a"
 to = "b"
 bytes = "2.5MB"
 start = "1s"
+congestion_control = "reno"
 [[traffic]]
 name = "pages"
 kind = "request-response"
@@ -387,13 +388,31 @@ count = 100
     ensure!(echoed.rtt_min.is_some_and(|rtt| (20_000_000..60_000_000).contains(&rtt)), "{echoed:?}");
     let swallowed = flow(&results, "swallowed")?;
     ensure!(swallowed.lost == Some(0) && swallowed.delivered == 10_000, "{swallowed:?}");
+    ensure!(swallowed.completion_time().is_some_and(|time| time > 99 * 5_000_000), "{swallowed:?}");
+    let controls = [file, pages, echoed].map(|flow| flow.congestion_control.as_deref());
+    let own = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
+    ensure!(controls == [Some("reno"), Some(own.trim()), None], "{controls:?}");
 
     ensure!(results.run.warnings.iter().any(|warning| warning.contains("command 1 of node `a` failed")), "no warning");
     ensure!(fs::read_to_string(site.out.join("a.1.log"))? == "hello\n", "the command's output");
     ensure!(fs::metadata(site.out.join("b.pcapng"))?.len() > 2_500_000, "the capture is short");
     ensure!(results.run.lateness.is_some_and(|lateness| lateness.packets > 4_000), "{:?}", results.run.lateness);
+    // 900 datagrams, two openings; who asks again at once is never late, but counts.
+    let sources = results.run.source_lateness.context("the sources' lateness")?;
+    ensure!(sources.packets == 906 && sources.worst > 0 && sources.allowed == 500_000, "{sources:?}");
     ensure!(!results.samples.is_empty() && results.run.platform == "linux", "{:?}", results.run);
     Ok(())
+}
+
+#[test]
+fn a_congestion_control_that_the_kernel_has_not_is_refused_before_anything_is_made() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let traffic = "[[traffic]]\nkind = \"bulk\"\nfrom = \"a\"\nto = \"b\"\ncongestion_control = \"no_such\"\n";
+    let site = Site::new("control", &format!("{ROUTED}{traffic}"))?;
+    let out = site.out.to_str().context("the build's folder has a plain name")?;
+    let words = ["up", site.path(), "--name", &site.name, "--run", "--out", out];
+    expect_refusal(&words, "traffic `bulk`: this kernel has no congestion control `no_such`; it has ")?;
+    site.expect_nothing_left()
 }
 
 #[test]

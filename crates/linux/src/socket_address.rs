@@ -64,14 +64,19 @@ pub(crate) fn listen(local: SocketAddr, patience: Duration) -> io::Result<OwnedF
     Ok(socket)
 }
 
-/// A TCP connection from `local` to `remote`. Connecting gives up after `limit`, sending and receiving after `patience`.
+/// A TCP connection from `local` to `remote`, with this congestion control if one is given. Connecting gives up after `limit`,
+/// sending and receiving after `patience`.
 pub(crate) fn connect(
     local: SocketAddr,
     remote: SocketAddr,
+    control: Option<&str>,
     limit: Duration,
     patience: Duration,
 ) -> io::Result<OwnedFd> {
     let socket = bound(libc::SOCK_STREAM, local, limit)?;
+    if let Some(name) = control {
+        set_congestion_control(&socket, name)?;
+    }
     let (address, length) = kernel_address(remote);
     // SAFETY: the kernel reads `length` bytes of the address.
     check(unsafe { libc::connect(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) })?;
@@ -85,6 +90,56 @@ pub(crate) fn udp(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> 
     // As much as is allowed: a burst may wait for its thread.
     let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(8_i32 << 20));
     Ok(socket)
+}
+
+/// Chooses the congestion control of a TCP socket, which takes effect at once. The kernel loads a module for it if it may.
+pub(crate) fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> {
+    let (descriptor, name) = (socket.as_fd().as_raw_fd(), name.as_bytes());
+    // SAFETY: the kernel reads so many bytes of the name.
+    let done = unsafe {
+        libc::setsockopt(
+            descriptor,
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    };
+    check(done).map(drop)
+}
+
+/// The congestion control of a TCP socket.
+pub(crate) fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
+    let mut name = [0_u8; 16];
+    let mut length = name.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_mut_ptr().cast(),
+            &mut length,
+        )
+    })?;
+    let text = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
+/// Sees that the kernel has a congestion control; if not, says which it has.
+pub(crate) fn check_congestion_control(name: &str) -> Result<(), String> {
+    let socket =
+        socket(libc::AF_INET, libc::SOCK_STREAM, 0).map_err(|error| format!("cannot open a socket: {error}"))?;
+    set_congestion_control(&socket, name).map_err(|error| {
+        let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let known: Vec<&str> = known.as_deref().unwrap_or_default().split_whitespace().collect();
+        match error.raw_os_error() {
+            Some(libc::ENOENT) => {
+                format!("this kernel has no congestion control `{name}`; it has {}", known.join(", "))
+            }
+            _ => format!("the congestion control `{name}` cannot be set: {error}"),
+        }
+    })
 }
 
 /// What the kernel knows of a TCP connection (`TCP_INFO`).

@@ -372,6 +372,8 @@ table! {
         stop: Option<Duration>,
         /// `tcp` by default, of `datagrams` `udp`.
         transport: Option<Transport>,
+        /// The congestion control of its TCP connections, as Linux names it: `cubic`, `reno`. Default: the platform's.
+        congestion_control: Option<Word>,
         /// 4 or 6. Default 4.
         family: Option<u16>,
         /// The receiver's port number, default 5001 and up; of `capture` the port of the node, default 1.

@@ -204,6 +204,8 @@ pub struct Traffic {
     pub port: u16,
     /// The sender's port number of the first flow.
     pub source_port: u16,
+    /// The congestion control of its TCP connections, as Linux names it (`cubic`, `reno`); `None`: the platform's own.
+    pub congestion_control: Option<String>,
     /// What is sent.
     pub kind: TrafficKind,
     /// For its own random numbers: the same on every platform. Made from the network's seed by [`Network::reseed`].

@@ -112,6 +112,9 @@ pub struct FlowResult {
     pub kind: String,
     /// `tcp`, `udp`, or the name of the function that carries it.
     pub transport: String,
+    /// The congestion control of a kernel's or host's TCP.
+    #[serde(default)]
+    pub congestion_control: Option<String>,
     /// When it was opened.
     pub start: i64,
     /// When its first byte reached the receiving application.

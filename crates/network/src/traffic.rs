@@ -248,6 +248,7 @@ mod tests {
             transport: Transport::Tcp,
             port: 80,
             source_port: 1_024,
+            congestion_control: None,
             kind,
             seed: 42,
         }

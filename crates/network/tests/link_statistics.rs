@@ -23,6 +23,7 @@ fn draws(seed: u64) -> Draws {
         transport: Transport::Udp,
         port: 1,
         source_port: 1,
+        congestion_control: None,
         kind: TrafficKind::Bulk { bytes: 0 },
         seed,
     })

@@ -10,6 +10,7 @@ use weftwire_core::wire::tcp::TcpFlags;
 use weftwire_network::link::{LinkSettings, Loss};
 use weftwire_network::model::{NodeKind, PortPlace, TrafficKind, Transport};
 use weftwire_network::traffic::{Gap, Size};
+use weftwire_sim::network::simulate;
 
 /// Datagrams of 1000 bytes at a constant rate.
 fn datagrams(gap: i64, count: u64) -> TrafficKind {
@@ -89,6 +90,32 @@ fn round_trip_times_are_those_of_packets_whatever_is_lost() {
     assert!(flow.retransmissions.is_some_and(|count| count > 30) && flow.rtt_samples > 300, "{flow:?}");
     let [least, mean, most] = [flow.rtt_min, flow.rtt_mean, flow.rtt_max].map(|rtt| rtt.expect("sampled"));
     assert!(least >= 4 * MILLISECOND && mean < 7 * MILLISECOND && most < 17 * MILLISECOND, "{flow:?}");
+}
+
+#[test]
+fn the_congestion_control_can_be_chosen_and_is_told() {
+    let outcome = |control: Option<&str>| {
+        let (mut network, [client, _, server]) = path(20 * SECOND, wire(10_000_000, 20 * MILLISECOND, 40));
+        network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5_000_000 }).congestion_control =
+            control.map(str::to_owned);
+        network.add([client, server], Transport::Udp, datagrams(SECOND, 3));
+        run(&network).flows
+    };
+    let [own, cubic, reno] = [None, Some("cubic"), Some("reno")].map(outcome);
+    assert_eq!(own, cubic, "it is this simulator's own");
+    assert_eq!((own[0].congestion_control.as_deref(), own[1].congestion_control.as_deref()), (Some("cubic"), None));
+    assert_eq!(reno[0].congestion_control.as_deref(), Some("reno"));
+    assert_complete(&reno[0]);
+    assert_ne!(reno[0].end, cubic[0].end, "they fill the link in other ways");
+}
+
+#[test]
+fn a_congestion_control_that_there_is_not_is_an_error() {
+    let (mut network, [client, _, server]) = path(SECOND, wire(10_000_000, MILLISECOND, 40));
+    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5 }).congestion_control =
+        Some("bbr".into());
+    let error = simulate(&network, &mut Kept::default()).expect_err("there is no bbr");
+    assert!(error.to_string().contains("asks for the congestion control `bbr`: the simulator has `cubic` and `reno`"));
 }
 
 #[test]

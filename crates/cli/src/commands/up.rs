@@ -120,10 +120,12 @@ fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
     outputs::write_run(folder.path(), &text, &network, &results)?;
     folder.finish()?;
     outputs::describe(&results, out);
-    if let Some(lateness) = results.run.lateness {
+    for (who, lateness) in [("relay", results.run.lateness), ("sources", results.run.source_lateness)] {
+        let Some(lateness) = lateness else { continue };
         let microseconds = |nanoseconds: i64| nanoseconds as f64 / 1e3;
         say!(
-            "relay late by   {:>11.1} us  at the median, p99 {:.1} us, worst {:.1} us",
+            "{:<15} {:>11.1} us  at the median, p99 {:.1} us, worst {:.1} us",
+            format!("{who} late by"),
             microseconds(lateness.p50),
             microseconds(lateness.p99),
             microseconds(lateness.worst)

@@ -71,7 +71,8 @@ fn receive_all(listener: &OwnedFd) -> io::Result<()> {
 
 /// Writes as fast as the connection takes it, then drops all that has not left.
 fn send(gap: i64, time: Duration) -> io::Result<Usage> {
-    let socket = connect((NEAR_ADDRESS, 0).into(), (FAR_ADDRESS, PORT).into(), PATIENCE, Duration::from_millis(20))?;
+    let socket =
+        connect((NEAR_ADDRESS, 0).into(), (FAR_ADDRESS, PORT).into(), None, PATIENCE, Duration::from_millis(20))?;
     let rate = (SEGMENT * 1_000_000_000 / gap.max(1)).cast_unsigned();
     set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate)?;
     // Congestion control that does not pace by itself, so that this rate alone counts. If it is not there, the default has to do.

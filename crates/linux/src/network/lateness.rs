@@ -1,8 +1,10 @@
-//! How late packets leave the relay: a histogram with a bounded relative error.
+//! How late packets leave the relay, and flows and datagrams their sources: a histogram with a bounded relative error.
 
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Rate};
+use weftwire_network::model::TrafficKind;
 use weftwire_network::results::Lateness;
+use weftwire_network::traffic::Gap;
 
 /// Sub-buckets of each power of two: values are known to 1/16.
 const STEPS: usize = 16;
@@ -108,9 +110,51 @@ fn allowed_by(settings: &LinkSettings) -> Option<i64> {
     Some((packet_time / 10).max(settings.delay / 20).max(ALWAYS_ALLOWED))
 }
 
+/// What is allowed for the sources where no gap says how exact times must be.
+const ALLOWED_WITHOUT_GAPS: i64 = 1_000_000;
+
+/// What is allowed for the 99th percentile of the sources: a tenth of the least mean gap of all traffic, or 1 ms if none has
+/// gaps, and no less than for the relay.
+pub fn allowed_for_sources(network: &Network) -> i64 {
+    let gaps = network.traffic.iter().filter_map(|traffic| match &traffic.kind {
+        TrafficKind::Flows { gap, .. } | TrafficKind::Datagrams { gap, .. } => mean(gap),
+        TrafficKind::RequestResponse { think, .. } => mean(think),
+        TrafficKind::Bulk { .. } | TrafficKind::Capture { .. } => None,
+    });
+    gaps.min().map_or(ALLOWED_WITHOUT_GAPS, |gap| gap / 10).max(allowed(network))
+}
+
+/// The mean of a gap, if it has one above 0.
+fn mean(gap: &Gap) -> Option<i64> {
+    let mean = match gap {
+        Gap::Constant(gap) => *gap,
+        Gap::Exponential(mean) => *mean as i64,
+        Gap::Envelope(_) => 0,
+    };
+    (mean > 0).then_some(mean)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weftwire_network::read;
+
+    #[test]
+    fn sources_may_be_late_by_a_tenth_of_their_gap() {
+        let allowed = |traffic: &str| {
+            let text = format!(
+                "duration = \"1s\"\n[nodes.a]\n[nodes.b]\n[[links]]\nbetween = [\"a\", \"b\"]\nrate = \"1Gbit/s\"\n\
+                 [[traffic]]\nfrom = \"a\"\nto = \"b\"\n{traffic}"
+            );
+            let reading = read("t.toml", &text, &[], &|_| Err("no files".into()));
+            allowed_for_sources(&reading.network.expect("a valid network"))
+        };
+        assert_eq!(allowed("kind = \"bulk\""), 1_000_000);
+        assert_eq!(allowed("kind = \"datagrams\"\nsize = \"100B\"\ngap = \"20ms\""), 2_000_000);
+        assert_eq!(allowed("kind = \"flows\"\nsize = \"1kB\"\nrate = \"500/s\""), 200_000);
+        assert_eq!(allowed("kind = \"datagrams\"\nsize = \"100B\"\ngap = \"10us\""), 50_000, "as for the relay");
+        assert_eq!(allowed("kind = \"request-response\"\ncount = 9"), 1_000_000, "who does not think is never late");
+    }
 
     #[test]
     fn buckets_hold_their_values_and_are_narrow() {

@@ -11,7 +11,9 @@ use super::supervisor::{RelayThread, Status, UpOptions, leave, make, places};
 use super::traffic::{self, Stage};
 use crate::error::LinuxError;
 use crate::signals::StopSignal;
+use crate::socket_address::check_congestion_control;
 use crate::system::{monotonic_ns, process_seconds};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -54,6 +56,7 @@ pub fn run(
     stop: &StopSignal,
     progress: &mut dyn FnMut(&RunProgress<'_>),
 ) -> Result<Results, LinuxError> {
+    check_controls(network)?;
     let (folder, mut state) = make(network, options, true)?;
     state.phase = Phase::Ready;
     let written = folder.write(&state);
@@ -62,6 +65,18 @@ pub fn run(
     let left = leave(&state);
     let results = results?;
     left.map(|()| results)
+}
+
+/// Sees that the kernel has every congestion control that the traffic asks for.
+fn check_controls(network: &Network) -> Result<(), LinuxError> {
+    let mut seen = BTreeSet::new();
+    for traffic in &network.traffic {
+        if let Some(name) = traffic.congestion_control.as_ref().filter(|name| seen.insert(name.as_str())) {
+            check_congestion_control(name)
+                .map_err(|reason| LinuxError::Network(format!("traffic `{}`: {reason}", traffic.name)))?;
+        }
+    }
+    Ok(())
 }
 
 fn run_made(
@@ -109,6 +124,7 @@ fn run_made(
         let _ = thread.join();
     }
     let (flows, progress, more) = run.stage.results();
+    let source_lateness = run.stage.lateness();
     warnings.extend(more);
     let facts = RunFacts {
         network: network.name.clone(),
@@ -118,6 +134,7 @@ fn run_made(
         lasted,
         interrupted: stop.requested() && lasted < network.duration,
         processor_seconds: process_seconds() - before,
+        source_lateness,
         ..RunFacts::default()
     };
     Ok(results(
@@ -159,6 +176,14 @@ fn results(
         ));
     }
     facts.lateness = Some(lateness);
+    if let Some(lateness) = facts.source_lateness.filter(|lateness| lateness.late) {
+        facts.warnings.push(format!(
+            "the sources of traffic were late: of 100 flows and datagrams one began more than {} us after its time, {} us \
+             are allowed; the traffic is not that of this network. Use a machine with less other work, or less traffic",
+            lateness.p99 / 1000,
+            lateness.allowed / 1000
+        ));
+    }
     Results { run: facts, links, samples: report.samples, ..more }
 }
 

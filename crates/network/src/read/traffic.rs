@@ -17,6 +17,9 @@ use weftwire_lang::{Diagnostic, Span};
 /// Receivers' port numbers count from here, one for each part of the traffic.
 const FIRST_PORT: u16 = 5_001;
 
+/// Linux knows no longer name of a congestion control.
+const LONGEST_CONTROL: usize = 15;
+
 /// Senders' port numbers are given out from here on.
 const FIRST_SOURCE_PORT: u16 = 40_000;
 
@@ -26,9 +29,10 @@ const MOST_PAYLOAD: u64 = 1_472;
 /// So many port numbers are set aside for traffic that opens many flows.
 const FLOWS_SPACING: u64 = 2_048;
 
-const ALL_KEYS: [&str; 16] = [
+const ALL_KEYS: [&str; 17] = [
     "to",
     "transport",
+    "congestion_control",
     "port",
     "source_port",
     "bytes",
@@ -174,13 +178,22 @@ impl Reader<'_> {
             _ => Transport::Tcp,
         };
         let allowed: &[&str] = match item.kind {
-            Kind::Bulk => &["to", "transport", "port", "source_port", "bytes"],
-            Kind::RequestResponse => {
-                &["to", "transport", "port", "source_port", "request", "response", "count", "think"]
-            }
+            Kind::Bulk => &["to", "transport", "congestion_control", "port", "source_port", "bytes"],
+            Kind::RequestResponse => &[
+                "to",
+                "transport",
+                "congestion_control",
+                "port",
+                "source_port",
+                "request",
+                "response",
+                "count",
+                "think",
+            ],
             Kind::Flows | Kind::Datagrams => &[
                 "to",
                 "transport",
+                "congestion_control",
                 "port",
                 "source_port",
                 "count",
@@ -197,6 +210,21 @@ impl Reader<'_> {
         places.only(&format!("traffic of kind {}", item.kind.word()), &ALL_KEYS, allowed, self.problems);
         if item.kind == Kind::Datagrams && transport == Transport::Tcp {
             self.problems.error(places.value("transport"), "datagrams are sent over UDP");
+        }
+        if let Some(control) = &item.congestion_control {
+            let letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter);
+            if transport == Transport::Udp {
+                let span = places.value("congestion_control");
+                self.problems.error_help(span, "UDP has no congestion control", "leave out `congestion_control`");
+            } else if control.text.is_empty()
+                || control.text.len() > LONGEST_CONTROL
+                || !control.text.chars().all(letter)
+            {
+                let message = format!("`{}` is not the name of a congestion control", control.text);
+                let help =
+                    format!("`cubic` or `reno`, say: at most {LONGEST_CONTROL} lower-case letters, digits, `-`, `_`");
+                self.problems.error_help(control.span, message, help);
+            }
         }
         let start = item.start.map_or(0, |start| start.0);
         let stop = item.stop.map_or(graph.duration, |stop| stop.0.min(graph.duration));
@@ -235,6 +263,7 @@ impl Reader<'_> {
             transport,
             port,
             source_port: 0,
+            congestion_control: item.congestion_control.as_ref().map(|word| word.text.clone()),
             kind,
             seed: 0,
         })
@@ -413,6 +442,9 @@ impl Reader<'_> {
             } else if udp && item.kind != Kind::Datagrams && !(function(sender) && function(receiver)) {
                 let message = format!("hosts have no {} over UDP", item.kind.word());
                 Some(("transport", message, "write `kind = \"datagrams\"`, use TCP, or let functions be both ends"))
+            } else if item.congestion_control.is_some() && (function(sender) || function(receiver)) {
+                let message = "here a function is the transport, which has its own congestion control".to_owned();
+                Some(("congestion_control", message, "leave it out; it is of TCP between hosts"))
             } else if !reach.between(*from, *to) {
                 let message = format!("there is no way from `{}` to `{}`", sender.name, receiver.name);
                 Some(("to", message, "only routers, switches and transparent functions pass packets on"))

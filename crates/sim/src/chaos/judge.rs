@@ -265,6 +265,7 @@ mod tests {
             transport: Transport::Udp,
             port: 5000,
             source_port: 40000,
+            congestion_control: None,
             kind: TrafficKind::Bulk { bytes: 1000 },
             seed: 1,
         };

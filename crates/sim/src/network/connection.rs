@@ -12,6 +12,7 @@ use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use weftwire_network::model::Traffic;
 
 /// How long a connection that belongs to no flow may be silent.
 const STRANGER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -60,12 +61,46 @@ pub struct Opening {
     pub seed: u64,
     /// Bytes of the receive and the send buffer.
     pub buffers: (usize, usize),
+    pub control: Control,
+}
+
+/// The congestion controls that there are here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Control {
+    /// RFC 9438.
+    #[default]
+    Cubic,
+    /// RFC 5681.
+    Reno,
+}
+
+impl Control {
+    /// That of a traffic, or why there is none.
+    pub fn of(traffic: &Traffic) -> Result<Control, String> {
+        match traffic.congestion_control.as_deref() {
+            None => Ok(Control::default()),
+            Some("cubic") => Ok(Control::Cubic),
+            Some("reno") => Ok(Control::Reno),
+            Some(other) => Err(format!(
+                "traffic `{}` asks for the congestion control `{other}`: the simulator has `cubic` and `reno`",
+                traffic.name
+            )),
+        }
+    }
+
+    /// As Linux names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Control::Cubic => "cubic",
+            Control::Reno => "reno",
+        }
+    }
 }
 
 impl Connection {
     /// A closed connection.
     pub fn new(opening: Opening, now: i64) -> Connection {
-        let Opening { node, flow, side, key, lane, ends, epoch, seed, buffers } = opening;
+        let Opening { node, flow, side, key, lane, ends, epoch, seed, buffers, control } = opening;
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = seed;
         let mut device = Wire { frames: &mut Frames::default(), input: None, output: &mut Vec::new() };
@@ -76,7 +111,10 @@ impl Connection {
         });
         let buffer = |bytes: usize| SocketBuffer::new(vec![0; bytes]);
         let mut socket = Socket::new(buffer(buffers.0), buffer(buffers.1));
-        socket.set_congestion_control(CongestionControl::Cubic);
+        socket.set_congestion_control(match control {
+            Control::Cubic => CongestionControl::Cubic,
+            Control::Reno => CongestionControl::Reno,
+        });
         socket.set_nagle_enabled(false);
         if flow == super::flows::NO_FLOW {
             socket.set_timeout(Some(STRANGER_TIMEOUT));

@@ -1,5 +1,6 @@
 //! Flows of the network's traffic: what their applications want, and what became of it.
 
+use super::connection::Control;
 use super::pattern::Phase;
 use hashbrown::HashMap;
 use std::hash::BuildHasherDefault;
@@ -421,6 +422,9 @@ fn result(network: &Network, flow: &Flow) -> FlowResult {
         from: network.node(traffic.from).name.clone(),
         to: network.node(flow.to).name.clone(),
         kind: traffic.kind.name().into(),
+        congestion_control: (!function && traffic.transport == Transport::Tcp)
+            .then(|| Control::of(traffic).ok().map(|control| control.name().to_owned()))
+            .flatten(),
         transport: carrier.unwrap_or_else(|| traffic.transport.name().into()),
         start: flow.start,
         first_byte: flow.first_byte,

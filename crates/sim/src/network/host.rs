@@ -1,6 +1,6 @@
 //! End hosts: whom a packet is for, datagrams, and the life of TCP connections.
 
-use super::connection::{Connection, Opening};
+use super::connection::{Connection, Control, Opening};
 use super::flows::{Carrier, Key, Map, NO_FLOW, Next, Outcome};
 use super::frames::Slot;
 use super::lane::NEVER;
@@ -402,8 +402,10 @@ impl Simulation<'_> {
         };
         self.hosts.made += 1;
         let seed = self.network.node_seed(NodeIndex(node)) ^ self.hosts.made.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // That there is this one was seen at the start.
+        let control = traffic.and_then(|traffic| Control::of(traffic).ok()).unwrap_or_default();
         let epoch = self.routes.epoch();
-        let opening = Opening { node, flow, side, key, lane, ends, epoch, seed, buffers: (receive, send) };
+        let opening = Opening { node, flow, side, key, lane, ends, epoch, seed, buffers: (receive, send), control };
         Connection::new(opening, self.now)
     }
 

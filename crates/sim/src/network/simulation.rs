@@ -1,6 +1,7 @@
 //! The running simulation: events in order, links, changes, samples, results.
 
 use super::LEAK;
+use super::connection::Control;
 use super::flows::{Carrier, Flows, Key, Map, NO_FLOW, Outcome, Source, carrier_name};
 use super::frames::{Frames, Slot};
 use super::function::Machine;
@@ -121,6 +122,9 @@ impl<'a> Simulation<'a> {
     }
 
     fn start(&mut self) -> io::Result<()> {
+        for traffic in &self.network.traffic {
+            Control::of(traffic).map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
+        }
         for (index, node) in self.network.nodes().filter(|(_, node)| node.is_addressed()) {
             self.nodes_by_ipv4.insert(node.ipv4.to_bits(), index.0);
             self.nodes_by_ipv6.insert(node.ipv6.to_bits(), index.0);

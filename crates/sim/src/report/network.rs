@@ -8,7 +8,7 @@ use super::page::document;
 use super::topology::{self, picture};
 use super::unit::Unit;
 use crate::table::counter_rows;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use weftwire_image::explain::escape_markup;
 use weftwire_network::Network;
@@ -111,6 +111,10 @@ fn header(body: &mut String, network: &Network, results: &Results) {
         lines.push(("packet-hops per second of it", Unit::Plain.text(rate.round())));
     }
     lines.extend(lateness(run));
+    let controls: BTreeSet<&str> = results.flows.iter().filter_map(|flow| flow.congestion_control.as_deref()).collect();
+    if !controls.is_empty() {
+        lines.push(("congestion control", controls.into_iter().collect::<Vec<_>>().join(", ")));
+    }
     facts(body, &lines);
     let late = [
         (&run.lateness, "packets left the relay", "the emulated link gave it"),

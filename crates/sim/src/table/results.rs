@@ -104,6 +104,7 @@ pub fn flows(results: &Results) -> Table {
         .text("to", rows().map(|flow| flow.to.as_str()))
         .text("kind", rows().map(|flow| flow.kind.as_str()))
         .text("transport", rows().map(|flow| flow.transport.as_str()))
+        .text("congestion_control", rows().map(|flow| flow.congestion_control.as_deref()))
         .integer("start_ns", rows().map(|flow| flow.start))
         .integer("first_byte_ns", rows().map(|flow| flow.first_byte))
         .integer("end_ns", rows().map(|flow| flow.end))

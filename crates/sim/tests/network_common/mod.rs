@@ -97,6 +97,7 @@ impl Build for Network {
             transport,
             port: 5000 + number as u16,
             source_port: 10_000,
+            congestion_control: None,
             kind,
             seed: number as u64 + 77,
         });

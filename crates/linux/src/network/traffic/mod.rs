@@ -10,6 +10,7 @@ mod udp;
 pub(super) use machine::Machine;
 
 use super::build::{in_namespace, namespace_name};
+use super::lateness::{Histogram, allowed_for_sources};
 use crate::error::LinuxError;
 use crate::system::monotonic_ns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 use weftwire_network::Network;
 use weftwire_network::model::{Node, NodeIndex, NodeKind, Traffic, TrafficKind, Transport};
-use weftwire_network::results::{FlowProgress, FlowResult};
+use weftwire_network::results::{FlowProgress, FlowResult, Lateness};
 
 /// Flows at once; each costs two threads.
 const FLOWS: usize = 2048;
@@ -45,6 +46,8 @@ pub(super) struct Stage {
     /// Of each traffic.
     pub(super) ledgers: Vec<Ledger>,
     warnings: Mutex<Vec<String>>,
+    /// How late what the traffic begins began.
+    lateness: Mutex<Histogram>,
 }
 
 /// The flows of a traffic, as far as they are known.
@@ -66,7 +69,8 @@ impl Stage {
         let ledgers = network.traffic.iter().enumerate().map(ledger).collect();
         let (over, flows) = (AtomicBool::new(false), AtomicUsize::new(0));
         let origin = AtomicI64::new(i64::MAX);
-        Stage { network, origin, base, over, flows, ledgers, warnings: Mutex::default() }
+        let (warnings, lateness) = (Mutex::default(), Mutex::default());
+        Stage { network, origin, base, over, flows, ledgers, warnings, lateness }
     }
 
     /// Sets when it starts, by `CLOCK_MONOTONIC`.
@@ -110,6 +114,19 @@ impl Stage {
                 std::hint::spin_loop();
             }
         }
+    }
+
+    /// Something that the traffic wanted to begin at `due` begins now. Gives the time.
+    fn begins(&self, due: i64) -> i64 {
+        let now = self.now();
+        lock(&self.lateness).add(now - due);
+        now
+    }
+
+    /// How late the sources were; `None` if nothing began.
+    pub(super) fn lateness(&self) -> Option<Lateness> {
+        let lateness = lock(&self.lateness);
+        (lateness.count() > 0).then(|| lateness.summary(allowed_for_sources(&self.network)))
     }
 
     /// The traffic and flow that a peer's address and port belong to, among those to `node` at `port`.

@@ -29,6 +29,7 @@ pub(super) fn send(stage: &Arc<Stage>, number: usize) -> Result<(), String> {
         if at > traffic.stop || !stage.wait_until(at) {
             break;
         }
+        stage.begins(at);
         socket.send(&[Frame::new(&record.bytes)]);
     }
     let errors: u64 = socket.counters().send_errors.values().sum();

@@ -3,7 +3,7 @@
 use super::{FLOWS, Ledger, PATIENCE, Stage, pattern};
 use crate::error::LinuxError;
 use crate::network::process::answer_at_once;
-use crate::socket_address::{connect, listen as open, tcp_info};
+use crate::socket_address::{congestion_control, connect, listen as open, set_congestion_control, tcp_info};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -34,7 +34,7 @@ pub(super) fn serve(stage: &Arc<Stage>, listener: &TcpListener, node: NodeIndex)
         let stage = stage.clone();
         let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(move || {
             // What ends a connection early shows at the sender.
-            let _ = limit(&stream).and_then(|()| answer(&stage, stream, number, flow));
+            let _ = prepare(&stage, &stream, number).and_then(|()| answer(&stage, stream, number, flow));
         });
         threads.extend(thread.ok());
         threads.retain(|thread| !thread.is_finished());
@@ -43,7 +43,11 @@ pub(super) fn serve(stage: &Arc<Stage>, listener: &TcpListener, node: NodeIndex)
     Ok(())
 }
 
-fn limit(stream: &TcpStream) -> io::Result<()> {
+/// A connection that was taken gets what the opener's end has.
+fn prepare(stage: &Stage, stream: &TcpStream, number: usize) -> io::Result<()> {
+    if let Some(name) = &stage.network.traffic[number].congestion_control {
+        set_congestion_control(stream, name)?;
+    }
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))
 }
@@ -138,7 +142,7 @@ fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
         }
         _ => Some(begin.bytes),
     };
-    let start = stage.now();
+    let start = stage.begins(begin.at);
     ledger.update(begin.number, |flow| {
         flow.start = start;
         flow.bytes = bytes;
@@ -149,6 +153,8 @@ fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
     }
     let mut rtt = Rtt::default();
     let done = connection(stage, traffic, begin).and_then(|mut stream| {
+        let control = congestion_control(&stream).ok();
+        ledger.update(begin.number, |flow| flow.congestion_control = control);
         let sent = match &traffic.kind {
             TrafficKind::RequestResponse { request, response, count, think } => {
                 converse(stage, &mut stream, begin.number, number, (*request, *response, *count, think))
@@ -188,7 +194,8 @@ fn connection(stage: &Stage, traffic: &Traffic, begin: &Begin) -> io::Result<Tcp
     let local = (stage.network.address(traffic.from, traffic.ipv6), port).into();
     let remote = (stage.network.address(begin.to, traffic.ipv6), traffic.port).into();
     let left = (stage.network.duration - stage.now()).max(1_000_000);
-    let socket: OwnedFd = connect(local, remote, Duration::from_nanos(left.unsigned_abs()), PATIENCE)?;
+    let control = traffic.congestion_control.as_deref();
+    let socket: OwnedFd = connect(local, remote, control, Duration::from_nanos(left.unsigned_abs()), PATIENCE)?;
     let stream = TcpStream::from(socket);
     stream.set_nodelay(true)?;
     Ok(stream)
@@ -218,10 +225,14 @@ fn converse(
     let mut draws = Draws::new(&stage.network.traffic[number]);
     let mut buffer = vec![0; CHUNK];
     for turn in 0..count {
-        if turn > 0 && !stage.wait_until(stage.now() + draws.gap(think)) {
-            return Ok(());
+        let mut asked = stage.now();
+        if turn > 0 {
+            let due = asked + draws.gap(think);
+            if !stage.wait_until(due) {
+                return Ok(());
+            }
+            asked = stage.begins(due);
         }
-        let asked = stage.now();
         let mut sent = 0;
         while sent < request {
             let piece = pattern(sent, request - sent);

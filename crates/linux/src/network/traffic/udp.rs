@@ -68,7 +68,7 @@ pub(super) fn send(stage: &Arc<Stage>, number: usize) -> Result<(), String> {
         }
         buffer.clear();
         buffer.extend_from_slice(pattern(0, begin.bytes.min(65_507)));
-        let now = stage.now();
+        let now = stage.begins(begin.at);
         if buffer.len() >= STAMP {
             buffer[..8].copy_from_slice(&begin.number.to_be_bytes());
             buffer[8..STAMP].copy_from_slice(&now.to_be_bytes());
