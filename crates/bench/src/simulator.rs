@@ -119,6 +119,7 @@ fn empty(name: &str, duration: i64) -> Network {
         seed: 1,
         duration,
         sample_interval: SECOND,
+        warm_up: 0,
         repetitions: 1,
         nodes: Vec::new(),
         links: Vec::new(),

@@ -19,7 +19,7 @@ use weftwire_sim::table::{self, RunKey, Table};
 type TableOf = fn(&Results) -> Table;
 
 /// The tables of one run that stay small, so that many runs' fit in one.
-const TABLES: [TableOf; 4] = [table::links, table::flows, table::functions, table::node_drops];
+const TABLES: [TableOf; 5] = [table::links, table::flows, table::slowdown, table::functions, table::node_drops];
 
 /// Makes a folder with all above it, if it is not there.
 pub fn make_folder(folder: &Path) -> Result<()> {
@@ -50,6 +50,7 @@ pub fn write_run(folder: &Path, text: &str, network: &Network, results: &Results
 pub fn write_many(folder: &Path, name: &str, runs: &[(RunKey, Results)]) -> Result<()> {
     let metrics: Vec<_> = runs.iter().map(|(key, results)| (key.clone(), results.metrics())).collect();
     write_table(folder, &table::runs(&metrics))?;
+    write_table(folder, &table::summary(&metrics))?;
     for of_run in TABLES {
         let mut all = Table::new(of_run(&Results::default()).name());
         for (key, results) in runs {

@@ -14,6 +14,8 @@ table! {
         seed: Option<u64>,
         /// How long a run lasts.
         duration: Duration,
+        /// So much of the beginning is left out of what is measured. Default 0s.
+        warm_up: Option<Duration>,
         /// How often it is run, each time with another seed. Default 1.
         repetitions: Option<u32>,
         /// Every how long links are sampled. Default: a thousandth of the duration, at least 1us.

@@ -7,17 +7,20 @@
 //! - [`link`] is one direction of a link as a state machine without clock: the simulator and the relay on Linux use
 //!   the same one;
 //! - [`traffic`] draws flow sizes and arrival times, the same on all platforms;
-//! - [`results`]: what a run of a network gives, on whichever platform.
+//! - [`results`]: what a run of a network gives, on whichever platform; [`ideal`]: what a transfer would take alone;
+//! - [`statistics`]: what a few numbers say of many.
 #![forbid(unsafe_code)]
 
 mod chance;
 pub mod description;
+pub mod ideal;
 pub mod link;
 pub mod model;
 pub mod quantity;
 pub mod read;
 pub mod results;
 pub mod routing;
+pub mod statistics;
 pub mod topology;
 pub mod traffic;
 

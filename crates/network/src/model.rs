@@ -26,6 +26,8 @@ pub struct Network {
     pub duration: i64,
     /// Every how many nanoseconds links are sampled for plots.
     pub sample_interval: i64,
+    /// Nanoseconds at the beginning of a run that are left out of what is measured.
+    pub warm_up: i64,
     /// How often it is run, each time with another seed.
     pub repetitions: u32,
     /// The nodes, in the order of the file.

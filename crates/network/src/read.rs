@@ -182,6 +182,11 @@ impl Reader<'_> {
         if duration == 0 {
             self.problems.error(file.places.value("duration"), "the duration must be above 0s");
         }
+        let warm_up = file.warm_up.map_or(0, |warm_up| warm_up.0);
+        if warm_up >= duration && duration > 0 && warm_up > 0 {
+            let help = "the run goes on behind it, and is measured then";
+            self.problems.error_help(file.places.value("warm_up"), "`warm_up` must be shorter than the duration", help);
+        }
         let repetitions = file.repetitions.unwrap_or(1);
         if repetitions == 0 {
             self.problems.error(file.places.value("repetitions"), "at least one repetition is needed");
@@ -202,6 +207,7 @@ impl Reader<'_> {
             seed,
             duration,
             sample_interval,
+            warm_up,
             repetitions,
             nodes,
             links,

@@ -2,6 +2,11 @@
 //!
 //! Times are nanoseconds after the start of the run. A value that a platform cannot know is `None`, an empty cell.
 
+mod metrics;
+
+pub use crate::statistics::percentile;
+pub use metrics::{SIZE_CLASSES, SizeClass};
+
 use crate::link::Counts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +44,9 @@ pub struct RunFacts {
     pub duration: i64,
     /// How long it lasted: less if it was interrupted or nothing was left to happen.
     pub lasted: i64,
+    /// So much of its beginning is left out of what is measured.
+    #[serde(default)]
+    pub warm_up: i64,
     /// It was interrupted.
     pub interrupted: bool,
     /// Packets that links delivered: packet-hops.
@@ -60,6 +68,11 @@ impl RunFacts {
     /// Whether the run is not to be trusted: the relay or the sources were late.
     pub fn is_late(&self) -> bool {
         [self.lateness, self.source_lateness].iter().flatten().any(|lateness| lateness.late)
+    }
+
+    /// How long was measured: all but the warm-up.
+    pub fn measured(&self) -> i64 {
+        self.lasted.saturating_sub(self.warm_up).max(0)
     }
 }
 
@@ -126,6 +139,12 @@ pub struct FlowResult {
     pub bytes: Option<u64>,
     /// Bytes that reached the receiving application (request and response: both added).
     pub delivered: u64,
+    /// Those of them that did so in the warm-up.
+    #[serde(default)]
+    pub delivered_in_warm_up: u64,
+    /// How long it would have taken alone ([`crate::ideal`]), of a stream over TCP between hosts.
+    #[serde(default)]
+    pub ideal: Option<i64>,
     /// Segments with payload, or datagrams, that the sender put on the wire.
     pub packets: Option<u64>,
     /// Those of them that repeated bytes sent before.
@@ -148,6 +167,28 @@ impl FlowResult {
     /// Flow completion time: from opening to the last byte.
     pub fn completion_time(&self) -> Option<i64> {
         self.end.map(|end| end.saturating_sub(self.start))
+    }
+
+    /// How much longer it took than alone.
+    pub fn slowdown(&self) -> Option<f64> {
+        let (time, ideal) = (self.completion_time()?, self.ideal.filter(|ideal| *ideal > 0)?);
+        Some(time as f64 / ideal as f64)
+    }
+
+    /// Whether all of it is measured: it began behind the warm-up.
+    pub fn is_measured(&self, run: &RunFacts) -> bool {
+        self.start >= run.warm_up
+    }
+
+    /// Bits per second of the application behind the warm-up, up to the flow's end or the run's; `None` if it ended before.
+    pub fn measured_goodput(&self, run: &RunFacts) -> Option<f64> {
+        let (start, end) = (self.start.max(run.warm_up), self.end.unwrap_or(run.lasted));
+        if run.warm_up > 0 && end <= start {
+            return None;
+        }
+        let lasted = end.saturating_sub(start);
+        let delivered = self.delivered.saturating_sub(self.delivered_in_warm_up);
+        Some(if lasted <= 0 { 0.0 } else { delivered as f64 * 8e9 / lasted as f64 })
     }
 
     /// Whether it is of datagrams: they are sent and forgotten, so how long the flow lasts is up to the sender.
@@ -200,9 +241,6 @@ pub struct FlowProgress {
 /// Summary of one run for tables of many runs: metric names with values.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Links of networks with at most so many have metrics of their own.
-const MOST_LINKS_WITH_METRICS: usize = 16;
-
 impl LinkResult {
     /// Packets that it dropped, for whatever cause.
     pub fn drops(&self) -> u64 {
@@ -231,180 +269,5 @@ impl LinkResult {
     /// Mean wait of a packet in the queue, in nanoseconds; `None` if none was served.
     pub fn wait_mean(&self) -> Option<f64> {
         (self.counts.served > 0).then(|| self.counts.waited_sum as f64 / self.counts.served as f64)
-    }
-}
-
-/// The percentile of values in ascending order by nearest rank: the least of them such that at least `percent` of 100
-/// are not above it. `None` of no values.
-pub fn percentile<T: Copy>(ascending: &[T], percent: u32) -> Option<T> {
-    let rank = (ascending.len() as u128 * u128::from(percent.min(100))).div_ceil(100);
-    ascending.get((rank as usize).saturating_sub(1)).copied()
-}
-
-impl Results {
-    /// The run in a few numbers, by name: `flows`, `flows_complete`, `fct_p50`, `fct_p99`, `fct_max` (flow completion
-    /// times in seconds, of flows that ended, but for those of datagrams; percentiles by nearest rank), `goodput` (bits/s of all flows together, from
-    /// the first opening to the last end), `retransmissions`, `drops` and `marks` (of all links), `packet_hops`; of each
-    /// link direction `LINK.FROM.utilisation`, `.queue_bytes_mean`, `.wait_mean` (seconds), `.drops`, if there are at
-    /// most 16 links. What is unknown (the times without a flow that ended) is left out.
-    pub fn metrics(&self) -> Metrics {
-        let mut metrics = Metrics::new();
-        let mut set = |name: String, value: Option<f64>| {
-            if let Some(value) = value {
-                metrics.insert(name, value);
-            }
-        };
-        let streams = self.flows.iter().filter(|flow| !flow.is_datagrams());
-        let mut times: Vec<i64> = streams.filter_map(FlowResult::completion_time).collect();
-        times.sort_unstable();
-        let seconds = |time: Option<i64>| time.map(|time| time as f64 / 1e9);
-        set("flows".into(), Some(self.flows.len() as f64));
-        set("flows_complete".into(), Some(self.flows.iter().filter(|flow| flow.is_complete()).count() as f64));
-        set("fct_p50".into(), seconds(percentile(&times, 50)));
-        set("fct_p99".into(), seconds(percentile(&times, 99)));
-        set("fct_max".into(), seconds(times.last().copied()));
-        set("goodput".into(), Some(self.goodput()));
-        let sum = |values: &mut dyn Iterator<Item = u64>| Some(values.fold(0, u64::saturating_add) as f64);
-        set("retransmissions".into(), sum(&mut self.flows.iter().filter_map(|flow| flow.retransmissions)));
-        set("drops".into(), sum(&mut self.links.iter().map(LinkResult::drops)));
-        set("marks".into(), sum(&mut self.links.iter().map(|link| link.counts.marked)));
-        set("packet_hops".into(), Some(self.run.packet_hops as f64));
-        if self.links.len() <= 2 * MOST_LINKS_WITH_METRICS {
-            let lasted = self.run.lasted;
-            for row in &self.links {
-                let name = |metric: &str| format!("{}.{}.{metric}", row.link, row.from);
-                set(name("utilisation"), row.utilisation(lasted));
-                set(name("queue_bytes_mean"), Some(row.queue_bytes_mean(lasted)));
-                set(name("wait_mean"), row.wait_mean().map(|wait| wait / 1e9));
-                set(name("drops"), Some(row.drops() as f64));
-            }
-        }
-        metrics
-    }
-
-    /// Bits per second that all flows together delivered, from the first opening to the last end; flows without an end
-    /// last as long as the run. 0 without flows.
-    pub fn goodput(&self) -> f64 {
-        let delivered: f64 = self.flows.iter().map(|flow| flow.delivered as f64).sum();
-        let first = self.flows.iter().map(|flow| flow.start).min().unwrap_or(0);
-        let last = self.flows.iter().map(|flow| flow.end.unwrap_or(self.run.lasted)).max().unwrap_or(0);
-        if last <= first { 0.0 } else { delivered * 8e9 / last.saturating_sub(first) as f64 }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn flow(number: u64, start: i64, end: Option<i64>, delivered: u64) -> FlowResult {
-        FlowResult {
-            traffic: "web".into(),
-            number,
-            from: "a".into(),
-            to: "b".into(),
-            transport: "tcp".into(),
-            start,
-            end,
-            bytes: Some(delivered),
-            delivered,
-            retransmissions: (number != 1).then_some(3),
-            outcome: if end.is_some() { "complete" } else { "running" }.into(),
-            ..FlowResult::default()
-        }
-    }
-
-    fn link(name: &str) -> LinkResult {
-        let counts = Counts {
-            lost: 1,
-            dropped_full: 2,
-            dropped_early: 3,
-            dropped_down: 4,
-            dropped_blackhole: 5,
-            marked: 6,
-            served: 4,
-            waited_sum: 8_000_000_000,
-            busy: 1_000_000_000,
-            queue_bytes_integral: 6_000_000_000_000,
-            ..Counts::default()
-        };
-        LinkResult { link: name.into(), from: "a:1".into(), to: "b:1".into(), rate: Some(1_000_000), counts }
-    }
-
-    #[test]
-    fn metrics_are_the_run_in_a_few_numbers() {
-        let results = Results {
-            run: RunFacts { lasted: 4_000_000_000, packet_hops: 9, ..RunFacts::default() },
-            flows: vec![
-                flow(0, 1_000_000_000, Some(2_000_000_000), 1000),
-                flow(1, 0, Some(3_000_000_000), 500),
-                flow(2, 500, None, 500),
-            ],
-            links: vec![link("up")],
-            ..Results::default()
-        };
-        let expected = [
-            ("drops", 15.0),
-            ("fct_max", 3.0),
-            ("fct_p50", 1.0),
-            ("fct_p99", 3.0),
-            ("flows", 3.0),
-            ("flows_complete", 2.0),
-            ("goodput", 4000.0),
-            ("marks", 6.0),
-            ("packet_hops", 9.0),
-            ("retransmissions", 6.0),
-            ("up.a:1.drops", 15.0),
-            ("up.a:1.queue_bytes_mean", 1500.0),
-            ("up.a:1.utilisation", 0.25),
-            ("up.a:1.wait_mean", 2.0),
-        ];
-        let expected: Metrics = expected.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        assert_eq!(results.metrics(), expected);
-    }
-
-    #[test]
-    fn how_long_datagrams_were_sent_is_no_completion_time_of_a_flow() {
-        let mut results =
-            Results { flows: vec![flow(0, 0, Some(9_000), 5), flow(1, 0, Some(7), 5)], ..Results::default() };
-        results.flows[0].kind = "datagrams".into();
-        assert_eq!((results.metrics()["fct_max"], results.metrics()["flows_complete"]), (7e-9, 2.0));
-        assert_eq!(results.flows[0].completion_time(), Some(9_000));
-    }
-
-    #[test]
-    fn what_is_unknown_is_left_out_and_many_links_have_no_metrics_of_their_own() {
-        let empty = Results::default().metrics();
-        assert_eq!(empty["flows"], 0.0);
-        assert_eq!(empty["goodput"], 0.0);
-        assert!(!empty.contains_key("fct_p50"));
-        let many = Results { links: (0..33).map(|n| link(&n.to_string())).collect(), ..Results::default() };
-        assert_eq!(many.metrics().len(), empty.len());
-        assert_eq!(many.metrics()["drops"], 33.0 * 15.0);
-    }
-
-    #[test]
-    fn percentiles_go_by_nearest_rank() {
-        // The worked example of the definition: five ordered values.
-        let values = [15, 20, 35, 40, 50];
-        let found: Vec<_> = [0, 5, 30, 40, 50, 100].map(|percent| percentile(&values, percent)).to_vec();
-        assert_eq!(found, [Some(15), Some(15), Some(20), Some(20), Some(35), Some(50)]);
-        assert_eq!(percentile::<i64>(&[], 50), None);
-    }
-
-    proptest! {
-        #[test]
-        fn a_percentile_is_the_least_value_with_enough_at_or_below(
-            mut values in prop::collection::vec(0_u32..50, 1..60),
-            percent in 1_u32..=100,
-        ) {
-            values.sort_unstable();
-            let enough = |value: u32| {
-                let below = values.iter().filter(|other| **other <= value).count();
-                below * 100 >= values.len() * percent as usize
-            };
-            let least = values.iter().copied().find(|value| enough(*value));
-            prop_assert_eq!(percentile(&values, percent), least);
-        }
     }
 }

@@ -49,6 +49,7 @@ fn with_metrics(kinds: &str, links: &[(u32, u32, i64, u32)]) -> Network {
         seed: 0,
         duration: 0,
         sample_interval: 1,
+        warm_up: 0,
         repetitions: 1,
         nodes: kinds.chars().map(node).collect(),
         links: Vec::new(),

@@ -93,6 +93,46 @@ fn round_trip_times_are_those_of_packets_whatever_is_lost() {
 }
 
 #[test]
+fn a_warm_up_is_left_out_of_what_is_measured() {
+    let build = |warm_up: i64| {
+        let (mut network, [client, _, server]) = path(10 * SECOND, wire(10_000_000, MILLISECOND, 100));
+        network.warm_up = warm_up;
+        // Ten times as many in the first two seconds; 1,042 bytes each.
+        network.add([client, server], Transport::Udp, datagrams(MILLISECOND, 2_000));
+        network.add([client, server], Transport::Udp, datagrams(10 * MILLISECOND, 1_000));
+        run(&network)
+    };
+    let (whole, measured) = (build(0), build(5 * SECOND));
+    assert_eq!(measured.run.measured(), measured.run.lasted - 5 * SECOND);
+    assert_eq!(whole.samples, measured.samples, "samples are of the whole run");
+    let [whole, rest] = [&whole, &measured].map(|results| results.links[2].counts);
+    assert!(whole.delivered_packets == 3_000 && rest.delivered_packets == 500, "{rest:?}");
+    assert!(whole.waited_max > 0 && rest.waited_max == 0, "nobody waits any more");
+    let busy = measured.links[2].utilisation(measured.run.measured()).expect("it has a rate");
+    assert!((busy - 0.0833).abs() < 0.0005, "{busy}");
+    let [early, long] = &measured.flows[..] else { panic!("two flows") };
+    assert_eq!((early.delivered_in_warm_up, early.measured_goodput(&measured.run)), (2_000_000, None));
+    assert_eq!(long.delivered - long.delivered_in_warm_up, 500_000);
+    assert!(long.measured_goodput(&measured.run).is_some_and(|goodput| (goodput - 800_000.0).abs() < 3_000.0));
+}
+
+/// The ideal time is a bound from below, and a transfer that meets nobody gets near it.
+#[test]
+fn a_transfer_alone_takes_little_longer_than_the_ideal() {
+    for ipv6 in [false, true] {
+        let (mut network, [client, _, server]) = path(20 * SECOND, wire(10_000_000, 5 * MILLISECOND, 10_000));
+        for (number, bytes) in [1, 1_400, 10_000, 10_000_000].into_iter().enumerate() {
+            let traffic = network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes });
+            (traffic.ipv6, traffic.start) = (ipv6, number as i64 * SECOND);
+        }
+        let slowdowns: Vec<f64> = run(&network).flows.iter().map(|flow| flow.slowdown().expect("complete")).collect();
+        assert!(slowdowns.iter().all(|slowdown| *slowdown >= 1.0), "{slowdowns:?}");
+        // 10 kB take a round trip more, as the first window is smaller.
+        assert!([0, 1, 3].iter().all(|flow| slowdowns[*flow] < 1.02) && slowdowns[2] < 3.0, "{slowdowns:?}");
+    }
+}
+
+#[test]
 fn the_congestion_control_can_be_chosen_and_is_told() {
     let outcome = |control: Option<&str>| {
         let (mut network, [client, _, server]) = path(20 * SECOND, wire(10_000_000, 20 * MILLISECOND, 40));

@@ -91,6 +91,7 @@ fn tables_have_a_row_for_each_thing_and_all_columns_are_as_long() {
         (table::samples(&results), 16 * 1_000),
         (table::functions(&results), 8 + 2 + 1),
         (table::node_drops(&results), 1),
+        (table::slowdown(&results), 0),
     ];
     for (table, rows) in tables {
         assert_eq!(table.rows(), rows, "{}", table.name());
@@ -114,6 +115,8 @@ fn the_book_has_every_column() {
         table::functions(&results),
         table::node_drops(&results),
         table::runs(&[(RunKey::default(), Default::default())]),
+        table::slowdown(&results),
+        table::summary(&[(RunKey::default(), Default::default())]),
     ];
     for table in all {
         let start =
@@ -155,6 +158,26 @@ fn tables_of_many_runs_say_which_run_a_row_is_of() {
     let Some(Cells::Float(cells)) = runs.column("fct_p50_s").map(|column| &column.cells) else { panic!() };
     assert!(cells[0].is_some() && cells[1].is_none());
     assert!(runs.column("goodput_bit_per_s").is_some() && runs.column("bottleneck.proxy:2.utilisation").is_some());
+}
+
+#[test]
+fn many_runs_are_summed_up_by_point_and_metric() {
+    let run = |repetition: u64, delay: &str, goodput: f64| {
+        let parameters = vec![("links.slow.delay".to_owned(), delay.to_owned())];
+        let metrics =
+            [("goodput".to_owned(), goodput)].into_iter().chain((repetition == 1).then(|| ("drops".into(), 3.0)));
+        (RunKey { run: 1, parameters, repetition, seed: 1 }, metrics.collect())
+    };
+    let runs = [run(1, "5ms", 10.0), run(1, "9ms", 1.0), run(2, "5ms", 14.0), run(3, "5ms", 12.0)];
+    let csv = table::summary(&runs).to_csv();
+    let lines: Vec<&str> = csv.lines().collect();
+    let head = "links.slow.delay,metric,runs,mean,standard_deviation,confidence_95,min,p10,p50,p90,max";
+    assert_eq!(lines[..2], [head, "5ms,drops,1,3,,,3,3,3,3,3"]);
+    assert!(
+        lines[2].starts_with("5ms,goodput_bit_per_s,3,12,2,4.96") && lines[2].ends_with(",10,10,12,14,14"),
+        "{csv}"
+    );
+    assert_eq!(lines[3..], ["9ms,drops,1,3,,,3,3,3,3,3", "9ms,goodput_bit_per_s,1,1,,,1,1,1,1,1"]);
 }
 
 #[test]

@@ -94,6 +94,8 @@ pub struct RelayReport {
     pub snapshot: Snapshot,
     /// Samples of the links.
     pub samples: Vec<LinkSample>,
+    /// What each direction had counted when the warm-up was over; empty without one, and if it was not over.
+    pub warm: Vec<Counts>,
     /// What could not be done as described.
     pub warnings: Vec<String>,
 }
@@ -148,6 +150,7 @@ pub(super) struct Relay<'a> {
     lateness: Histogram,
     allowed: i64,
     samples: Vec<LinkSample>,
+    warm: Vec<Counts>,
     next_sample: Option<Time>,
     next_change: usize,
     captured: Option<SyncSender<Captured>>,
@@ -198,6 +201,7 @@ impl<'a> Relay<'a> {
             lateness: Histogram::default(),
             allowed: allowed(network),
             samples: Vec::new(),
+            warm: Vec::new(),
             next_sample: options.run.then(|| Time::ZERO.after(network.sample_interval.max(1_000_000))),
             next_change: 0,
             captured: None,
@@ -222,6 +226,9 @@ impl<'a> Relay<'a> {
             self.send_due(now);
             self.change(now);
             self.sample(now);
+            if self.options.run && self.warm.is_empty() && now >= Time::ZERO.after(self.network.warm_up) {
+                self.end_warm_up();
+            }
             if now >= publish {
                 publish = now.after(PUBLISH);
                 let snapshot = self.snapshot(now);
@@ -370,6 +377,19 @@ impl<'a> Relay<'a> {
         }
     }
 
+    /// The warm-up is over: what is counted from here on is measured.
+    fn end_warm_up(&mut self) {
+        let end = Time::ZERO.after(self.network.warm_up);
+        self.warm = self
+            .lanes
+            .iter_mut()
+            .map(|lane| {
+                lane.last = lane.last.max(end);
+                lane.direction.end_warm_up(lane.last)
+            })
+            .collect();
+    }
+
     /// Lets time pass until something is to be done.
     fn wait(&mut self, publish: Time) {
         let next = self.due.peek().map(|Reverse((at, _))| *at);
@@ -431,7 +451,7 @@ impl<'a> Relay<'a> {
         }
         // By link, then time.
         self.samples.sort_by_key(|sample| (sample.link, sample.at));
-        RelayReport { snapshot, samples: self.samples, warnings }
+        RelayReport { snapshot, samples: self.samples, warm: self.warm, warnings }
     }
 }
 

@@ -20,9 +20,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
-use weftwire_network::Network;
+use weftwire_network::link::Counts;
 use weftwire_network::model::{ChangeKind, NodeIndex, NodeKind, TrafficKind};
 use weftwire_network::results::{LinkResult, Results, RunFacts};
+use weftwire_network::{Network, ideal};
 
 /// From everything being ready to the start, so that all threads are up.
 const LEAD: i64 = 30_000_000;
@@ -123,7 +124,8 @@ fn run_made(
         // A panic has been told on standard error.
         let _ = thread.join();
     }
-    let (flows, progress, more) = run.stage.results();
+    let (mut flows, progress, more) = run.stage.results();
+    ideal::add_to(network, &mut flows);
     let source_lateness = run.stage.lateness();
     warnings.extend(more);
     let facts = RunFacts {
@@ -132,6 +134,7 @@ fn run_made(
         seed: network.seed,
         duration: network.duration,
         lasted,
+        warm_up: network.warm_up,
         interrupted: stop.requested() && lasted < network.duration,
         processor_seconds: process_seconds() - before,
         source_lateness,
@@ -155,15 +158,22 @@ fn results(
     more: Results,
 ) -> Results {
     let directions = network.links.iter().flat_map(|link| [(link, 0), (link, 1)]);
-    let links = directions.zip(&report.snapshot.directions).map(|((link, direction), status)| LinkResult {
+    let measured = |row: usize, counts: Counts| match report.warm.get(row) {
+        Some(before) => counts.since(before),
+        // It was broken off in the warm-up.
+        None if network.warm_up > 0 => counts.since(&counts),
+        None => counts,
+    };
+    facts.packet_hops = report.snapshot.directions.iter().map(|status| status.counts.delivered_packets).sum();
+    let rows = directions.zip(&report.snapshot.directions).enumerate();
+    let links = rows.map(|(row, ((link, direction), status))| LinkResult {
         link: link.name.clone(),
         from: network.place_name(link.ends[direction]),
         to: network.place_name(link.ends[1 - direction]),
         rate: constant_rate(&link.directions[direction]),
-        counts: status.counts,
+        counts: measured(row, status.counts),
     });
     let links: Vec<LinkResult> = links.collect();
-    facts.packet_hops = links.iter().map(|link| link.counts.delivered_packets).sum();
     facts.warnings = report.warnings;
     facts.warnings.extend(warnings);
     let lateness = report.snapshot.lateness;
@@ -249,8 +259,13 @@ impl Run<'_> {
     ) -> Result<(), LinuxError> {
         let end = self.network.duration;
         let (mut told, mut idle_since) = (0, None);
+        let mut warming = self.network.warm_up > 0;
         loop {
             let now = self.stage.now();
+            if warming && now >= self.network.warm_up {
+                warming = false;
+                self.stage.end_warm_up();
+            }
             if now >= end || stop.requested() {
                 break;
             }

@@ -318,6 +318,15 @@ impl<P: Clone> Direction<P> {
         counts
     }
 
+    /// What it has counted up to `now`, when the warm-up is over; the greatest values begin anew.
+    pub fn end_warm_up(&mut self, now: Time) -> Counts {
+        let counts = self.counts(now);
+        self.counts.waited_max = 0;
+        self.counts.queue_packets_max = self.line.packets();
+        self.counts.queue_bytes_max = self.line.bytes();
+        counts
+    }
+
     /// Lets begin service whoever has by `now`.
     fn advance(&mut self, now: i64) {
         while self.free_at <= now && !self.line.is_empty() {
@@ -402,6 +411,35 @@ impl<P: Clone> Direction<P> {
         if waited > 0 {
             self.counts.queue_bytes_integral += u128::from(self.line.bytes()) * waited as u128;
             self.integrated = now;
+        }
+    }
+}
+
+impl Counts {
+    /// What was counted since `before`. What was on the link then counts as offered, so that all that was offered still is what
+    /// was delivered, dropped, or is on the link.
+    #[must_use]
+    pub fn since(&self, before: &Counts) -> Counts {
+        Counts {
+            offered_packets: self.offered_packets - before.offered_packets + before.on_link,
+            offered_bytes: self.offered_bytes - before.offered_bytes,
+            delivered_packets: self.delivered_packets - before.delivered_packets,
+            delivered_bytes: self.delivered_bytes - before.delivered_bytes,
+            lost: self.lost - before.lost,
+            dropped_full: self.dropped_full - before.dropped_full,
+            dropped_early: self.dropped_early - before.dropped_early,
+            dropped_down: self.dropped_down - before.dropped_down,
+            dropped_blackhole: self.dropped_blackhole - before.dropped_blackhole,
+            marked: self.marked - before.marked,
+            duplicated: self.duplicated - before.duplicated,
+            reordered: self.reordered - before.reordered,
+            corrupted: self.corrupted - before.corrupted,
+            served: self.served - before.served,
+            waited_sum: self.waited_sum - before.waited_sum,
+            busy: self.busy.saturating_sub(before.busy),
+            queue_bytes_integral: self.queue_bytes_integral - before.queue_bytes_integral,
+            // What is there now, and the greatest values, which began anew.
+            ..*self
         }
     }
 }
@@ -508,5 +546,23 @@ mod tests {
         assert_eq!(link.arrive(at(1_100)).map(|arrival| arrival.packet), Some(0));
         let counts = link.counts(at(1_100));
         assert_eq!((counts.dropped_blackhole, counts.lost), (1, 1));
+    }
+
+    #[test]
+    fn a_warm_up_is_taken_off_and_nothing_gets_lost() {
+        let mut link = Direction::new(wire(), 1);
+        for packet in 0..4 {
+            let _ = link.offer(at(0), packet, bytes(100));
+        }
+        // One is in service until 100, two wait, and one found no room.
+        let before = link.end_warm_up(at(50));
+        assert_eq!((before.dropped_full, before.on_link, before.busy), (1, 3, 50));
+        let _ = link.offer(at(150), 4, bytes(100));
+        while link.arrive(at(5_000)).is_some() {}
+        let counts = link.counts(at(5_000)).since(&before);
+        assert_eq!((counts.offered_packets, counts.delivered_packets, counts.dropped_full), (4, 4, 0));
+        assert_eq!((counts.busy, counts.served, counts.waited_max), (350, 3, 200));
+        assert_eq!((counts.queue_packets_max, counts.queue_bytes_max), (2, 200));
+        assert_eq!(counts.queue_bytes_integral, 200 * 50 + 100 * 50 + 200 * 50 + 100 * 100);
     }
 }

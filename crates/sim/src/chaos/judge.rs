@@ -274,6 +274,7 @@ mod tests {
             seed: 1,
             duration: 10 * SECOND,
             sample_interval: SECOND,
+            warm_up: 0,
             repetitions: 1,
             nodes: vec![node("a", 1), node("b", 2)],
             links: Vec::new(),

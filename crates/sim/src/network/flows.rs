@@ -126,6 +126,8 @@ pub struct Flow {
     pub written: [u64; 2],
     /// Bytes that have reached the applications.
     pub received: [u64; 2],
+    /// Those of them that did so in the warm-up.
+    pub received_in_warm_up: u64,
     /// The opener sends nothing beyond its goal.
     pub closing: bool,
     /// Segments or datagrams put on the wire.
@@ -322,6 +324,7 @@ impl Flows {
             goal: [asks.unwrap_or(if datagrams { 0 } else { bytes.max(1) }), 0],
             written: [0; 2],
             received: [0; 2],
+            received_in_warm_up: 0,
             closing: asks.is_none() && !datagrams && bytes != u64::MAX,
             packets: 0,
             retransmissions: 0,
@@ -431,6 +434,8 @@ fn result(network: &Network, flow: &Flow) -> FlowResult {
         end: flow.end,
         bytes,
         delivered: flow.received[0] + flow.received[1],
+        delivered_in_warm_up: flow.received_in_warm_up,
+        ideal: None,
         packets: (!function).then_some(flow.packets),
         retransmissions: (!function && !datagrams).then_some(flow.retransmissions),
         lost: flow.seen.as_ref().filter(|_| !function).map(|seen| flow.packets.saturating_sub(seen.distinct)),

@@ -16,13 +16,13 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use weftwire_core::{LinkType, Time};
-use weftwire_network::Network;
 use weftwire_network::link::field::FieldCorruptor;
 use weftwire_network::link::{Counts, Offer, Rate, frame};
 use weftwire_network::model::{ChangeKind, LinkIndex, NodeIndex, NodeKind, PortPlace, TrafficKind, Transport};
 use weftwire_network::results::{LinkResult, LinkSample, Results, RunFacts};
 use weftwire_network::routing::{Hop, Reroute, Routes, reroutes};
 use weftwire_network::traffic::{Begins, Draws};
+use weftwire_network::{Network, ideal};
 
 /// How many events pass between two calls of the progress callback.
 const PROGRESS_STEP: u64 = 8192;
@@ -78,6 +78,8 @@ pub struct Simulation<'a> {
     /// By sampled row: the counts at the last sample.
     sampled: Vec<Counts>,
     sample_interval: i64,
+    /// What each row of links had counted when the warm-up was over; empty before, and without one.
+    warm: Vec<Counts>,
 }
 
 impl<'a> Simulation<'a> {
@@ -116,6 +118,7 @@ impl<'a> Simulation<'a> {
             samples: Vec::new(),
             sampled: vec![Counts::default(); network.links.len().min(SAMPLED_LINKS) * 2],
             sample_interval: network.sample_interval.max(network.duration / MOST_SAMPLES + 1),
+            warm: Vec::new(),
         };
         simulation.start()?;
         Ok(simulation)
@@ -173,6 +176,10 @@ impl<'a> Simulation<'a> {
                 self.now = end;
                 break;
             }
+            if self.is_warming() && at >= self.network.warm_up {
+                self.now = self.network.warm_up;
+                self.end_warm_up();
+            }
             self.now = at;
             self.events += 1;
             self.handle(event)?;
@@ -186,6 +193,24 @@ impl<'a> Simulation<'a> {
         }
         let seconds = self.surroundings.processor_seconds() - before;
         Ok(self.results(interrupted, seconds))
+    }
+
+    fn is_warming(&self) -> bool {
+        self.network.warm_up > 0 && self.warm.is_empty()
+    }
+
+    /// From here on counts are measured.
+    fn end_warm_up(&mut self) {
+        let now = self.time();
+        for (index, _) in self.network.links() {
+            for direction in 0..2 {
+                let lane = self.lanes.of(index, direction);
+                self.warm.push(self.lanes.get_mut(lane).direction.end_warm_up(now));
+            }
+        }
+        for flow in &mut self.flows.all {
+            flow.received_in_warm_up = flow.received.iter().sum();
+        }
     }
 
     fn handle(&mut self, event: Event) -> io::Result<()> {
@@ -456,6 +481,10 @@ impl<'a> Simulation<'a> {
 
     fn results(mut self, interrupted: bool, processor_seconds: f64) -> Results {
         let now = self.time();
+        if self.is_warming() {
+            // It was broken off before.
+            self.end_warm_up();
+        }
         for index in 0..self.flows.all.len() {
             self.judge(index);
         }
@@ -465,6 +494,7 @@ impl<'a> Simulation<'a> {
             for direction in 0..2 {
                 let lane = self.lanes.of(index, direction);
                 let lane = self.lanes.get_mut(lane);
+                let counts = lane.direction.counts(now);
                 links.push(LinkResult {
                     link: link.name.clone(),
                     from: network.place_name(lane.from),
@@ -473,7 +503,7 @@ impl<'a> Simulation<'a> {
                         Some(Rate::Constant(rate)) => Some(rate),
                         _ => None,
                     },
-                    counts: lane.direction.counts(now),
+                    counts: self.warm.get(links.len()).map_or(counts, |before| counts.since(before)),
                 });
             }
         }
@@ -485,7 +515,8 @@ impl<'a> Simulation<'a> {
         if held > on_links {
             self.warn(|| format!("{LEAK}: {held} buffers are in use, {on_links} frames are on links"));
         }
-        let (flows, progress) = self.flows.results(network);
+        let (mut flows, progress) = self.flows.results(network);
+        ideal::add_to(network, &mut flows);
         self.samples.sort_by_key(|sample| (sample.link, sample.at));
         let functions = network.nodes.iter().zip(&self.machines);
         Results {
@@ -495,6 +526,7 @@ impl<'a> Simulation<'a> {
                 seed: network.seed,
                 duration: network.duration,
                 lasted: self.now,
+                warm_up: network.warm_up,
                 interrupted,
                 packet_hops: self.packet_hops,
                 events: self.events,

@@ -2,6 +2,7 @@
 
 use super::axis::Scale;
 use std::fmt::Write as _;
+use weftwire_network::statistics::percentile;
 
 /// Half the width of a box in pixels.
 const HALF: f64 = 5.0;
@@ -14,7 +15,7 @@ pub struct BoxPlot {
     /// The ends of the whiskers: the least and the greatest value that is no outlier, no further from the box than one and a half
     /// times its height.
     pub whiskers: (f64, f64),
-    /// The ends of the box: the first and the third quartile.
+    /// The ends of the box: the first and the third quartile, by nearest rank.
     pub quartiles: (f64, f64),
     /// The line in it.
     pub median: f64,
@@ -24,9 +25,7 @@ impl BoxPlot {
     /// The box of these values at a place; `None` of none. They become sorted.
     pub fn of(x: f64, values: &mut [f64]) -> Option<BoxPlot> {
         values.sort_by(f64::total_cmp);
-        let quartile =
-            |number: usize| values.get((values.len() * number / 4).min(values.len().saturating_sub(1))).copied();
-        let (first, median, third) = (quartile(1)?, quartile(2)?, quartile(3)?);
+        let (first, median, third) = (percentile(values, 25)?, percentile(values, 50)?, percentile(values, 75)?);
         let reach = 1.5 * (third - first);
         let low = values.iter().copied().find(|value| *value >= first - reach)?;
         let high = values.iter().rev().copied().find(|value| *value <= third + reach)?;
@@ -61,7 +60,7 @@ mod tests {
     fn whiskers_leave_outliers_out() {
         let mut values: Vec<f64> = (1..=99).map(f64::from).chain([1_000.0]).collect();
         let drawn = BoxPlot::of(3.0, &mut values).expect("there are values");
-        assert_eq!((drawn.median, drawn.quartiles, drawn.whiskers), (51.0, (26.0, 76.0), (1.0, 99.0)));
+        assert_eq!((drawn.median, drawn.quartiles, drawn.whiskers), (50.0, (25.0, 75.0), (1.0, 99.0)));
         assert_eq!(BoxPlot::of(0.0, &mut []), None);
         assert_eq!(BoxPlot::of(0.0, &mut [7.0]).map(|one| (one.median, one.whiskers)), Some((7.0, (7.0, 7.0))));
     }

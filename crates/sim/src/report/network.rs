@@ -12,7 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use weftwire_image::explain::escape_markup;
 use weftwire_network::Network;
-use weftwire_network::results::{FlowProgress, FlowResult, LinkResult, LinkSample, Results, RunFacts, percentile};
+use weftwire_network::results::{
+    FlowProgress, FlowResult, LinkResult, LinkSample, Results, RunFacts, SizeClass, percentile,
+};
+use weftwire_network::statistics::{Summary, jain};
 
 /// Rows of links, flows and counters that are shown; the tables beside the report have all.
 const MOST_ROWS: usize = 200;
@@ -34,7 +37,7 @@ pub fn page(network: &Network, results: &Results) -> String {
     let by_direction = |link: weftwire_network::model::LinkIndex, direction: usize| {
         let row =
             results.links.get(link.0 as usize * 2 + direction).filter(|row| row.link == network.link(link).name)?;
-        row.utilisation(results.run.lasted)
+        row.utilisation(results.run.measured())
     };
     if network.nodes.len() <= topology::MOST_NODES {
         section(
@@ -55,7 +58,18 @@ pub fn page(network: &Network, results: &Results) -> String {
          interval; a dot where packets were dropped.",
         || stack(&courses(results)),
     );
-    section(&mut body, "Traffic", "", || traffic(results));
+    section(
+        &mut body,
+        "Traffic",
+        "Jain's index is 1 where all flows of a traffic have the same goodput, and one of their number where one has everything.",
+        || traffic(results),
+    );
+    section(
+        &mut body,
+        "Slowdown by size",
+        "Completion times over the ideal ones: what the transfer would take alone, from the rates and delays on its path.",
+        || slowdowns(results),
+    );
     section(
         &mut body,
         "Flows",
@@ -97,11 +111,15 @@ fn header(body: &mut String, network: &Network, results: &Results) {
         ("platform", run.platform.clone()),
         ("seed", run.seed.to_string()),
         ("lasted", format!("{} of {}", time(run.lasted), time(run.duration))),
+        ("warm-up left out", time(run.warm_up)),
         ("nodes", network.nodes.len().to_string()),
         ("links", network.links.len().to_string()),
         ("flows", grouped(results.flows.len() as i64)),
         ("packet-hops", grouped(i64::try_from(run.packet_hops).unwrap_or(i64::MAX))),
     ];
+    if run.warm_up == 0 {
+        lines.retain(|line| line.0 != "warm-up left out");
+    }
     if run.events > 0 {
         lines.push(("events", grouped(i64::try_from(run.events).unwrap_or(i64::MAX))));
     }
@@ -167,7 +185,7 @@ fn links_note(results: &Results) -> &'static str {
 
 /// The directions that were busiest, the busiest first: by the share of time, then by bytes.
 fn busiest(results: &Results, most: usize) -> Vec<usize> {
-    let share = |index: usize| results.links[index].utilisation(results.run.lasted).unwrap_or(0.0);
+    let share = |index: usize| results.links[index].utilisation(results.run.measured()).unwrap_or(0.0);
     let bytes = |index: usize| results.links[index].counts.delivered_bytes;
     let mut order: Vec<usize> = (0..results.links.len()).collect();
     order.sort_by(|a, b| share(*b).total_cmp(&share(*a)).then(bytes(*b).cmp(&bytes(*a))));
@@ -176,7 +194,7 @@ fn busiest(results: &Results, most: usize) -> Vec<usize> {
 }
 
 fn links(results: &Results) -> String {
-    let lasted = results.run.lasted;
+    let lasted = results.run.measured();
     let heads = [
         "link",
         "from, to",
@@ -286,12 +304,30 @@ pub(super) fn by_traffic(results: &Results) -> Vec<(&str, Vec<&FlowResult>)> {
 }
 
 fn traffic(results: &Results) -> String {
-    let heads = ["traffic", "flows", "ended", "time p50", "p99", "max", "delivered", "goodput p50", "repeated", "lost"];
+    let heads = [
+        "traffic",
+        "flows",
+        "complete",
+        "time mean",
+        "deviation",
+        "p50",
+        "p99",
+        "max",
+        "delivered",
+        "goodput p50",
+        "Jain",
+        "repeated",
+        "lost",
+    ];
+    let run = &results.run;
     let row = |(name, flows): (&str, Vec<&FlowResult>)| {
-        let mut times: Vec<i64> = flows.iter().filter_map(|flow| flow.completion_time()).collect();
-        times.sort_unstable();
-        let mut goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput(results.run.lasted)).collect();
+        let measured = flows.iter().filter(|flow| flow.is_measured(run));
+        let mut times = measured.filter_map(|flow| Some(flow.completion_time()? as f64 / 1e9)).collect();
+        let times = Summary::of(&mut times);
+        let mut goodputs: Vec<f64> = flows.iter().filter_map(|flow| flow.measured_goodput(run)).collect();
+        let fairness = jain(goodputs.iter().copied()).filter(|_| goodputs.len() > 1);
         goodputs.sort_by(f64::total_cmp);
+        let of = |value: fn(&Summary) -> f64| Cell::known(times.as_ref().map(|times| Unit::Seconds.text(value(times))));
         let sum = |of: fn(&FlowResult) -> Option<u64>| {
             let known = flows.iter().filter_map(|flow| of(flow)).reduce(u64::saturating_add);
             known.map_or(Cell::known(None), Cell::count)
@@ -299,17 +335,46 @@ fn traffic(results: &Results) -> String {
         vec![
             Cell::text(name),
             Cell::count(flows.len() as u64),
-            Cell::count(times.len() as u64),
-            Cell::known(percentile(&times, 50).map(time)),
-            Cell::known(percentile(&times, 99).map(time)),
-            Cell::known(times.last().copied().map(time)),
+            Cell::count(flows.iter().filter(|flow| flow.is_complete()).count() as u64),
+            of(|times| times.mean),
+            Cell::known(times.and_then(|times| Some(Unit::Seconds.text(times.standard_deviation?)))),
+            of(|times| times.median),
+            of(|times| times.p99),
+            of(|times| times.greatest),
             Cell::Number(Unit::Bytes.text(flows.iter().map(|flow| flow.delivered as f64).sum())),
             Cell::known(percentile(&goodputs, 50).map(|goodput| Unit::BitsPerSecond.text(goodput))),
+            Cell::known(fairness.map(|index| format!("{index:.3}"))),
             sum(|flow| flow.retransmissions),
             sum(|flow| flow.lost),
         ]
     };
     table(&heads, by_traffic(results).into_iter().take(MOST_ROWS).map(row))
+}
+
+fn slowdowns(results: &Results) -> String {
+    let heads = ["traffic", "size", "flows", "mean", "deviation", "p50", "p90", "p99", "max"];
+    let size = |bytes: u64| Unit::Bytes.text(bytes as f64).replace(".00", "").replace(".0", "");
+    let row = |class: SizeClass<'_>| {
+        let sizes = match (class.above, class.up_to) {
+            (0, Some(most)) => format!("up to {}", size(most)),
+            (above, Some(most)) => format!("{} to {}", size(above), size(most)),
+            (above, None) => format!("above {}", size(above)),
+        };
+        let slowdown = class.slowdown;
+        let number = |value: f64| Cell::Number(Unit::Plain.text(value));
+        vec![
+            Cell::text(class.traffic),
+            Cell::text(sizes),
+            Cell::count(slowdown.count),
+            number(slowdown.mean),
+            Cell::known(slowdown.standard_deviation.map(|deviation| Unit::Plain.text(deviation))),
+            number(slowdown.median),
+            number(slowdown.p90),
+            number(slowdown.p99),
+            number(slowdown.greatest),
+        ]
+    };
+    table(&heads, results.slowdowns().into_iter().take(MOST_ROWS).map(row))
 }
 
 fn flows(results: &Results) -> String {
@@ -338,7 +403,7 @@ fn flows(results: &Results) -> String {
             Cell::Number(time(flow.start)),
             Cell::known(flow.completion_time().map(time)),
             Cell::Number(Unit::Bytes.text(flow.delivered as f64)),
-            Cell::Number(Unit::BitsPerSecond.text(flow.goodput(results.run.lasted))),
+            Cell::known(flow.measured_goodput(&results.run).map(|goodput| Unit::BitsPerSecond.text(goodput))),
             count(flow.packets),
             count(flow.retransmissions),
             count(flow.lost),
@@ -373,8 +438,9 @@ fn distributions(results: &Results) -> Vec<Chart> {
         });
         values.filter(|(_, values)| values.len() >= 3).take(MOST_TRAFFIC).collect()
     };
-    let times = of(&|flow| flow.completion_time().map(|time| time as f64 / 1e9));
-    let goodputs = of(&|flow| Some(flow.goodput(results.run.lasted)));
+    let run = &results.run;
+    let times = of(&|flow| Some(flow.completion_time().filter(|_| flow.is_measured(run))? as f64 / 1e9));
+    let goodputs = of(&|flow| flow.measured_goodput(run));
     let kinds =
         [("Completion time", "time", Unit::Seconds, times), ("Goodput", "goodput", Unit::BitsPerSecond, goodputs)];
     let mut charts = Vec::new();

@@ -1,6 +1,7 @@
 //! Many runs as one HTML page: each metric over the sweep's first parameter, a series for each value of the second.
 
 use super::axis::Axis;
+use super::boxes::BoxPlot;
 use super::chart::{Chart, Shape};
 use super::html::{Cell, facts, section, table};
 use super::page::document;
@@ -9,15 +10,21 @@ use crate::table::RunKey;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use weftwire_image::explain::escape_markup;
-use weftwire_network::results::{Metrics, percentile};
+use weftwire_network::results::Metrics;
+use weftwire_network::statistics::{Summary, percentile};
 
 /// Metrics that are drawn, in this order: name, title, unit. Of those of single links the ends of their names.
-const METRICS: [(&str, &str, Unit); 11] = [
+const METRICS: [(&str, &str, Unit); 16] = [
     ("goodput", "Goodput of all flows", Unit::BitsPerSecond),
+    ("jain", "Jain's index of fairness", Unit::Plain),
+    ("fct_mean", "Flow completion time, mean", Unit::Seconds),
     ("fct_p50", "Flow completion time, p50", Unit::Seconds),
     ("fct_p99", "Flow completion time, p99", Unit::Seconds),
     ("fct_max", "Flow completion time, greatest", Unit::Seconds),
-    ("flows_complete", "Flows that ended", Unit::Plain),
+    ("slowdown_mean", "Slowdown, mean", Unit::Plain),
+    ("slowdown_p50", "Slowdown, p50", Unit::Plain),
+    ("slowdown_p99", "Slowdown, p99", Unit::Plain),
+    ("flows_complete", "Flows that are complete", Unit::Plain),
     ("retransmissions", "Retransmissions", Unit::Packets),
     ("drops", "Drops", Unit::Packets),
     ("marks", "Marks", Unit::Packets),
@@ -29,6 +36,10 @@ const METRICS: [(&str, &str, Unit); 11] = [
 const MOST_CHARTS: usize = 40;
 /// Series of a chart.
 const MOST_SERIES: usize = 8;
+/// From so many runs at a point on, their distribution is drawn as a box beside the dots.
+const ENOUGH_FOR_A_BOX: usize = 5;
+/// Pixels between the boxes of two series, as a share of the way from one category to the next.
+const ASIDE: f64 = 0.13;
 /// Rows of the table.
 const MOST_ROWS: usize = 400;
 
@@ -43,11 +54,11 @@ impl Point<'_> {
         self.parameters.get(parameter).map_or("", |(_, value)| value)
     }
 
-    /// The metric's 10th, 50th and 90th percentile over the repetitions.
-    fn spread(&self, metric: &str) -> Option<[f64; 3]> {
+    /// The metric over the repetitions, in ascending order.
+    fn values(&self, metric: &str) -> Vec<f64> {
         let mut values: Vec<f64> = self.runs.iter().filter_map(|metrics| metrics.get(metric)).copied().collect();
         values.sort_by(f64::total_cmp);
-        Some([percentile(&values, 10)?, percentile(&values, 50)?, percentile(&values, 90)?])
+        values
     }
 }
 
@@ -65,15 +76,16 @@ pub fn page(name: &str, runs: &[(RunKey, Metrics)]) -> String {
     facts(&mut body, &lines);
     body.push_str("</header>\n");
     let metrics = metrics(runs);
+    section(&mut body, "Metrics", note(&points), || {
+        metrics.iter().take(MOST_CHARTS).map(|metric| chart(metric, &points).svg()).collect()
+    });
     section(
         &mut body,
-        "Metrics",
-        "The line is the median over the runs at a point, the band reaches from the 10th to the 90th percentile.",
-        || metrics.iter().take(MOST_CHARTS).map(|metric| chart(metric, &points).svg()).collect(),
+        "Statistics",
+        "Over the runs at each point; <code>summary.csv</code> has all metrics, <code>runs.csv</code> every run. The mean of \
+         endlessly many runs lies within ± of this one with 95 % confidence (Student's t).",
+        || statistics(&metrics, &points),
     );
-    section(&mut body, "Medians", "Over the runs at each point; <code>runs.csv</code> has every run.", || {
-        medians(&metrics, &points)
-    });
     document(name, &body)
 }
 
@@ -91,8 +103,22 @@ fn points(runs: &[(RunKey, Metrics)]) -> Vec<Point<'_>> {
     points
 }
 
-/// A series: its name, and at each place the 10th, 50th and 90th percentile.
-type Spreads = (String, Vec<(f64, [f64; 3])>);
+/// What the pictures show.
+fn note(points: &[Point<'_>]) -> &'static str {
+    match points {
+        [point] if point.parameters.is_empty() => {
+            "The share of runs in which a metric was at most so large. The line is the mean, the band its 95 % confidence interval."
+        }
+        _ => {
+            "A dot is a run; a box reaches from the first to the third quartile of the runs at a point, its line is the median, \
+             the whiskers end within one and a half of its height. Over numbers the line is the median, the band reaches from \
+             the 10th to the 90th percentile."
+        }
+    }
+}
+
+/// A series: its name, and at each place the values of the runs, in ascending order.
+type Runs = (String, Vec<(f64, Vec<f64>)>);
 
 struct Metric {
     name: String,
@@ -122,12 +148,17 @@ fn metrics(runs: &[(RunKey, Metrics)]) -> Vec<Metric> {
 /// One metric over the first numeric parameter (over the first of all, as categories, if none is numeric), a series for
 /// each value of the next parameter; further ones are named with it.
 fn chart(metric: &Metric, points: &[Point<'_>]) -> Chart {
+    if let [point] = points
+        && point.parameters.is_empty()
+    {
+        return distribution(metric, point.values(&metric.name));
+    }
     let count = points.first().map_or(0, |point| point.parameters.len());
     let is_numeric = |parameter: &usize| points.iter().all(|point| number(point.value(*parameter)).is_some());
     let across = (0..count).find(is_numeric);
     let over = across.unwrap_or(0);
     let mut categories: Vec<String> = Vec::new();
-    let mut series: Vec<Spreads> = Vec::new();
+    let mut series: Vec<Runs> = Vec::new();
     for point in points {
         let value = point.value(over).to_owned();
         let at = match across.and_then(|_| number(&value)) {
@@ -142,10 +173,13 @@ fn chart(metric: &Metric, points: &[Point<'_>]) -> Chart {
         };
         let rest: Vec<&str> = (0..count).filter(|index| *index != over).map(|index| point.value(index)).collect();
         let name = rest.join(", ");
-        let Some(spread) = point.spread(&metric.name) else { continue };
+        let values = point.values(&metric.name);
+        if values.is_empty() {
+            continue;
+        }
         match series.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) => values.push((at, spread)),
-            None => series.push((name, vec![(at, spread)])),
+            Some((_, places)) => places.push((at, values)),
+            None => series.push((name, vec![(at, values)])),
         }
     }
     let parameter = points.first().and_then(|point| point.parameters.get(over));
@@ -164,23 +198,68 @@ fn chart(metric: &Metric, points: &[Point<'_>]) -> Chart {
     draw(metric, x, series)
 }
 
-fn draw(metric: &Metric, x: Axis, series: Vec<Spreads>) -> Chart {
+const TONES: [&str; MOST_SERIES] = ["tone0", "tone1", "tone2", "tone3", "tone4", "tone5", "tone6", "tone7"];
+
+/// Repetitions of one point: how they are distributed, and how well their mean is known.
+fn distribution(metric: &Metric, mut values: Vec<f64>) -> Chart {
+    let share = Axis { ends: (Some(0.0), Some(1.0)), ..Axis::new("runs", Unit::Share) };
+    let mut chart = Chart::new(&metric.title, Axis::new("", metric.unit), share);
+    chart.height = 140.0;
+    let Some(all) = Summary::of(&mut values) else { return chart };
+    let reach = all.confidence.unwrap_or(0.0);
+    let (low, high) = (all.least.min(all.mean - reach), all.greatest.max(all.mean + reach));
+    // Some room at the sides, so that the first and the last step are seen.
+    let room = ((high - low) * 0.05).max(all.mean.abs() * 1e-3);
+    chart.x.ends = (Some(low - room), Some(high + room));
+    chart.add_as(
+        "tone2",
+        "95 % confidence",
+        Shape::Band(vec![(all.mean - reach, 0.0, 1.0), (all.mean + reach, 0.0, 1.0)]),
+    );
+    chart.add_as("tone2", "mean", Shape::Line(vec![(all.mean, 0.0), (all.mean, 1.0)]));
+    let count = values.len() as f64;
+    let dots = values.iter().enumerate().map(|(index, value)| (*value, (index + 1) as f64 / count)).collect();
+    chart.add_as("tone0", "", Shape::Dots(dots));
+    chart.add_as("tone0", "runs", Chart::distribution(values));
+    chart
+}
+
+fn draw(metric: &Metric, x: Axis, series: Vec<Runs>) -> Chart {
     let mut chart = Chart::new(&metric.title, x, Axis::new("", metric.unit));
     chart.height = 200.0;
-    const TONES: [&str; MOST_SERIES] = ["tone0", "tone1", "tone2", "tone3", "tone4", "tone5", "tone6", "tone7"];
-    for ((name, mut values), tone) in series.into_iter().zip(TONES) {
-        values.sort_by(|a, b| a.0.total_cmp(&b.0));
-        chart.add_as(tone, "", Shape::Band(values.iter().map(|(at, [low, _, high])| (*at, *low, *high)).collect()));
-        let medians: Vec<(f64, f64)> = values.iter().map(|(at, [_, median, _])| (*at, *median)).collect();
-        // Categories have no order that a line could follow; the spread at a single place is no area.
-        if chart.x.categories.is_empty() {
-            chart.add_as(tone, &name, Shape::Line(medians.clone()));
-            chart.add_as(tone, "", Shape::Dots(medians));
+    let (names, categories) = (series.len().min(MOST_SERIES), !chart.x.categories.is_empty());
+    for (number, ((name, mut places), tone)) in series.into_iter().zip(TONES).enumerate() {
+        places.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if categories {
+            // Those of several series stand beside each other.
+            let aside = (number as f64 - (names - 1) as f64 / 2.0) * ASIDE.min(0.8 / names as f64);
+            places.iter_mut().for_each(|(at, _)| *at += aside);
+        }
+        let spread = |(at, values): &(f64, Vec<f64>)| {
+            Some((*at, percentile(values, 10)?, percentile(values, 50)?, percentile(values, 90)?))
+        };
+        let spreads: Vec<(f64, f64, f64, f64)> = places.iter().filter_map(spread).collect();
+        let each = places.iter().flat_map(|(at, values)| values.iter().map(|value| (*at, *value))).collect();
+        let many = places.iter_mut().filter(|(_, values)| values.len() >= ENOUGH_FOR_A_BOX);
+        let boxes: Vec<BoxPlot> = many.filter_map(|(at, values)| BoxPlot::of(*at, values)).collect();
+        if categories {
+            // They have no order that a line could follow.
+            chart.add_as(tone, &name, Shape::Dots(each));
         } else {
-            let strokes = values.iter().map(|(at, [low, _, high])| (*at, *low, *high));
-            chart.series.pop();
-            chart.add_as(tone, "", Shape::Strokes(strokes.collect()));
-            chart.add_as(tone, &name, Shape::Dots(medians));
+            chart.add_as(tone, "", Shape::Band(spreads.iter().map(|(at, low, _, high)| (*at, *low, *high)).collect()));
+            chart.add_as(tone, &name, Shape::Line(spreads.iter().map(|(at, _, median, _)| (*at, *median)).collect()));
+            chart.add_as(
+                tone,
+                "",
+                Shape::Dots(if names == 1 {
+                    each
+                } else {
+                    spreads.iter().map(|(at, _, median, _)| (*at, *median)).collect()
+                }),
+            );
+        }
+        if !boxes.is_empty() && (categories || names == 1) {
+            chart.add_as(tone, "", Shape::Boxes(boxes));
         }
     }
     chart
@@ -217,28 +296,36 @@ fn number(text: &str) -> Option<(f64, Unit)> {
     Some((value * factor, unit))
 }
 
-fn medians(metrics: &[Metric], points: &[Point<'_>]) -> String {
-    let count = points.first().map_or(0, |point| point.parameters.len());
-    let mut heads: Vec<&str> =
-        points.first().map_or(&[][..], |point| point.parameters).iter().map(|(name, _)| name.as_str()).collect();
-    heads.push("runs");
+fn statistics(metrics: &[Metric], points: &[Point<'_>]) -> String {
+    let parameters = points.first().map_or(&[][..], |point| point.parameters);
+    let mut heads: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
+    heads.extend(["metric", "runs", "mean", "± 95 %", "deviation", "p10", "median", "p90"]);
     // Those of single links are in the charts and in runs.csv: there may be a hundred.
     let whole: Vec<&Metric> = metrics.iter().filter(|metric| !metric.name.contains('.')).collect();
-    heads.extend(whole.iter().map(|metric| metric.title.as_str()));
-    let row = |point: &Point<'_>| {
-        let mut cells: Vec<Cell> = (0..count).map(|index| Cell::text(point.value(index))).collect();
-        cells.push(Cell::count(point.runs.len() as u64));
-        cells.extend(
-            whole
-                .iter()
-                .map(|metric| Cell::known(point.spread(&metric.name).map(|[_, median, _]| metric.unit.text(median)))),
-        );
-        cells
+    let rows = points.iter().flat_map(|point| whole.iter().map(move |metric| (point, metric)));
+    let row = |(point, metric): (&Point<'_>, &&Metric)| {
+        let all = Summary::of(&mut point.values(&metric.name))?;
+        let number = |value: f64| Cell::Number(metric.unit.text(value));
+        let known = |value: Option<f64>| Cell::known(value.map(|value| metric.unit.text(value)));
+        let mut cells: Vec<Cell> = (0..parameters.len()).map(|index| Cell::text(point.value(index))).collect();
+        cells.extend([
+            Cell::text(&metric.title),
+            Cell::count(all.count),
+            number(all.mean),
+            known(all.confidence),
+            known(all.standard_deviation),
+            number(all.p10),
+            number(all.median),
+            number(all.p90),
+        ]);
+        Some(cells)
     };
-    let mut out = table(&heads, points.iter().take(MOST_ROWS).map(row));
-    let more = points.len().saturating_sub(MOST_ROWS);
+    let mut rows: Vec<Vec<Cell>> = rows.filter_map(row).collect();
+    let more = rows.len().saturating_sub(MOST_ROWS);
+    rows.truncate(MOST_ROWS);
+    let mut out = table(&heads, rows);
     if more > 0 {
-        let _ = writeln!(out, "<p class=\"note\">... and {more} more points.</p>");
+        let _ = writeln!(out, "<p class=\"note\">... and {more} more rows.</p>");
     }
     out
 }
@@ -277,11 +364,48 @@ mod tests {
         assert_eq!(names, ["goodput"], "0 in all runs, or not of interest");
         let points = points(&runs);
         assert_eq!(points.len(), 6);
-        assert_eq!(points[0].spread("goodput"), Some([1e6, 1e6 + 4.0, 1e6 + 8.0]));
+        assert_eq!(points[0].values("goodput").len(), 10);
         let chart = chart(&found[0], &points);
         assert_eq!(chart.x.name, "delay");
         let named: Vec<&str> = chart.series.iter().map(|s| s.name.as_str()).filter(|name| !name.is_empty()).collect();
         assert_eq!(named, ["red", "codel"]);
+    }
+
+    #[test]
+    fn repetitions_are_drawn_as_a_distribution_with_their_mean_and_its_confidence() {
+        let runs: Vec<_> =
+            [10.0, 12.0, 14.0].iter().enumerate().map(|(index, value)| run(&[], index as u64, *value)).collect();
+        let chart = chart(&metrics(&runs)[0], &points(&runs));
+        let Shape::Band(band) = &chart.series[0].shape else { panic!("a band") };
+        // t of 2 degrees is 4.303, the standard error 2 / sqrt(3).
+        let reach = 4.303 * 2.0 / 3_f64.sqrt();
+        assert!((band[0].0 - (12.0 - reach)).abs() < 1e-9 && (band[1].0 - (12.0 + reach)).abs() < 1e-9);
+        assert!(matches!(&chart.series[3].shape, Shape::Step(stair) if stair.len() == 4));
+        let html = page("x", &runs);
+        for part in ["Statistics", "± 95 %", "12.0 bit/s", "4.97 bit/s", "2.00 bit/s"] {
+            assert!(html.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn repetitions_of_categories_are_boxes_beside_each_other() {
+        let mut runs = Vec::new();
+        for (queue, more) in [("red", 0.0), ("codel", 5.0)] {
+            runs.extend((0..6).map(|number| run(&[("queue", queue), ("mode", "x")], number, number as f64 + more)));
+        }
+        runs.extend((0..2).map(|number| run(&[("queue", "red"), ("mode", "y")], number, 3.0)));
+        let chart = chart(&metrics(&runs)[0], &points(&runs));
+        let boxes = chart.series.iter().filter_map(|series| match &series.shape {
+            Shape::Boxes(boxes) => Some(boxes.len()),
+            _ => None,
+        });
+        assert_eq!(boxes.collect::<Vec<_>>(), [2], "two runs make no box");
+        let dots = chart.series.iter().filter_map(|series| match &series.shape {
+            Shape::Dots(dots) => Some((dots.len(), dots[0].0)),
+            _ => None,
+        });
+        let dots: Vec<_> = dots.collect();
+        assert!(dots[0].0 == 12 && dots[1].0 == 2 && dots[0].1 < 0.0 && dots[1].1 > 0.0, "{dots:?}");
     }
 
     #[test]

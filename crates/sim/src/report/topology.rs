@@ -333,6 +333,7 @@ mod tests {
             seed: 0,
             duration: 1,
             sample_interval: 1,
+            warm_up: 0,
             repetitions: 1,
             nodes: (0..nodes).map(node).collect(),
             links: links.iter().map(link).collect(),

@@ -2,9 +2,10 @@
 
 use super::{Cells, Table};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use weftwire_network::link::Counts;
 use weftwire_network::results::{FlowResult, LinkResult, Metrics, Results};
+use weftwire_network::statistics::Summary;
 
 /// Which of many runs something is of.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -52,7 +53,7 @@ pub fn runs(runs: &[(RunKey, Metrics)]) -> Table {
 fn metric_column(metric: &str) -> String {
     let last = metric.rsplit('.').next().unwrap_or(metric);
     match last {
-        "fct_p50" | "fct_p99" | "fct_max" | "wait_mean" => format!("{metric}_s"),
+        "fct_mean" | "fct_p50" | "fct_p99" | "fct_max" | "wait_mean" => format!("{metric}_s"),
         "goodput" => format!("{metric}_bit_per_s"),
         _ => metric.to_owned(),
     }
@@ -61,7 +62,7 @@ fn metric_column(metric: &str) -> String {
 /// A row for each direction of each link: what it counted.
 pub fn links(results: &Results) -> Table {
     let rows = || results.links.iter();
-    let lasted = results.run.lasted;
+    let lasted = results.run.measured();
     let count = |of: fn(&Counts) -> u64| rows().map(move |row| of(&row.counts));
     Table::new("links")
         .text("link", rows().map(|row| row.link.as_str()))
@@ -96,7 +97,6 @@ pub fn links(results: &Results) -> Table {
 /// A row for each flow.
 pub fn flows(results: &Results) -> Table {
     let rows = || results.flows.iter();
-    let lasted = results.run.lasted;
     Table::new("flows")
         .text("traffic", rows().map(|flow| flow.traffic.as_str()))
         .unsigned("number", rows().map(|flow| flow.number))
@@ -109,9 +109,12 @@ pub fn flows(results: &Results) -> Table {
         .integer("first_byte_ns", rows().map(|flow| flow.first_byte))
         .integer("end_ns", rows().map(|flow| flow.end))
         .integer("completion_time_ns", rows().map(FlowResult::completion_time))
+        .integer("ideal_time_ns", rows().map(|flow| flow.ideal))
+        .float("slowdown", rows().map(FlowResult::slowdown))
         .unsigned("bytes", rows().map(|flow| flow.bytes))
         .unsigned("delivered_bytes", rows().map(|flow| flow.delivered))
-        .float("goodput_bit_per_s", rows().map(|flow| flow.goodput(lasted)))
+        .unsigned("warm_up_bytes", rows().map(|flow| flow.delivered_in_warm_up))
+        .float("goodput_bit_per_s", rows().map(|flow| flow.measured_goodput(&results.run)))
         .unsigned("packets", rows().map(|flow| flow.packets))
         .unsigned("retransmissions", rows().map(|flow| flow.retransmissions))
         .unsigned("lost", rows().map(|flow| flow.lost))
@@ -120,6 +123,66 @@ pub fn flows(results: &Results) -> Table {
         .integer("rtt_mean_ns", rows().map(|flow| flow.rtt_mean))
         .integer("rtt_max_ns", rows().map(|flow| flow.rtt_max))
         .text("outcome", rows().map(|flow| flow.outcome.as_str()))
+}
+
+/// A row for each traffic and class of sizes: how much longer its flows took than alone.
+pub fn slowdown(results: &Results) -> Table {
+    let classes = results.slowdowns();
+    let rows = || classes.iter();
+    let value = |of: fn(&Summary) -> f64| rows().map(move |row| of(&row.slowdown));
+    Table::new("slowdown")
+        .text("traffic", rows().map(|row| row.traffic))
+        .unsigned("above_bytes", rows().map(|row| row.above))
+        .unsigned("up_to_bytes", rows().map(|row| row.up_to))
+        .unsigned("flows", rows().map(|row| row.slowdown.count))
+        .float("mean", value(|slowdown| slowdown.mean))
+        .float("standard_deviation", rows().map(|row| row.slowdown.standard_deviation))
+        .float("p10", value(|slowdown| slowdown.p10))
+        .float("p50", value(|slowdown| slowdown.median))
+        .float("p90", value(|slowdown| slowdown.p90))
+        .float("p99", value(|slowdown| slowdown.p99))
+        .float("max", value(|slowdown| slowdown.greatest))
+}
+
+/// A row for each point of a sweep and each metric: what its runs say of it.
+pub fn summary(runs: &[(RunKey, Metrics)]) -> Table {
+    let mut order: Vec<&RunKey> = Vec::new();
+    let mut places: BTreeMap<&Vec<(String, String)>, usize> = BTreeMap::new();
+    let mut points: Vec<BTreeMap<&str, Vec<f64>>> = Vec::new();
+    for (key, metrics) in runs {
+        let place = *places.entry(&key.parameters).or_insert_with(|| {
+            order.push(key);
+            points.push(BTreeMap::new());
+            points.len() - 1
+        });
+        for (name, value) in metrics {
+            points[place].entry(name).or_default().push(*value);
+        }
+    }
+    let mut rows: Vec<(&RunKey, String, Summary)> = Vec::new();
+    for (key, metrics) in order.into_iter().zip(points) {
+        for (name, mut values) in metrics {
+            rows.extend(Summary::of(&mut values).map(|summary| (key, metric_column(name), summary)));
+        }
+    }
+    let rows = || rows.iter();
+    let value = |of: fn(&Summary) -> f64| rows().map(move |row| of(&row.2));
+    let mut table = Table::new("summary");
+    let parameters = runs.first().map_or(&[][..], |(key, _)| &key.parameters);
+    for (index, (name, _)) in parameters.iter().enumerate().filter(|(_, (name, _))| name != "metric") {
+        table = table.text(name, rows().map(|row| row.0.parameters.get(index).map(|(_, value)| value.as_str())));
+    }
+    table
+        .text("metric", rows().map(|row| row.1.as_str()))
+        .unsigned("runs", rows().map(|row| row.2.count))
+        .float("mean", value(|all| all.mean))
+        .float("standard_deviation", rows().map(|row| row.2.standard_deviation))
+        .float("confidence_95", rows().map(|row| row.2.confidence))
+        .float("min", value(|all| all.least))
+        .float("p10", value(|all| all.p10))
+        .float("p50", value(|all| all.median))
+        .float("p90", value(|all| all.p90))
+        .float("max", value(|all| all.greatest))
 }
 
 /// A row for each direction of each link and each sample interval.

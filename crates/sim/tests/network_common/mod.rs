@@ -27,6 +27,7 @@ pub fn network(duration: i64) -> Network {
         seed: 1,
         duration,
         sample_interval: 100 * MILLISECOND,
+        warm_up: 0,
         repetitions: 1,
         nodes: Vec::new(),
         links: Vec::new(),

@@ -58,6 +58,7 @@ pub fn network(name: &str, nodes: &[&str], links: &[(&str, usize, usize, u64, i6
         seed: 7,
         duration: 20 * SECOND,
         sample_interval: 20 * MS,
+        warm_up: 0,
         repetitions: 1,
         nodes,
         links: all,

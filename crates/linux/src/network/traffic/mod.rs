@@ -158,6 +158,15 @@ impl Stage {
         thread.map_err(|error| self.warn(format!("cannot start a thread: {error}"))).ok()
     }
 
+    /// The warm-up is over: what flows deliver from here on is measured.
+    pub(super) fn end_warm_up(&self) {
+        for ledger in &self.ledgers {
+            for flow in lock(&ledger.flows).values_mut() {
+                flow.delivered_in_warm_up = flow.delivered;
+            }
+        }
+    }
+
     /// Whether all flows that began are complete, and each traffic but captures has any.
     pub(super) fn all_complete(&self) -> bool {
         self.network.traffic.iter().zip(&self.ledgers).all(|(traffic, ledger)| {
