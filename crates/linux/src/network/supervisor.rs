@@ -177,7 +177,12 @@ impl RelayThread {
         let thread = std::thread::spawn(move || {
             let entered = NetworkNamespace::open(&hub).and_then(|entry| entry.enter());
             let entered = entered.map_err(|error| LinuxError::system(format!("enter the namespace {hub}"), error));
-            let nothing = || RelayReport { snapshot: Snapshot::default(), samples: Vec::new(), warnings: Vec::new() };
+            let nothing = || RelayReport {
+                snapshot: Snapshot::default(),
+                samples: Vec::new(),
+                warm: Vec::new(),
+                warnings: Vec::new(),
+            };
             match entered.and_then(|()| Relay::open(&network, options)) {
                 Ok(relay) => {
                     // Whoever opened it may have given up since.

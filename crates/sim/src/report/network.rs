@@ -39,16 +39,19 @@ pub fn page(network: &Network, results: &Results) -> String {
             results.links.get(link.0 as usize * 2 + direction).filter(|row| row.link == network.link(link).name)?;
         row.utilisation(results.run.measured())
     };
-    if network.nodes.len() <= topology::MOST_NODES {
-        section(
-            &mut body,
-            "Network",
+    let note = match network.nodes.len() <= topology::MOST_BOXES {
+        true => {
             "A link is a pair of lines, one a direction: packets keep to the right. The busier, the thicker: amber from \
-             half of the time, red from nine tenths. Point at a line for its share.",
-            || picture(network, &by_direction),
-        );
-    } else {
-        section(&mut body, "Network", "", || summary(network));
+             half of the time, red from nine tenths. Point at a line for its share."
+        }
+        false => {
+            "A dot is a node; nodes with a single link, mostly hosts, stand around the one that they hang on. A line has the colour \
+             of its busier direction: amber from half of the time, red from nine tenths. Point at a dot or a coloured line for its name."
+        }
+    };
+    match picture(network, &by_direction) {
+        Some(picture) => section(&mut body, "Network", note, || picture),
+        None => section(&mut body, "Network", "", || summary(network)),
     }
     section(&mut body, "Links", links_note(results), || links(results));
     section(

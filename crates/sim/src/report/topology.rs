@@ -4,8 +4,12 @@
 //! The layout minimises stress by majorization (Gansner, Koren, North 2004): the distance on paper of any two nodes
 //! should be that in the graph, near ones counting most.
 
+mod labels;
+mod large;
+
 use super::chart::clip;
 use super::unit::Unit;
+use labels::Area;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use weftwire_image::explain::escape_markup;
@@ -13,8 +17,11 @@ use weftwire_network::Network;
 use weftwire_network::link::Rate;
 use weftwire_network::model::{Link, LinkIndex, Node, NodeKind};
 
-/// Networks with more nodes are not drawn.
-pub(super) const MOST_NODES: usize = 60;
+/// Networks with more nodes have dots instead of boxes.
+pub(super) const MOST_BOXES: usize = 60;
+/// Steps of the layout, and how often a pair of nodes may be looked at in all of them.
+const MOST_STEPS: usize = 800;
+const MOST_LOOKS: usize = 30_000_000;
 /// Pixels between neighbours, if there is room.
 const STEP: f64 = 185.0;
 /// Pixels to stay within before boxes are pushed apart.
@@ -29,8 +36,16 @@ const LONGEST_NAME: usize = 18;
 /// Links are labelled if neighbours are at least this far apart.
 const LABEL_STEP: f64 = 150.0;
 
-/// Draws a network. `utilisation` tells the share of time in which a direction of a link was busy.
-pub(super) fn picture(network: &Network, utilisation: &dyn Fn(LinkIndex, usize) -> Option<f64>) -> String {
+/// Draws a network; `None` if it is too large. `utilisation` tells the share of time in which a direction of a link was busy.
+pub(super) fn picture(network: &Network, utilisation: &dyn Fn(LinkIndex, usize) -> Option<f64>) -> Option<String> {
+    match network.nodes.len() > MOST_BOXES {
+        true => large::picture(network, utilisation),
+        false => Some(boxes(network, utilisation)),
+    }
+}
+
+/// Draws a network of a few nodes.
+fn boxes(network: &Network, utilisation: &dyn Fn(LinkIndex, usize) -> Option<f64>) -> String {
     let sizes: Vec<(f64, f64)> = network.nodes.iter().map(|node| (box_width(node), BOX_HEIGHT)).collect();
     let (mut places, step) = layout(network);
     push_apart(&mut places, &sizes);
@@ -39,7 +54,7 @@ pub(super) fn picture(network: &Network, utilisation: &dyn Fn(LinkIndex, usize) 
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"weft-network\" width=\"{width:.0}\" height=\"{height:.0}\" \
          viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n<title>The network</title>\n"
     );
-    let mut labels = String::new();
+    let mut labels: Vec<(Place, Place, String)> = Vec::new();
     for (index, link) in network.links() {
         let [a, b] = link.ends.map(|end| end.node.0 as usize);
         let (Some(from), Some(to)) = (places.get(a).copied(), places.get(b).copied()) else { continue };
@@ -53,19 +68,20 @@ pub(super) fn picture(network: &Network, utilisation: &dyn Fn(LinkIndex, usize) 
         for (direction, ends) in [(0, (from, to)), (1, (to, from))] {
             let names = if direction == 0 { [a, b] } else { [b, a] }.map(|node| network.nodes[node].name.as_str());
             let aside = if direction == 0 { 3.0 + aside } else { 3.0 - aside };
-            wire(&mut out, ends, aside, names, utilisation(index, direction));
+            wire(&mut out, ends, aside, names, &about(link), utilisation(index, direction));
         }
-        if step >= LABEL_STEP {
-            let beside = if before == 0 { -9.0 } else { 16.0 + before as f64 * 14.0 };
-            let (x, y) = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + beside);
-            let _ = writeln!(
-                labels,
-                "<text class=\"about\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-                escape_markup(&about(link))
-            );
+        let text = about(link);
+        if step >= LABEL_STEP && !text.is_empty() {
+            labels.push((from, to, text));
         }
     }
-    out.push_str(&labels);
+    let nodes = places.iter().zip(&sizes);
+    let mut taken: Vec<Area> =
+        nodes.map(|(place, (width, height))| Area::new(*place, (width + 4.0, height + 4.0))).collect();
+    let found = labels::places(&mut taken, &labels, width);
+    for ((x, y), text) in found.iter().zip(&labels).filter_map(|(place, (.., text))| Some((place.as_ref()?, text))) {
+        let _ = writeln!(out, "<text class=\"about\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escape_markup(text));
+    }
     for (node, ((x, y), (width, height))) in network.nodes.iter().zip(places.iter().zip(&sizes)) {
         let class = match node.kind {
             NodeKind::Function(_) => "node function",
@@ -134,7 +150,7 @@ fn about(link: &Link) -> String {
 type Place = (f64, f64);
 
 /// One direction of a link: beside the line between both nodes, on the right as seen by its packets.
-fn wire(out: &mut String, (from, to): (Place, Place), aside: f64, names: [&str; 2], busy: Option<f64>) {
+fn wire(out: &mut String, (from, to): (Place, Place), aside: f64, names: [&str; 2], about: &str, busy: Option<f64>) {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx.hypot(dy).max(1e-9);
     let (x, y) = (-dy / length * aside, dx / length * aside);
@@ -146,27 +162,43 @@ fn wire(out: &mut String, (from, to): (Place, Place), aside: f64, names: [&str; 
     };
     let width = 1.2 + 4.3 * busy.unwrap_or(0.0).clamp(0.0, 1.0);
     let share = busy.map_or("no limit".to_owned(), |share| Unit::Share.text(share));
+    let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
     let _ = writeln!(
         out,
-        "<path class=\"wire {class}\" stroke-width=\"{width:.1}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"><title>{} to {}: \
+        "<path class=\"wire {class}\" stroke-width=\"{width:.1}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"><title>{} to {}{}: \
          {share}</title></path>",
         from.0 + x,
         from.1 + y,
         to.0 + x,
         to.1 + y,
         escape_markup(names[0]),
-        escape_markup(names[1])
+        escape_markup(names[1]),
+        escape_markup(&about)
     );
 }
 
 /// Where nodes go, and the pixels between neighbours.
 fn layout(network: &Network) -> (Vec<Place>, f64) {
-    let distances = distances(network);
+    let count = network.nodes.len();
+    let mut neighbours = vec![Vec::new(); count];
+    for link in &network.links {
+        let [a, b] = link.ends.map(|end| end.node.0 as usize);
+        if a < count && b < count {
+            neighbours[a].push(b);
+            neighbours[b].push(a);
+        }
+    }
+    stress(&neighbours, (MOST_WIDTH, MOST_HEIGHT), STEP)
+}
+
+/// Places for a graph by its neighbours, within so much room, neighbours at most so far apart; and how far they are.
+fn stress(neighbours: &[Vec<usize>], room: (f64, f64), longest: f64) -> (Vec<Place>, f64) {
+    let distances = distances(neighbours);
     let count = distances.len();
     let farthest =
         |from: usize| (0..count).max_by(|a, b| distances[from][*a].total_cmp(&distances[from][*b])).unwrap_or(0);
     if count == 0 {
-        return (Vec::new(), STEP);
+        return (Vec::new(), longest.min(STEP));
     }
     // A first guess: along the longest way through the network, a little apart.
     let left = farthest(0);
@@ -177,7 +209,16 @@ fn layout(network: &Network) -> (Vec<Place>, f64) {
             ((distances[left][node] - distances[right][node]) / 2.0 + 0.1 * angle.cos(), 0.4 * angle.sin())
         })
         .collect();
-    for _ in 0..800 {
+    if count > MOST_BOXES {
+        // Few steps are left for many nodes: the second direction is guessed as the first one is.
+        let from_ends = |node: &usize| distances[left][*node].min(distances[right][*node]);
+        let upper = (0..count).max_by(|a, b| from_ends(a).total_cmp(&from_ends(b))).unwrap_or(0);
+        let lower = farthest(upper);
+        for (node, place) in places.iter_mut().enumerate() {
+            place.1 += (distances[upper][node] - distances[lower][node]) / 2.0;
+        }
+    }
+    for _ in 0..(MOST_LOOKS / (count * count)).clamp(12, MOST_STEPS) {
         for node in 0..count {
             let (mut x, mut y, mut weights) = (0.0, 0.0, 0.0);
             for other in (0..count).filter(|other| *other != node) {
@@ -199,21 +240,13 @@ fn layout(network: &Network) -> (Vec<Place>, f64) {
         let (low, high) = places.iter().map(of).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
         (high - low).max(1e-6)
     };
-    let step = STEP.min(MOST_WIDTH / extent(|place| place.0)).min(MOST_HEIGHT / extent(|place| place.1));
+    let step = longest.min(room.0 / extent(|place| place.0)).min(room.1 / extent(|place| place.1));
     (places.into_iter().map(|(x, y)| (x * step, y * step)).collect(), step)
 }
 
 /// Links between any two nodes; parts that are not connected lie a little further apart than anything connected.
-fn distances(network: &Network) -> Vec<Vec<f64>> {
-    let count = network.nodes.len();
-    let mut neighbours = vec![Vec::new(); count];
-    for link in &network.links {
-        let [a, b] = link.ends.map(|end| end.node.0 as usize);
-        if a < count && b < count {
-            neighbours[a].push(b);
-            neighbours[b].push(a);
-        }
-    }
+fn distances(neighbours: &[Vec<usize>]) -> Vec<Vec<f64>> {
+    let count = neighbours.len();
     let from = |start: usize| {
         let mut found = vec![f64::INFINITY; count];
         found[start] = 0.0;
@@ -364,9 +397,9 @@ mod tests {
     #[test]
     fn links_say_rate_and_delay_of_both_directions_if_they_differ() {
         assert_eq!(about(&network(2, &[(0, 1)]).links[0]), "1.50 Mbit/s / none, none / 20 ms");
-        let svg = picture(&network(2, &[(0, 1), (0, 1)]), &|_, direction| Some(direction as f64));
+        let svg = picture(&network(2, &[(0, 1), (0, 1)]), &|_, direction| Some(direction as f64)).expect("a picture");
         assert_eq!((svg.matches("busy3").count(), svg.matches("idle").count()), (2, 2));
-        assert_eq!(picture(&network(0, &[]), &|_, _| None).matches("<rect").count(), 0);
+        assert_eq!(picture(&network(0, &[]), &|_, _| None).map(|svg| svg.matches("<rect").count()), Some(0));
     }
 
     proptest! {
