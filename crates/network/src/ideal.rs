@@ -59,7 +59,7 @@ impl<'a> Paths<'a> {
     fn find(&mut self, from: NodeIndex, to: NodeIndex) -> Option<Path<'a>> {
         let (mut path, mut node) = (Vec::new(), from);
         while node != to {
-            let hop = self.routes.next(node, to)?;
+            let (hop, _) = *self.routes.all(node, to).first()?;
             crossed(self.network, PortPlace { node, port: hop.port }, hop.to, &mut path)?;
             node = hop.to.node;
             if path.len() > 2 * self.network.links.len() {
