@@ -8,7 +8,7 @@ const LINE: f64 = 14.0;
 /// Places along a link that are tried, in this order.
 const ALONG: [f64; 7] = [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78];
 /// Pixels above and below the link that are tried: of a text's base line.
-const ASIDE: [f64; 4] = [-9.0, 17.0, -23.0, 31.0];
+const ASIDE: [f64; 6] = [-9.0, 17.0, -28.0, 36.0, -42.0, 50.0];
 
 /// A rectangle: its middle and half its sides.
 #[derive(Clone, Copy, PartialEq, Debug)]
