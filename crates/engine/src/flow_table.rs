@@ -3,9 +3,10 @@
 
 use crate::chance::KeyHasher;
 use crate::instance::Instance;
-use std::collections::{BTreeSet, VecDeque};
+use crate::lines::{Line, Rules};
+use std::collections::VecDeque;
 use weftwire_core::{FlowId, Time};
-use weftwire_image::{Flow, WhenFull};
+use weftwire_image::Image;
 
 /// A map that every packet looks into. Nothing depends on its order.
 #[allow(
@@ -20,30 +21,32 @@ const LOOKS: usize = 8;
 /// The instances by flow id and by key.
 #[derive(Debug)]
 pub struct FlowTable {
-    rules: Flow,
+    rules: Rules,
+    /// Most instances there may be.
+    max: usize,
     instances: Map<FlowId, Box<Instance>>,
     keys: Map<Box<[u8]>, FlowId>,
     /// All flows by id, as ids come in order, with those among them that have gone since: never more of these than of
     /// others, but for a few.
     order: VecDeque<FlowId>,
-    /// All flows, idle longest first, ties by the smaller flow id. Kept only if something looks at it. Only the first
-    /// is sure to be right: a flow further behind stays where it is when it becomes active, and moves once it is first.
-    /// So a busy flow costs nothing here.
-    idle: BTreeSet<(Time, FlowId)>,
-    /// Those of them in the states of `evict_oldest_in`.
-    evictable: BTreeSet<(Time, FlowId)>,
+    /// The flows, idle longest first, ties by the smaller flow id: a line for all states with the same rules, and behind
+    /// all of these another one each, for flows that do not expire as they are held. Only the first of a line is sure
+    /// to be right: a flow further behind stays where it is when it becomes active or is held, and moves once it is
+    /// first. So a busy flow costs nothing here.
+    lines: Vec<Line>,
 }
 
 impl FlowTable {
     /// An empty table under these rules. The hasher's key keeps strangers from choosing keys that collide.
-    pub fn new(rules: &Flow, hasher: KeyHasher) -> FlowTable {
+    pub fn new(image: &Image, hasher: KeyHasher) -> FlowTable {
+        let rules = Rules::new(image);
         FlowTable {
-            rules: rules.clone(),
+            lines: vec![Line::default(); 2 * rules.count()],
+            rules,
+            max: image.flow.max as usize,
             instances: Map::with_hasher(hasher),
             keys: Map::with_hasher(hasher),
             order: VecDeque::new(),
-            idle: BTreeSet::new(),
-            evictable: BTreeSet::new(),
         }
     }
 
@@ -87,29 +90,25 @@ impl FlowTable {
         (page, self.order.back().is_some_and(|end| last < *end).then_some(last))
     }
 
-    /// Whether one more instance has a place: there is room, or somebody to evict.
-    pub fn has_place(&self) -> bool {
-        !self.is_full() || self.victim().is_some()
+    /// Whether one more instance has a place at `now`: there is room, or somebody to evict.
+    pub fn has_place(&self, now: Time) -> bool {
+        !self.is_full() || self.rules.victim(&self.lines, now).is_some()
     }
 
     /// Who has to go before one more instance comes in; `None` if there is room, or nobody may go.
-    pub fn to_evict(&self) -> Option<FlowId> {
-        if self.is_full() { self.victim() } else { None }
+    pub fn to_evict(&self, now: Time) -> Option<FlowId> {
+        if self.is_full() { self.rules.victim(&self.lines, now) } else { None }
     }
 
     /// Adds an instance. The caller has made room.
     pub fn insert(&mut self, mut instance: Box<Instance>) {
-        let flow = instance.flow;
+        let (flow, active) = (instance.flow, instance.last_active);
         self.keys.insert(instance.key.clone(), flow);
-        if self.rules.expire > 0 || self.rules.when_full == WhenFull::EvictOldest {
-            instance.filed = instance.last_active;
-            self.idle.insert((instance.filed, flow));
-        }
-        if self.is_evictable(instance.state) {
-            self.evictable.insert((instance.last_active, flow));
-        }
+        let line = self.rules.line(instance.state);
+        instance.filed = (line, active);
         self.order.push_back(flow);
         self.instances.insert(flow, instance);
+        self.enter(line, active, flow);
     }
 
     /// Takes an instance out.
@@ -117,46 +116,44 @@ impl FlowTable {
         let instance = self.instances.remove(&flow)?;
         self.forget_gone();
         self.keys.remove(&instance.key);
-        self.evictable.remove(&(instance.last_active, flow));
-        self.idle.remove(&(instance.filed, flow));
-        self.correct_first();
+        self.leave(instance.filed, flow);
         Some(instance)
     }
 
-    /// Brings the orders up to date after an event that began with this activity and state.
-    pub fn settle(&mut self, flow: FlowId, last_active: Time, state: u16) {
-        let Some(instance) = self.instances.get(&flow) else { return };
-        let (now_active, now_state) = (instance.last_active, instance.state);
-        if self.is_evictable(state) {
-            self.evictable.remove(&(last_active, flow));
+    /// Brings the lines up to date after an event at `now`. Returns whether the flow's idle time was up before: as it has
+    /// been held till now, or as it came into a state where that is shorter.
+    pub fn settle(&mut self, flow: FlowId, now: Time) -> bool {
+        let Some(instance) = self.instances.get_mut(&flow) else { return false };
+        let (line, _) = instance.filed;
+        let (wanted, active) = (self.rules.line(instance.state), instance.last_active);
+        let count = self.rules.count();
+        let aside = (count..2 * count).contains(&line);
+        let own = if aside { line - count } else { line };
+        if own != wanted || aside && !instance.is_held() {
+            let old = std::mem::replace(&mut instance.filed, (wanted, active));
+            self.leave(old, flow);
+            self.enter(wanted, active, flow);
+            let (expires, moved) = (self.rules.expiry(wanted, active), self.instances[&flow].filed.0);
+            return moved == wanted && expires.is_some_and(|at| at < now);
         }
-        if self.is_evictable(now_state) {
-            self.evictable.insert((now_active, flow));
+        if self.lines.get(line).is_some_and(|line| line.is_first(flow)) {
+            self.correct(line);
         }
-        if self.idle.first().is_some_and(|(_, first)| *first == flow) {
-            self.correct_first();
-        }
+        false
     }
 
     /// The next flow to expire, and when (section 3.4).
     pub fn next_expiry(&self) -> Option<(Time, FlowId)> {
-        if self.rules.expire == 0 {
-            return None;
-        }
-        self.idle.first().map(|&(last_active, flow)| (last_active.after(self.rules.expire), flow))
+        let lines = self.lines[..self.rules.count()].iter().enumerate();
+        lines
+            .filter_map(|(number, line)| {
+                line.first().and_then(|(at, flow)| Some((self.rules.expiry(number, at)?, flow)))
+            })
+            .min()
     }
 
     fn is_full(&self) -> bool {
-        self.instances.len() >= self.rules.max as usize
-    }
-
-    fn victim(&self) -> Option<FlowId> {
-        let candidates = match &self.rules.when_full {
-            WhenFull::Reject => return None,
-            WhenFull::EvictOldest => &self.idle,
-            WhenFull::EvictOldestIn(_) => &self.evictable,
-        };
-        candidates.first().map(|(_, flow)| *flow)
+        self.instances.len() >= self.max
     }
 
     /// Takes those out of the order that have gone, once they are as many as those that are there.
@@ -169,19 +166,36 @@ impl FlowTable {
         }
     }
 
-    /// Moves whoever is first and has been active since, until the first is the one idle longest.
-    fn correct_first(&mut self) {
-        while let Some(&(filed, flow)) = self.idle.first()
-            && let Some(instance) = self.instances.get_mut(&flow)
-            && instance.last_active != filed
-        {
-            instance.filed = instance.last_active;
-            self.idle.pop_first();
-            self.idle.insert((instance.filed, flow));
+    fn enter(&mut self, number: usize, active: Time, flow: FlowId) {
+        let Some(line) = self.lines.get_mut(number) else { return };
+        line.insert(active, flow);
+        if line.is_first(flow) {
+            self.correct(number);
         }
     }
 
-    fn is_evictable(&self, state: u16) -> bool {
-        matches!(&self.rules.when_full, WhenFull::EvictOldestIn(states) if states.contains(&state))
+    fn leave(&mut self, (number, filed): (usize, Time), flow: FlowId) {
+        let Some(line) = self.lines.get_mut(number) else { return };
+        if line.remove(filed, flow) {
+            self.correct(number);
+        }
+    }
+
+    /// Moves whoever is first and has been active since, or is held, until the first is the one idle longest.
+    fn correct(&mut self, number: usize) {
+        while let Some((filed, flow)) = self.lines[number].first()
+            && let Some(instance) = self.instances.get_mut(&flow)
+        {
+            let to = match self.rules.holds(number) && instance.is_held() {
+                true => number + self.rules.count(),
+                false => number,
+            };
+            if (to, instance.last_active) == (number, filed) {
+                return;
+            }
+            instance.filed = (to, instance.last_active);
+            self.lines[number].pop_first();
+            self.lines[to].insert(instance.last_active, flow);
+        }
     }
 }

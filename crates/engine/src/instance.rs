@@ -33,8 +33,10 @@ pub struct Instance {
     pub created: Time,
     /// Its last packet or application call.
     pub last_active: Time,
-    /// Where the flow table has it in its order of idleness: at its activity then.
-    pub filed: Time,
+    /// Whether an application has connected or written, and not closed.
+    pub open: bool,
+    /// Where the flow table has it: in which of its lines, and there at its activity then.
+    pub filed: (usize, Time),
     /// What happened to it.
     pub counts: FlowCounts,
 }
@@ -43,6 +45,11 @@ impl Instance {
     /// An arrival: a packet or a call of the application (section 3.4).
     pub fn touch(&mut self, now: Time) {
         self.last_active = now;
+    }
+
+    /// Whether it waits for something of its own: a timer, or its application (section 3.4).
+    pub fn is_held(&self) -> bool {
+        self.open || !self.timers.is_empty()
     }
 
     /// One more pending setting of a timer.

@@ -9,6 +9,7 @@ mod counts;
 mod flow_table;
 mod inspect;
 mod instance;
+mod lines;
 mod operations;
 mod program;
 mod reference;

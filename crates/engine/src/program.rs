@@ -152,6 +152,7 @@ impl Program {
             Event::Data => "data".into(),
             Event::Enter => "enter".into(),
             Event::Exit => "exit".into(),
+            Event::Expire => "expire".into(),
             Event::Internal(number) => format!("internal {number}"),
         }
     }

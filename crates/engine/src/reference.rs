@@ -50,7 +50,7 @@ impl ReferenceEngine {
         let program = Program::new(image);
         let chance = Chance::new(options.seed, options.hash_key);
         Ok(ReferenceEngine {
-            table: FlowTable::new(&program.image.flow, chance.key_hasher()),
+            table: FlowTable::new(&program.image, chance.key_hasher()),
             samples: Samples::new(&program.image.debug.samples),
             shared: Shared {
                 ports,
@@ -82,8 +82,7 @@ impl ReferenceEngine {
                 Due::Sample => self.samples.show(&self.program, &self.table, out),
                 Due::Expiry => {
                     if let Some((_, flow)) = self.table.next_expiry() {
-                        self.remove(flow, out);
-                        self.shared.counts.flows_expired += 1;
+                        self.expire(flow, at, out);
                     }
                 }
             }
@@ -135,18 +134,29 @@ impl ReferenceEngine {
     /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
     fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> bool {
         let Some(instance) = self.table.get_mut(flow) else { return false };
-        let before = (instance.last_active, instance.state);
         if !matches!(event, Event::Timer(_)) {
             instance.touch(at);
         }
         let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
         run.event(event, occasion);
         let (deleted, endless) = (run.deleted, run.endless);
-        self.table.settle(flow, before.0, before.1);
+        let overdue = self.table.settle(flow, at);
         if deleted {
             self.remove(flow, out);
+        } else if overdue {
+            self.expire(flow, at, out);
         }
         endless
+    }
+
+    /// Section 3.4: the event `expire`, if something waits for it, and the end.
+    fn expire(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
+        let Some(instance) = self.table.get_mut(flow) else { return };
+        if !self.program.cell(instance.state, Event::Expire).1.is_empty() {
+            Run::new(&self.program, &mut self.shared, instance, out, at).event(Event::Expire, Occasion::default());
+        }
+        self.remove(flow, out);
+        self.shared.counts.flows_expired += 1;
     }
 
     /// Makes an instance, handles `enter` of state 0 and then the event, and gives the instance its place unless it
@@ -164,7 +174,7 @@ impl ReferenceEngine {
         if run.deleted {
             return self.end(&instance, out);
         }
-        if let Some(victim) = self.table.to_evict() {
+        if let Some(victim) = self.table.to_evict(at) {
             self.remove(victim, out);
             self.shared.counts.flows_evicted += 1;
         }
@@ -188,7 +198,8 @@ impl ReferenceEngine {
             closed: false,
             created: at,
             last_active: at,
-            filed: at,
+            open: false,
+            filed: (0, at),
             counts: FlowCounts::default(),
         })
     }
@@ -215,7 +226,7 @@ impl ReferenceEngine {
     fn packet(&mut self, now: Time, port: Port, length: usize, packet: Packet, out: &mut Outbox) {
         let values = [i64::from(port.0), length as i64, packet.payload().len() as i64];
         let known = self.table.find(&self.key);
-        if known.is_none() && !self.table.has_place() {
+        if known.is_none() && !self.table.has_place(now) {
             return self.shared.counts.drop(DropReason::TableFull);
         }
         match known {
@@ -310,10 +321,11 @@ impl Function for ReferenceEngine {
         if let Some(flow) = self.table.find(&self.key) {
             return Err(CallError::Exists(flow));
         }
-        if !self.table.has_place() {
+        if !self.table.has_place(now) {
             return Err(CallError::TableFull);
         }
         let mut instance = self.new_instance(now, Some(*endpoints));
+        instance.open = true;
         for creation in &self.program.image.creation {
             if self.program.template_transport(creation.template) == transport {
                 let packet = self.program.build(creation.template, endpoints);
@@ -332,15 +344,15 @@ impl Function for ReferenceEngine {
         if instance.closed {
             return Err(CallError::Closed(flow));
         }
+        instance.open = true;
         let accepted = bytes.len().min(SEND_BUFFER - instance.send_buffer.len());
         if accepted > 0 {
             instance.send_buffer.extend(&bytes[..accepted]);
             let occasion = Occasion { values: [accepted as i64, 0, 0], ..Occasion::default() };
             self.event(flow, now, Event::Data, occasion, out);
         } else {
-            let before = (instance.last_active, instance.state);
             instance.touch(now);
-            self.table.settle(flow, before.0, before.1);
+            self.table.settle(flow, now);
         }
         Ok(accepted)
     }
@@ -353,6 +365,7 @@ impl Function for ReferenceEngine {
             return Err(CallError::Closed(flow));
         }
         instance.closed = true;
+        instance.open = false;
         self.event(flow, now, Event::Close, Occasion::default(), out);
         Ok(())
     }

@@ -5,7 +5,8 @@ mod support;
 use support::*;
 use weftwire_core::{CallError, FlowId, Function, Port};
 use weftwire_image::{
-    Creation, Event, Image, Operand, Operation, OtherPackets, PacketRef, Template, TemplateTransport, WhenFull,
+    Creation, Event, Eviction, Image, Operand, Operation, OtherPackets, PacketRef, Template, TemplateTransport,
+    WhenFull,
 };
 
 /// Counts its packets in register 0.
@@ -247,6 +248,186 @@ fn timers_do_not_keep_a_flow_alive_and_arrivals_do() {
     bench.fire(1_000);
     assert_eq!((bench.flows(), bench.counters().flows_expired), (vec![], 2));
     assert_eq!(bench.engine.next_deadline(), None);
+}
+
+/// A machine that may take long between packets: flows that wait for something of their own stay.
+#[test]
+fn held_flows_expire_when_nothing_holds_them_any_more() {
+    let mut image = machine();
+    (image.flow.expire, image.flow.hold) = (100, true);
+    image.timers = vec![timer("long", &[]), timer("short", &[])];
+    image.rows.push(row(0, Event::Packet, vec![set_timer(0, 250)]));
+    image.rows.push(row(0, Event::Timer(0), vec![notify(constant(1))]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    // Nobody is to be woken for a flow that does not expire.
+    assert_eq!(bench.engine.next_deadline().unwrap().at, at(250));
+    bench.packet(90, 2);
+    bench.fire(249);
+    assert_eq!(bench.flows(), [1, 2]);
+    bench.fire(250);
+    assert_eq!((bench.flows(), bench.ended(), bench.counters().flows_expired), (vec![2], vec![1], 1));
+    // A packet begins the idle time anew.
+    bench.packet(300, 2);
+    bench.fire(340);
+    assert_eq!((bench.notices(), bench.flows()), (vec![1, 1], vec![2]));
+    bench.fire(549);
+    assert_eq!(bench.flows(), [2]);
+    bench.fire(550);
+    assert_eq!((bench.notices().len(), bench.flows()), (3, vec![]));
+    assert_eq!(bench.engine.next_deadline(), None);
+}
+
+#[test]
+fn an_open_application_holds_its_flow() {
+    let mut image = counting();
+    (image.flow.expire, image.flow.hold) = (100, true);
+    image.rows.push(row(0, Event::Connect, vec![]));
+    let mut bench = Bench::new(image.clone());
+    let flow = bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
+    bench.packet(0, 2);
+    assert_eq!(bench.engine.next_deadline().unwrap().at, at(100));
+    bench.fire(1_000);
+    assert_eq!(bench.flows(), [flow.0]);
+    assert_eq!(bench.engine.next_deadline(), None);
+    bench.engine.close(at(1_000), flow, &mut bench.out).unwrap();
+    bench.fire(1_099);
+    assert_eq!(bench.flows(), [flow.0]);
+    bench.fire(1_100);
+    assert_eq!(bench.flows(), [0; 0]);
+    // A flow that a packet made is the application's from its first write on.
+    let mut bench = Bench::new(image.clone());
+    bench.packet(0, 1);
+    bench.engine.write(at(50), FlowId(1), b"x", &mut bench.out).unwrap();
+    bench.fire(1_000);
+    assert_eq!(bench.flows(), [1]);
+    // Unless the program says that it expires.
+    image.flow.hold = false;
+    let mut bench = Bench::new(image);
+    bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
+    bench.fire(100);
+    assert_eq!(bench.flows(), [0; 0]);
+}
+
+#[test]
+fn expiry_is_an_event_that_ends_the_instance() {
+    let mut image = machine();
+    image.flow.expire = 100;
+    image.states.push(state("other"));
+    image.timers.push(timer("never", &[]));
+    let send = Operation::Send { packet: PacketRef::Slot(0), port: constant(2) };
+    let store = Operation::Copy { from: PacketRef::Current, to: PacketRef::Slot(0) };
+    image.rows.push(row(0, Event::Packet, vec![store]));
+    image.rows.push(weftwire_image::Row {
+        next: Some(1),
+        ..row(0, Event::Expire, vec![notify(constant(1)), send, set_timer(0, 0), set_timer(0, 50)])
+    });
+    image.rows.push(row(0, Event::Exit, vec![notify(constant(2))]));
+    image.rows.push(row(1, Event::Enter, vec![notify(constant(3))]));
+    image.rows.push(row(1, Event::Timer(0), vec![notify(constant(9))]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    bench.fire(1_000);
+    assert_eq!(bench.timed_notices(), [(100, 1), (100, 2), (100, 3)]);
+    assert_eq!((bench.sent().len(), bench.flows(), bench.ended()), (1, vec![], vec![1]));
+    assert_eq!((bench.counters().flows_expired, bench.engine.next_deadline()), (1, None));
+}
+
+#[test]
+fn eviction_raises_no_event() {
+    let mut image = machine();
+    (image.flow.max, image.flow.expire) = (1, 100);
+    image.flow.when_full = WhenFull::EvictOldest;
+    image.rows.push(row(0, Event::Packet, vec![]));
+    image.rows.push(row(0, Event::Expire, vec![notify(constant(1))]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    bench.packet(1, 2);
+    assert_eq!((bench.notices(), bench.ended()), (vec![], vec![1]));
+}
+
+#[test]
+fn a_state_may_have_an_idle_time_of_its_own() {
+    let mut image = machine();
+    (image.flow.expire, image.flow.hold) = (1_000, true);
+    image.states = vec![state("start"), state("short"), state("endless")];
+    image.states[1].expire = Some(10);
+    image.states[2].expire = Some(0);
+    image.timers.push(timer("tick", &[]));
+    image.conditions.push(weftwire_image::Condition {
+        comparison: weftwire_image::Comparison::Eq,
+        left: Operand::Field { packet: PacketRef::Current, field: fields::WORD_1 },
+        right: constant(7),
+    });
+    let to = |next, when, operations| weftwire_image::Row {
+        next: Some(next),
+        when: vec![(0, when)],
+        ..row(0, Event::Packet, operations)
+    };
+    // Its timer comes when the time in the next state is up already: it ends with the timer's event.
+    image.rows.push(to(0, true, vec![set_timer(0, 500)]));
+    image.rows.push(to(2, false, vec![]));
+    image.rows.push(weftwire_image::Row { next: Some(1), ..row(0, Event::Timer(0), vec![set_timer(0, 500)]) });
+    image.rows.push(row(1, Event::Packet, vec![]));
+    let mut bench = Bench::new(image);
+    bench.packet(0, 1);
+    bench.frame(0, &datagram(2, b"else"));
+    bench.packet(495, 3);
+    bench.fire(500);
+    assert_eq!((bench.ended(), bench.flows()), (vec![1], vec![2, 3]));
+    // A setting of a timer does not hold it where the state says so itself.
+    bench.fire(995);
+    assert_eq!((bench.ended(), bench.flows()), (vec![1, 3], vec![2]));
+    bench.fire(i64::MAX - 1);
+    assert_eq!(bench.flows(), [2]);
+}
+
+#[test]
+fn a_full_table_evicts_in_turn() {
+    let mut image = machine();
+    image.flow.max = 4;
+    image.states = vec![state("new"), state("known"), state("over")];
+    let group = |states: &[u16], idle, above| Eviction { states: states.to_vec(), idle, above };
+    image.flow.when_full =
+        WhenFull::EvictInTurn(vec![group(&[0], 0, 2), group(&[2], 0, 0), group(&[1], 50, 0), group(&[0, 2], 0, 0)]);
+    for state in 0..2 {
+        image.rows.push(weftwire_image::Row { next: Some(state + 1), ..row(state, Event::Packet, vec![]) });
+    }
+    image.rows.push(row(2, Event::Packet, vec![]));
+    // A first packet leaves the flow in state 0: the row is for later ones.
+    image.registers.push(register("packets"));
+    image.conditions.push(weftwire_image::Condition {
+        comparison: weftwire_image::Comparison::Eq,
+        left: Operand::Register(0),
+        right: constant(0),
+    });
+    let count = compute(weftwire_image::Operator::Add, 0, Operand::Register(0), constant(1));
+    image.rows.insert(0, weftwire_image::Row { when: vec![(0, true)], ..row(0, Event::Packet, vec![count]) });
+    let mut bench = Bench::new(image);
+    for client in 1..=4 {
+        bench.packet(0, client);
+    }
+    // More than two new ones: the oldest of them goes.
+    bench.packet(1, 5);
+    assert_eq!((bench.flows(), bench.ended()), (vec![2, 3, 4, 5], vec![1]));
+    // Two new ones and two known: nobody is over, no known one idle for 50; so a new one after all.
+    bench.packet(2, 2);
+    bench.packet(3, 3);
+    bench.packet(4, 6);
+    assert_eq!(bench.flows(), [2, 3, 5, 6]);
+    // One that is over goes before new ones.
+    bench.packet(5, 2);
+    bench.packet(6, 7);
+    assert_eq!(bench.flows(), [3, 5, 6, 7]);
+    // All known, then one of them idle for 50.
+    for client in 5..=7 {
+        bench.packet(10, client);
+    }
+    bench.packet(52, 8);
+    assert_eq!((bench.flows(), bench.drops("table_full")), (vec![3, 5, 6, 7], 1));
+    bench.packet(53, 8);
+    assert_eq!((bench.flows(), bench.drops("table_full")), (vec![5, 6, 7, 8], 1));
+    assert_eq!(bench.counters().flows_evicted, 4);
 }
 
 #[test]

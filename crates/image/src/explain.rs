@@ -38,6 +38,11 @@ pub fn explain(image: &Image, form: Form) -> String {
         // The image counts states in 16 bits; one behind that has no rows.
         let Ok(index) = u16::try_from(state) else { break };
         document.heading(2, format!("State {}{}", name.name, if index == 0 { " (initial)" } else { "" }));
+        match name.expire {
+            None => {}
+            Some(0) => document.note("Flows never expire here."),
+            Some(idle) => document.note(format!("Flows expire here after {} without a packet.", duration(idle))),
+        }
         let events = chains.events(index);
         if events.is_empty() {
             document.note("Nothing happens here.");
@@ -66,6 +71,7 @@ pub(crate) fn event_name(image: &Image, chains: &Chains<'_>, state: u16, event: 
         Event::Data => "data".into(),
         Event::Enter => "enter".into(),
         Event::Exit => "exit".into(),
+        Event::Expire => "expire".into(),
         Event::Internal(number) => {
             let origins: Vec<String> = chains
                 .origins(state, event)
@@ -133,12 +139,32 @@ fn limits(image: &Image) -> String {
             let names: Vec<String> = states.iter().map(|state| state_name(image, *state)).collect();
             format!("the one idle for longest in {} makes room", names.join(", "))
         }
+        WhenFull::EvictInTurn(groups) => {
+            let groups: Vec<String> = groups.iter().map(|group| eviction(image, group)).collect();
+            format!("the one idle for longest makes room: {}", groups.join(", else "))
+        }
     };
-    let expire = match flow.expire {
-        0 => "they never expire".to_owned(),
-        idle => format!("they expire after {} without a packet", duration(idle)),
+    let expire = match (flow.expire, flow.hold) {
+        (0, _) => "they never expire".to_owned(),
+        (idle, false) => format!("they expire after {} without a packet", duration(idle)),
+        (idle, true) => {
+            let idle = duration(idle);
+            format!("they expire after {idle} without a packet, unless a timer is pending or the application open")
+        }
     };
     format!("At most {} flows ({full}), {} timers each; {expire}.", flow.max, flow.max_timers)
+}
+
+fn eviction(image: &Image, group: &Eviction) -> String {
+    let names: Vec<String> = group.states.iter().map(|state| state_name(image, *state)).collect();
+    let mut text = format!("in {}", names.join(", "));
+    if group.idle > 0 {
+        text.push_str(&format!(" idle {}", duration(group.idle)));
+    }
+    if group.above > 0 {
+        text.push_str(&format!(" above {}", group.above));
+    }
+    text
 }
 
 fn registers(image: &Image, document: &mut Document) {

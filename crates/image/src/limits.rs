@@ -13,6 +13,8 @@ pub const MAX_KEY_FIELDS: usize = 16;
 pub const MAX_FLOWS: u32 = 1 << 24;
 /// Most timers an instance may have pending.
 pub const MAX_PENDING_TIMERS: u32 = 65_536;
+/// Most groups in [`crate::WhenFull::EvictInTurn`].
+pub const MAX_EVICTIONS: usize = 16;
 /// Most pairs of ports in [`crate::OtherPackets::Pass`].
 pub const MAX_PORT_PAIRS: usize = 256;
 /// Most header formats: the built-in ones and as many imported ones as a packet's layout has room for.

@@ -109,8 +109,11 @@ pub struct Flow {
     pub common: Vec<u16>,
     /// Both directions meet one instance: the smaller side comes first in the key.
     pub symmetric: bool,
-    /// Idle time in nanoseconds after which an instance is deleted; 0: never.
+    /// Idle time in nanoseconds after which an instance expires, in states without one of their own; 0: never.
     pub expire: i64,
+    /// In those states an instance does not expire while a setting of a timer is pending or its application is open.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hold: bool,
     /// Greatest number of instances, at least 1.
     pub max: u32,
     /// What happens when a new flow meets a full table.
@@ -129,6 +132,22 @@ pub enum WhenFull {
     EvictOldest,
     /// Of the flows in these states the one idle for longest goes; if there is none, the new flow is refused.
     EvictOldestIn(Vec<u16>),
+    /// The first of these groups that has somebody to go decides; if none has, the new flow is refused.
+    EvictInTurn(Vec<Eviction>),
+}
+
+/// Flows that a full table may give up: of those in the states, the one idle for longest.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Eviction {
+    /// The states.
+    pub states: Vec<u16>,
+    /// Only if it has been idle for this long, in nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero_time")]
+    pub idle: i64,
+    /// Only if there are more than so many flows in the states.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub above: u32,
 }
 
 /// What happens to frames without a flow key (ARP, ICMP, other transports, fragments).
@@ -268,11 +287,14 @@ pub struct Creation {
 }
 
 /// A state.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct State {
     /// Its name.
     pub name: String,
+    /// Idle time in nanoseconds after which an instance in this state expires, in place of the flow's; 0: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expire: Option<i64>,
 }
 
 /// What a row or preparation waits for.
@@ -289,6 +311,8 @@ pub enum Event {
     Close,
     /// The application handed over bytes. Event fields: 0 the number of bytes now accepted.
     Data,
+    /// The idle time is up; the instance is deleted behind it.
+    Expire,
     /// The machine comes into the state. Event fields: those of the event that brought it there.
     Enter,
     /// The machine leaves the state. Event fields: those of the event that made it leave.
@@ -703,5 +727,9 @@ fn is_false(value: &bool) -> bool {
 }
 
 fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+fn is_zero_time(value: &i64) -> bool {
     *value == 0
 }

@@ -91,6 +91,18 @@ fn flow() {
         image.flow.source.clear();
         image.flow.destination.clear();
     });
+    refuse("states[1].expire", "negative", |image| image.states[1].expire = Some(-1));
+    let groups = |states: Vec<u16>, idle| WhenFull::EvictInTurn(vec![Eviction { states, idle, above: 0 }]);
+    refuse("flow.when_full.evict_in_turn[0].states[1]", "no state 3", |image| {
+        image.flow.when_full = groups(vec![0, 3], 0)
+    });
+    refuse("flow.when_full.evict_in_turn[0].states[1]", "a second time", |image| {
+        image.flow.when_full = groups(vec![0, 0], 0)
+    });
+    refuse("flow.when_full.evict_in_turn[0].idle", "negative", |image| image.flow.when_full = groups(vec![0], -1));
+    refuse("flow.when_full.evict_in_turn", "too many", |image| {
+        image.flow.when_full = WhenFull::EvictInTurn(vec![Eviction::default(); 17]);
+    });
     refuse("flow.when_full.evict_oldest_in[2]", "no state 3", |image| {
         image.flow.when_full = WhenFull::EvictOldestIn(vec![0, 1, 3]);
     });

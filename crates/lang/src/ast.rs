@@ -100,8 +100,19 @@ pub enum FullPolicy {
     /// `evict oldest`, the default
     #[default]
     EvictOldest,
-    /// `evict oldest in STATE, ...`
-    EvictOldestIn(Vec<Name>),
+    /// `evict oldest in STATE, ... [then in STATE, ...]`
+    EvictOldestIn(Vec<EvictedStates>),
+}
+
+/// `in STATE, ... [idle TIME] [above COUNT]`
+#[derive(Clone, Debug)]
+pub struct EvictedStates {
+    /// The states.
+    pub states: Vec<Name>,
+    /// Idle for at least so long.
+    pub idle: Option<Expression>,
+    /// Only if there are more.
+    pub above: Option<Expression>,
 }
 
 /// A packet template.
@@ -174,6 +185,8 @@ pub struct StateDeclaration {
     pub initial: bool,
     /// A `#debug` in front.
     pub debug: bool,
+    /// `expires after`
+    pub expire: Option<Expression>,
     /// `enter { ... }`
     pub enter: Vec<Statement>,
     /// `exit { ... }`
@@ -185,7 +198,7 @@ pub struct StateDeclaration {
 /// `on EVENT [from PORT] [when CONDITION] { ... }`
 #[derive(Clone, Debug)]
 pub struct Handler {
-    /// `packet`, `connect`, `close`, `data` or a timer's name.
+    /// `packet`, `connect`, `close`, `data`, `expire` or a timer's name.
     pub event: Name,
     /// `from PORT`
     pub from: Option<Expression>,

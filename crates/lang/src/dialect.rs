@@ -188,8 +188,15 @@ impl Parser<'_> {
         self.cursor.advance();
         let initial = self.cursor.take_word("initial");
         let name = self.cursor.name("the state's name")?;
-        let mut state =
-            StateDeclaration { name, initial, debug, enter: Vec::new(), exit: Vec::new(), handlers: Vec::new() };
+        let mut state = StateDeclaration {
+            name,
+            initial,
+            debug,
+            expire: None,
+            enter: Vec::new(),
+            exit: Vec::new(),
+            handlers: Vec::new(),
+        };
         if !self.cursor.expect("{", "to open the state") {
             self.cursor.recover();
             return None;

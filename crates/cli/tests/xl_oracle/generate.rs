@@ -71,7 +71,7 @@ impl<'a> Choices<'a> {
         let entry = |state: usize| Place { packet: true, goto: state + 1, actions: 1, ..nowhere.clone() };
         let mut states = vec![State::default(); STATES.len()];
         for (index, state) in states.iter_mut().enumerate() {
-            for event in [Event::Packet, Event::Timer(0), Event::Timer(1)] {
+            for event in [Event::Packet, Event::Timer(0), Event::Timer(1), Event::Expire] {
                 let packet = event == Event::Packet;
                 let place = Place {
                     packet,
@@ -95,8 +95,27 @@ impl<'a> Choices<'a> {
             }
             state.enter = self.block(&entry(index));
             state.exit = self.block(&Place { goto: STATES.len(), ..entry(index) });
+            state.expire = [None, Some(4_000_000), Some(0), Some(9_000_000)][self.pick(4)];
         }
-        Program { conditions, actions, states }
+        Program { rules: self.rules(), conditions, actions, states }
+    }
+
+    fn rules(&mut self) -> Rules {
+        let expire = [36_000_000_000_000, 5_000_000, 2_500_000, 0][self.pick(4)];
+        let (hold, max) = (self.pick(2) == 1, [10, 1, 2, 3][self.pick(4)]);
+        let when_full = match self.pick(4) {
+            0 => WhenFull::EvictOldest,
+            1 => WhenFull::Reject,
+            _ => WhenFull::EvictIn((0..1 + self.pick(3)).map(|_| self.group()).collect()),
+        };
+        Rules { expire, hold, max, when_full }
+    }
+
+    fn group(&mut self) -> Group {
+        let first = self.pick(STATES.len());
+        let last = first + self.pick(STATES.len() - first);
+        let idle = [0, 2_000_000, 6_000_000][self.pick(3)];
+        Group { states: (first..=last).collect(), idle, above: self.pick(3) }
     }
 
     fn block(&mut self, place: &Place) -> Vec<Statement> {

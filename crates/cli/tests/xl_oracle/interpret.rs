@@ -32,6 +32,8 @@ pub struct Flow {
     pub registers: Vec<i64>,
     pub slots: Vec<Option<Frame>>,
     pub timers: Vec<Setting>,
+    /// Its last packet.
+    active: i64,
     ends: Option<Endpoints>,
 }
 
@@ -85,6 +87,10 @@ impl<'a> Interpreter<'a> {
         self.fire(at - 1);
         let known = self.clients.get(&client).and_then(|id| Some((*id, self.flows.remove(id)?)));
         let fresh = known.is_none();
+        if fresh && self.is_full() && self.victim(at).is_none() {
+            *self.drops.entry(DropReason::TableFull.name()).or_default() += 1;
+            return;
+        }
         let (id, flow) = known.unwrap_or_else(|| {
             self.created += 1;
             self.clients.insert(client, self.created);
@@ -93,10 +99,12 @@ impl<'a> Interpreter<'a> {
                 registers: REGISTERS.iter().map(|(_, _, initial)| *initial).collect(),
                 slots: vec![None; SLOTS.len()],
                 timers: Vec::new(),
+                active: at,
                 ends: packet.endpoints(),
             };
             (self.created, flow)
         });
+        let flow = Flow { active: at, ..flow };
         let mut run = Run {
             machine: self,
             id,
@@ -117,15 +125,87 @@ impl<'a> Interpreter<'a> {
         if !run.deleted {
             run.handle(Event::Packet);
         }
+        if fresh && !run.deleted {
+            run.machine.make_room(at);
+        }
         run.finish();
     }
 
-    /// Fires all timers due up to an instant: by time, then in the order in which they were set (4.1).
+    fn is_full(&self) -> bool {
+        self.flows.len() >= self.program.rules.max
+    }
+
+    /// 3.3 and 3.4
+    fn victim(&self, at: i64) -> Option<u64> {
+        let oldest = |states: &dyn Fn(usize) -> bool| {
+            let members = self.flows.iter().filter(|(_, flow)| states(flow.state));
+            let oldest = members.clone().map(|(id, flow)| (flow.active, *id)).min();
+            (members.count(), oldest)
+        };
+        match &self.program.rules.when_full {
+            WhenFull::EvictOldest => oldest(&|_| true).1.map(|(_, id)| id),
+            WhenFull::Reject => None,
+            WhenFull::EvictIn(groups) => groups.iter().find_map(|group| {
+                let (count, oldest) = oldest(&|state| group.states.contains(&state));
+                let (active, id) = oldest?;
+                (count > group.above && at - active >= group.idle).then_some(id)
+            }),
+        }
+    }
+
+    fn make_room(&mut self, at: i64) {
+        if self.is_full()
+            && let Some(victim) = self.victim(at)
+        {
+            self.flows.remove(&victim);
+            self.seen.push(Seen::Ended { flow: victim });
+        }
+    }
+
+    /// When a flow expires, if nothing happens.
+    fn expiry(&self, flow: &Flow) -> Option<i64> {
+        let own = self.program.states[flow.state].expire;
+        let held = own.is_none() && self.program.rules.hold && !flow.timers.is_empty();
+        Some(own.unwrap_or(self.program.rules.expire)).filter(|idle| *idle > 0 && !held).map(|idle| flow.active + idle)
+    }
+
+    fn expire(&mut self, at: i64, id: u64) {
+        let flow = self.flows.remove(&id).expect("it was just found");
+        let mut run = Run {
+            machine: self,
+            id,
+            flow,
+            at,
+            port: 0,
+            current: None,
+            carried: Vec::new(),
+            locals: Vec::new(),
+            goto: None,
+            deleted: false,
+        };
+        run.handle(Event::Expire);
+        run.deleted = true;
+        run.finish();
+    }
+
+    /// Fires all that is due up to an instant: by time, timers in the order in which they were set, then expiries (4.1).
     pub fn fire(&mut self, until: i64) {
         loop {
+            let expiries = self.flows.iter().filter_map(|(id, flow)| Some((self.expiry(flow)?, *id)));
+            let expiry = expiries.filter(|(at, _)| *at <= until).min();
             let all = self.flows.iter().flat_map(|(id, flow)| flow.timers.iter().map(move |setting| (setting, *id)));
-            let Some((setting, id)) = all.filter(|(setting, _)| setting.due <= until).min() else { return };
-            let setting = setting.clone();
+            let timer = all.filter(|(setting, _)| setting.due <= until).min();
+            let (setting, id) = match (timer, expiry) {
+                (Some((setting, id)), expiry) if expiry.is_none_or(|(at, _)| setting.due <= at) => {
+                    (setting.clone(), id)
+                }
+                (_, Some((at, id))) => {
+                    self.expire(at, id);
+                    continue;
+                }
+                (_, None) => return,
+            };
+            let at = setting.due;
             let mut flow = self.flows.remove(&id).expect("it was just found");
             flow.timers.retain(|other| *other != setting);
             let mut run = Run {
@@ -142,6 +222,9 @@ impl<'a> Interpreter<'a> {
             };
             run.handle(Event::Timer(setting.timer));
             run.finish();
+            if self.flows.get(&id).and_then(|flow| self.expiry(flow)).is_some_and(|due| due < at) {
+                self.expire(at, id);
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ fn inputs(choices: &mut Choices<'_>) -> Vec<(i64, Input)> {
         match choices.pick(3) {
             2 => (after, Input::Time),
             _ => {
-                let (client, port) = (choices.pick(2), 1 + choices.pick(2) as u16);
+                let (client, port) = (choices.pick(4), 1 + choices.pick(2) as u16);
                 (after, Input::Packet { client, port, frame: frame(client, port, choices) })
             }
         }
@@ -41,9 +41,9 @@ fn inputs(choices: &mut Choices<'_>) -> Vec<(i64, Input)> {
     (0..count).map(|_| input(choices)).collect()
 }
 
-/// A packet of a client's flow; those at port 2 come from the server. Client 0 speaks TCP, client 1 UDP.
+/// A packet of a client's flow; those at port 2 come from the server. Even clients speak TCP, odd ones UDP.
 fn frame(client: usize, port: u16, choices: &mut Choices<'_>) -> Vec<u8> {
-    let ends = [([10, 0, 0, 1].into(), 4000), ([10, 0, 0, 2].into(), 80)];
+    let ends = [([10, 0, 0, 1].into(), 4000 + client as u16), ([10, 0, 0, 2].into(), 80)];
     let [(source, source_port), (destination, destination_port)] = if port == 1 { ends } else { [ends[1], ends[0]] };
     let ip = Ipv4Fields { source, destination, ..Ipv4Fields::default() };
     let bare = FrameBuilder::ethernet([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 1]).ipv4(&ip);
@@ -58,7 +58,7 @@ fn frame(client: usize, port: u16, choices: &mut Choices<'_>) -> Vec<u8> {
         window: 300,
         ..TcpFields::default()
     };
-    let whole = match client {
+    let whole = match client % 2 {
         0 => bare.tcp(&tcp, &options[choices.pick(3)..]),
         _ => bare.udp(source_port, destination_port),
     };
@@ -115,9 +115,11 @@ fn agree(program: &Program, inputs: &[(i64, Input)]) -> Result<(), TestCaseError
     let compilation = compile("random.xl", Dialect::Xl, &source.as_str());
     let diagnostics: Vec<String> =
         compilation.diagnostics.iter().map(|found| found.to_text(&compilation.sources)).collect();
-    let Some(image) = compilation.image else {
+    let Some(mut image) = compilation.image else {
         return Err(TestCaseError::fail(format!("{}\n{source}", diagnostics.join("\n"))));
     };
+    image.flow.hold = program.rules.hold;
+    image.seal();
     let image = image.verify().map_err(|error| TestCaseError::fail(format!("{error}\n{source}")))?;
     let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ethernet)]);
     let mut engine = ReferenceEngine::new(image, ports, EngineOptions::default()).expect("it is verified");

@@ -212,6 +212,7 @@ pub enum Statement {
 pub enum Event {
     Packet,
     Timer(usize),
+    Expire,
 }
 
 #[derive(Clone, Debug)]
@@ -224,6 +225,8 @@ pub struct Handler {
 
 #[derive(Clone, Default, Debug)]
 pub struct State {
+    /// An idle time of its own.
+    pub expire: Option<i64>,
     pub enter: Vec<Statement>,
     pub exit: Vec<Statement>,
     pub handlers: Vec<Handler>,
@@ -235,8 +238,33 @@ pub struct Action {
     pub body: Vec<Statement>,
 }
 
+/// How long flows live, and who goes from a full table.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub expire: i64,
+    /// Flows with a timer pending stay. XL has that only with its default idle time; it is put into the image.
+    pub hold: bool,
+    pub max: usize,
+    pub when_full: WhenFull,
+}
+
+#[derive(Clone, Debug)]
+pub enum WhenFull {
+    EvictOldest,
+    Reject,
+    EvictIn(Vec<Group>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub states: Vec<usize>,
+    pub idle: i64,
+    pub above: usize,
+}
+
 #[derive(Clone, Debug)]
 pub struct Program {
+    pub rules: Rules,
     pub conditions: Vec<Expression>,
     pub actions: Vec<Action>,
     pub states: Vec<State>,
@@ -250,7 +278,18 @@ impl Program {
             text.push_str(&words);
             text.push('\n');
         };
-        line(format!("flow key five_tuple expires after 10h at most 10 flows at most {MAX_TIMERS} timers;"));
+        let Rules { expire, max, when_full, .. } = &self.rules;
+        let when_full = match when_full {
+            WhenFull::EvictOldest => String::new(),
+            WhenFull::Reject => " when full reject".into(),
+            WhenFull::EvictIn(groups) => {
+                let groups: Vec<String> = groups.iter().map(group).collect();
+                format!(" when full evict oldest {}", groups.join(" then "))
+            }
+        };
+        line(format!(
+            "flow key five_tuple expires after {expire}ns at most {max} flows at most {MAX_TIMERS} timers{when_full};"
+        ));
         for (name, kind, initial) in REGISTERS {
             let type_ = if kind == Kind::Bool { Type::Bool } else { Type::Integer };
             let initial = match kind {
@@ -280,7 +319,8 @@ impl Program {
             line(block(&action.body, 1) + "}");
         }
         for (name, state) in STATES.iter().zip(&self.states) {
-            line(format!("{}state {name} {{", if *name == STATES[0] { "initial " } else { "" }));
+            let expires = state.expire.map_or(String::new(), |idle| format!(" expires after {idle}ns"));
+            line(format!("{}state {name}{expires} {{", if *name == STATES[0] { "initial " } else { "" }));
             for (word, body) in [("enter", &state.enter), ("exit", &state.exit)] {
                 if !body.is_empty() {
                     line(format!("    {word} {{\n{}    }}", block(body, 2)));
@@ -290,6 +330,7 @@ impl Program {
                 let event = match handler.event {
                     Event::Packet => "packet",
                     Event::Timer(timer) => TIMERS[timer].0,
+                    Event::Expire => "expire",
                 };
                 let from = handler.from.map_or(String::new(), |port| format!(" from {port}"));
                 let when = handler.when.as_ref().map_or(String::new(), |when| format!(" when {}", expression(when)));
@@ -299,6 +340,18 @@ impl Program {
         }
         text
     }
+}
+
+fn group(group: &Group) -> String {
+    let names: Vec<&str> = group.states.iter().map(|state| STATES[*state]).collect();
+    let mut text = format!("in {}", names.join(", "));
+    if group.idle > 0 {
+        text += &format!(" idle {}ns", group.idle);
+    }
+    if group.above > 0 {
+        text += &format!(" above {}", group.above);
+    }
+    text
 }
 
 fn block(statements: &[Statement], depth: usize) -> String {

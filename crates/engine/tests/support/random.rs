@@ -48,16 +48,27 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A good image: registers, tables, templates and timers are those of the rich one, behaviour is random.
 pub fn image() -> impl Strategy<Value = Image> {
-    let policy =
-        prop_oneof![Just(WhenFull::Reject), Just(WhenFull::EvictOldest), Just(WhenFull::EvictOldestIn(vec![1])),];
-    let head = (any::<bool>(), select(vec![0_i64, 500, 5_000]), 1..4_u32, policy, 0..6_u32);
+    let group = (vec(0..STATES, 1..2), select(vec![0_i64, 800]), 0..2_u32).prop_map(|(states, idle, above)| Eviction {
+        states,
+        idle,
+        above,
+    });
+    let policy = prop_oneof![
+        Just(WhenFull::Reject),
+        Just(WhenFull::EvictOldest),
+        Just(WhenFull::EvictOldestIn(vec![1])),
+        vec(group, 0..3).prop_map(WhenFull::EvictInTurn),
+    ];
+    let expire = (select(vec![0_i64, 500, 5_000]), any::<bool>(), select(vec![None, Some(0), Some(700)]));
+    let head = (any::<bool>(), expire, 1..4_u32, policy, 0..6_u32);
     let conditions = vec(condition(), usize::from(CONDITIONS));
     let preparation = vec(calculation(STORED..REGISTERS), 0..3);
     (head, conditions, preparation, vec(row_of_any_kind(), 0..16)).prop_map(
-        |((symmetric, expire, max, when_full, max_timers), conditions, operations, rows)| {
+        |((symmetric, (expire, hold, own), max, when_full, max_timers), conditions, operations, rows)| {
             let mut image = rich();
-            let flow = Flow { symmetric, expire, max, when_full, max_timers, ..image.flow.clone() };
+            let flow = Flow { symmetric, expire, hold, max, when_full, max_timers, ..image.flow.clone() };
             image.flow = flow;
+            image.states[1].expire = own;
             image.registers = (0..REGISTERS)
                 .map(|number| Register {
                     kind: RegisterType::ALL[usize::from(number) * 2],
@@ -83,6 +94,7 @@ fn row_of_any_kind() -> impl Strategy<Value = Row> {
         Event::Connect,
         Event::Close,
         Event::Data,
+        Event::Expire,
         Event::Enter,
         Event::Exit,
         Event::Internal(0),

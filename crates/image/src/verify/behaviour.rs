@@ -247,7 +247,7 @@ impl Verifier<'_> {
             Event::Packet | Event::Internal(_) | Event::Enter | Event::Exit => 3,
             Event::Timer(timer) => self.image.timers.get(usize::from(timer)).map_or(0, |it| it.payload.len() as u8),
             Event::Data => 1,
-            Event::Connect | Event::Close => 0,
+            Event::Connect | Event::Close | Event::Expire => 0,
         }
     }
 
@@ -257,7 +257,13 @@ impl Verifier<'_> {
                 self.timer(path.member("timer"), timer);
             }
             Event::Internal(number) => self.internal_event(path.member("internal"), number),
-            Event::Packet | Event::Connect | Event::Close | Event::Data | Event::Enter | Event::Exit => {}
+            Event::Packet
+            | Event::Connect
+            | Event::Close
+            | Event::Data
+            | Event::Enter
+            | Event::Exit
+            | Event::Expire => {}
         }
     }
 

@@ -153,15 +153,27 @@ impl Verifier<'_> {
             self.report.add(path.member("max"), problem, format_args!("use 1 to {MAX_FLOWS}"));
         }
         self.report.at_most(path.member("max_timers"), flow.max_timers as usize, MAX_PENDING_TIMERS as usize);
-        if let WhenFull::EvictOldestIn(states) = &flow.when_full {
-            let path = path.member("when_full");
-            let path = path.member("evict_oldest_in");
-            let mut seen = BTreeSet::new();
-            for (index, state) in states.iter().enumerate() {
-                let good = self.report.index(path.item(index), "state", usize::from(*state), self.image.states.len());
-                if good && !seen.insert(state) {
-                    self.report.add(path.item(index), format_args!("state {state} a second time"), "list it once");
+        let path = path.member("when_full");
+        match &flow.when_full {
+            WhenFull::Reject | WhenFull::EvictOldest => {}
+            WhenFull::EvictOldestIn(states) => self.evicted_states(path.member("evict_oldest_in"), states),
+            WhenFull::EvictInTurn(groups) => {
+                let path = path.member("evict_in_turn");
+                self.report.at_most(path, groups.len(), MAX_EVICTIONS);
+                for (index, group) in groups.iter().enumerate() {
+                    let item = path.item(index);
+                    self.evicted_states(item.member("states"), &group.states);
+                    if group.idle < 0 {
+                        self.report.add(item.member("idle"), "the time is negative", "use nanoseconds, or 0 for any");
+                    }
                 }
+            }
+        }
+        let states = Path::Root.member("states");
+        for (index, state) in self.image.states.iter().enumerate() {
+            if state.expire.is_some_and(|idle| idle < 0) {
+                let item = states.item(index);
+                self.report.add(item.member("expire"), "the time is negative", "use nanoseconds, or 0 for never");
             }
         }
         if let OtherPackets::Pass(pairs) = &self.image.other_packets {
@@ -177,6 +189,16 @@ impl Verifier<'_> {
                     let remedy = "each port belongs to at most one pair of different ports";
                     self.report.add(path.item(index), "a port is there twice", remedy);
                 }
+            }
+        }
+    }
+
+    fn evicted_states(&mut self, path: Path<'_>, states: &[u16]) {
+        let mut seen = BTreeSet::new();
+        for (index, state) in states.iter().enumerate() {
+            let good = self.report.index(path.item(index), "state", usize::from(*state), self.image.states.len());
+            if good && !seen.insert(state) {
+                self.report.add(path.item(index), format_args!("state {state} a second time"), "list it once");
             }
         }
     }

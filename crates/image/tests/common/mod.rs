@@ -56,6 +56,7 @@ pub fn sample() -> Image {
             common: vec![],
             symmetric: true,
             expire: 60_000_000_000,
+            hold: false,
             max: 100,
             when_full: WhenFull::EvictOldestIn(vec![3]),
             max_timers: 4,
@@ -78,7 +79,7 @@ pub fn sample() -> Image {
         creation: vec![Creation { slot: 0, template: 0 }],
         states: ["CLOSED", "SYN_SENT", "ESTABLISHED", "FIN_WAIT"]
             .iter()
-            .map(|name| State { name: (*name).into() })
+            .map(|name| State { name: (*name).into(), expire: None })
             .collect(),
         internal_events: 1,
         preparations: vec![

@@ -45,6 +45,7 @@ pub fn machine() -> Image {
             common: vec![fields::PROTOCOL],
             symmetric: true,
             expire: 0,
+            hold: false,
             max: 4,
             when_full: WhenFull::Reject,
             max_timers: 8,
@@ -58,7 +59,7 @@ pub fn machine() -> Image {
         tables: Vec::new(),
         notices: vec!["note".into()],
         creation: Vec::new(),
-        states: vec![State { name: "start".into() }],
+        states: vec![state("start")],
         internal_events: 0,
         preparations: Vec::new(),
         conditions: Vec::new(),
@@ -92,7 +93,7 @@ pub fn register(name: &str) -> Register {
 
 /// A state.
 pub fn state(name: &str) -> State {
-    State { name: name.into() }
+    State { name: name.into(), expire: None }
 }
 
 /// A timer that carries these values.

@@ -5,14 +5,16 @@ use super::types::{self, Type};
 use super::{EventKind, Lowerer, Symbol};
 use crate::Dialect;
 use crate::ast::{
-    Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration, TableContents, TableFormula,
+    EvictedStates, Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration, TableContents,
+    TableFormula,
 };
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::source::Span;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use weftwire_image::{
-    Debug, Flow, IMAGE_VERSION, Image, OtherPackets, Register, RegisterType, Sample, Table, Timer, WhenFull, limits,
+    Debug, Eviction, Flow, IMAGE_VERSION, Image, OtherPackets, Register, RegisterType, Sample, Table, Timer, WhenFull,
+    limits,
 };
 
 /// Idle time after which a flow expires, if the program does not say.
@@ -30,6 +32,13 @@ const MAX_TABLE_WORK: usize = 1 << 25;
 /// Greatest number of timers.
 const MAX_TIMERS: usize = 64;
 
+/// A time as it is read, in seconds.
+fn seconds(nanoseconds: i64) -> String {
+    let (whole, part) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    let text = format!("{whole}.{part:09}");
+    format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// An image of nothing.
 pub(crate) fn empty_image(name: &str, dialect: Dialect) -> Image {
     Image {
@@ -43,6 +52,7 @@ pub(crate) fn empty_image(name: &str, dialect: Dialect) -> Image {
             common: Vec::new(),
             symmetric: true,
             expire: DEFAULT_EXPIRY,
+            hold: true,
             max: DEFAULT_FLOWS,
             when_full: WhenFull::EvictOldest,
             max_timers: if dialect == Dialect::Xtra { DIALECT_TIMERS } else { DEFAULT_TIMERS },
@@ -128,6 +138,7 @@ impl Lowerer<'_> {
             Some(declaration) => self.flow(declaration),
             None => self.five_tuple(),
         }
+        self.state_expiries(&states);
         if self.untyped {
             self.dialect_slots(program);
         }
@@ -455,6 +466,7 @@ impl Lowerer<'_> {
         }
         if let Some(expire) = &declaration.expire {
             self.image.flow.expire = self.bounded(expire, Type::Time, 0, i64::MAX);
+            self.image.flow.hold = false;
         }
         if let Some(max) = &declaration.max {
             self.image.flow.max = self.bounded(max, Type::Integer, 1, i64::from(limits::MAX_FLOWS)) as u32;
@@ -466,12 +478,61 @@ impl Lowerer<'_> {
         self.image.flow.when_full = match &declaration.when_full {
             FullPolicy::Reject => WhenFull::Reject,
             FullPolicy::EvictOldest => WhenFull::EvictOldest,
-            FullPolicy::EvictOldestIn(states) => {
-                let mut seen = BTreeSet::new();
-                let known = states.iter().filter_map(|state| self.state(state)).filter(|state| seen.insert(*state));
-                WhenFull::EvictOldestIn(known.collect())
-            }
+            FullPolicy::EvictOldestIn(groups) => self.evictions(groups),
         };
+    }
+
+    fn evictions(&mut self, groups: &[EvictedStates]) -> WhenFull {
+        if let Some(extra) = groups.get(limits::MAX_EVICTIONS).and_then(|group| group.states.first()) {
+            let message = format!("a full table evicts from {} groups of states at most", limits::MAX_EVICTIONS);
+            self.report(Diagnostic::error(extra.span, message));
+        }
+        let mut made = Vec::new();
+        for group in groups {
+            let mut seen = BTreeSet::new();
+            let states = group.states.iter().filter_map(|state| self.state(state)).filter(|state| seen.insert(*state));
+            let states = states.collect();
+            let idle = group.idle.as_ref().map_or(0, |idle| self.bounded(idle, Type::Time, 0, i64::MAX));
+            let most = i64::from(limits::MAX_FLOWS);
+            let above = group.above.as_ref().map_or(0, |above| self.bounded(above, Type::Integer, 0, most)) as u32;
+            made.push(Eviction { states, idle, above });
+        }
+        match &mut made[..] {
+            [Eviction { states, idle: 0, above: 0 }] => WhenFull::EvictOldestIn(std::mem::take(states)),
+            _ => WhenFull::EvictInTurn(made),
+        }
+    }
+
+    /// The states' own idle times.
+    pub(super) fn state_expiries(&mut self, states: &[StateDeclaration]) {
+        for state in states {
+            let Some(expire) = &state.expire else { continue };
+            let idle = self.bounded(expire, Type::Time, 0, i64::MAX);
+            if let Some((index, _)) = self.states.get(&state.name.text) {
+                self.image.states[usize::from(*index)].expire = Some(idle);
+            }
+        }
+    }
+
+    /// Warns of timers that no flow waits for: it expires before.
+    pub(super) fn warn_of_long_timers(&mut self) {
+        let flow = &self.image.flow;
+        let own = self.image.states.iter().map(|state| match state.expire {
+            Some(idle) => (idle, false),
+            None => (flow.expire, flow.hold),
+        });
+        // The longest of all states; one in which flows don't expire is longer than any time.
+        let longest = own.map(|(idle, hold)| if hold || idle == 0 { i64::MAX } else { idle }).max().unwrap_or(i64::MAX);
+        for (span, delay) in std::mem::take(&mut self.long_timers) {
+            if delay > longest {
+                let (delay, longest) = (seconds(delay), seconds(longest));
+                let message =
+                    format!("the flow expires after {longest} without a packet, before this timer of {delay}");
+                self.report(
+                    Diagnostic::warning(span, message).help("let it expire later, or never (`expires after 0s`)"),
+                );
+            }
+        }
     }
 
     fn key_fields(&mut self, paths: &[Vec<Name>]) -> Vec<u16> {

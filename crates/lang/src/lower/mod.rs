@@ -115,6 +115,8 @@ pub(crate) struct Lowerer<'a> {
     /// Names and types of what each timer carries.
     pub(crate) timers: Vec<Vec<(String, (Type, RegisterType))>>,
     pub(crate) set_timers: BTreeSet<u8>,
+    /// Settings of timers with a constant delay: where, and how long.
+    pub(crate) long_timers: BTreeSet<(Span, i64)>,
     /// Registers that some expression reads.
     pub(crate) used: BTreeSet<String>,
     pub(crate) steps_made: usize,
@@ -197,6 +199,7 @@ pub(crate) fn lower(
         register_types: Vec::new(),
         timers: Vec::new(),
         set_timers: BTreeSet::new(),
+        long_timers: BTreeSet::new(),
         used: BTreeSet::new(),
         steps_made: 0,
         values_made: 0,
@@ -342,6 +345,7 @@ impl Lowerer<'_> {
         self.rules(handlers);
         self.check_entry_cycles(states);
         self.warn_of_unused(states);
+        self.warn_of_long_timers();
     }
 
     /// The dialect's statements at the top: a state of their own in front of the initial one.
@@ -461,13 +465,14 @@ impl Lowerer<'_> {
             "connect" => (Event::Connect, EventKind::Call),
             "close" => (Event::Close, EventKind::Call),
             "data" => (Event::Data, EventKind::Data),
+            "expire" if !self.symbols.contains_key("expire") => (Event::Expire, EventKind::Call),
             _ => match self.symbols.get(&name.text) {
                 Some((Symbol::Timer(timer), _)) => (Event::Timer(*timer), EventKind::Timer(*timer)),
                 _ => {
                     let error = Diagnostic::error(name.span, format!("`{}` is no event", name.text));
                     let timers: Vec<&str> = self.image.timers.iter().map(|timer| timer.name.as_str()).collect();
                     self.report(error.help(format!(
-                        "events are packet, connect, close, data and timers{}",
+                        "events are packet, connect, close, data, expire and timers{}",
                         if timers.is_empty() { String::new() } else { format!(" ({})", list(timers)) }
                     )));
                     return None;
@@ -591,6 +596,6 @@ impl Lowerer<'_> {
             return;
         }
         self.states.insert(name.to_string(), (self.image.states.len() as u16, span));
-        self.image.states.push(State { name: name.to_string() });
+        self.image.states.push(State { name: name.to_string(), expire: None });
     }
 }

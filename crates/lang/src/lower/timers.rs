@@ -34,6 +34,9 @@ impl Lowerer<'_> {
         }
         let target = if self.untyped { Type::Integer } else { Type::Time };
         let mut values = vec![self.typed(delay, target, scope)];
+        if let [Ir::Operand(Operand::Constant(time))] = values[..] {
+            self.long_timers.insert((delay.span, time));
+        }
         for (argument, (_, kind)) in arguments.iter().zip(&payload) {
             let value = self.expression(argument, scope);
             values.push(self.held(value, *kind, argument.span));

@@ -3,8 +3,8 @@
 use super::cursor::{Cursor, describe};
 use super::statement::STATEMENTS;
 use crate::ast::{
-    ActionDeclaration, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, PacerDeclaration,
-    StateDeclaration, TableContents, TableFormula, TemplateDeclaration,
+    ActionDeclaration, EvictedStates, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name,
+    PacerDeclaration, StateDeclaration, TableContents, TableFormula, TemplateDeclaration,
 };
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Kind;
@@ -343,12 +343,27 @@ impl Cursor<'_> {
                     self.expect_word("evict", "or `reject` behind `when full`");
                     self.expect_word("oldest", "behind `evict`");
                     if self.take_word("in") {
-                        flow.when_full = FullPolicy::EvictOldestIn(self.names("a state"));
+                        flow.when_full = FullPolicy::EvictOldestIn(self.evicted_states());
                     }
                 }
             } else {
                 return Some(());
             }
+        }
+    }
+
+    /// Behind `evict oldest in`.
+    fn evicted_states(&mut self) -> Vec<EvictedStates> {
+        let mut groups = Vec::new();
+        loop {
+            let states = self.names("a state");
+            let idle = if self.take_word("idle") { Some(self.expression()) } else { None };
+            let above = if self.take_word("above") { Some(self.expression()) } else { None };
+            groups.push(EvictedStates { states, idle, above });
+            if !self.take_word("then") {
+                return groups;
+            }
+            self.expect_word("in", "behind `then`");
         }
     }
 
@@ -375,8 +390,20 @@ impl Cursor<'_> {
         let initial = self.take_word("initial");
         self.expect_word("state", "behind `initial`");
         let name = self.name("a state's name")?;
-        let mut state =
-            StateDeclaration { name, initial, debug, enter: Vec::new(), exit: Vec::new(), handlers: Vec::new() };
+        let mut expire = None;
+        if self.take_word("expires") {
+            self.expect_word("after", "behind `expires`");
+            expire = Some(self.expression());
+        }
+        let mut state = StateDeclaration {
+            name,
+            initial,
+            debug,
+            expire,
+            enter: Vec::new(),
+            exit: Vec::new(),
+            handlers: Vec::new(),
+        };
         if !self.expect("{", "to open the state") {
             self.recover();
             return None;
@@ -412,7 +439,7 @@ impl Cursor<'_> {
     }
 
     fn handler(&mut self, debug: bool) -> Option<Handler> {
-        let event = self.name("an event: `packet`, `connect`, `close`, `data` or a timer")?;
+        let event = self.name("an event: `packet`, `connect`, `close`, `data`, `expire` or a timer")?;
         let from = if self.take_word("from") { Some(self.expression()) } else { None };
         let when = if self.take_word("when") { Some(self.condition()) } else { None };
         Some(Handler { event, from, when, debug, body: self.block("to open the handler") })
