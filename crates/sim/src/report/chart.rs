@@ -217,6 +217,11 @@ impl Chart {
     }
 }
 
+/// Charts one below the other, a picture each, so that a printed page can end between them.
+pub(super) fn each(charts: &[Chart]) -> String {
+    charts.iter().map(Chart::svg).collect()
+}
+
 /// Charts one above the other in one SVG picture; an empty text without charts.
 pub fn stack(charts: &[Chart]) -> String {
     let Some(first) = charts.first() else { return String::new() };

@@ -3,7 +3,7 @@
 mod events;
 
 use super::axis::Axis;
-use super::chart::{Chart, Shape, stack};
+use super::chart::{Chart, Shape, each};
 use super::grouped;
 use super::html::{Cell, facts, folded, notice, section, table};
 use super::network::time;
@@ -70,7 +70,7 @@ pub fn page(agreement: &Agreement, runs: Sides<&Run>, [left, right]: Sides<&str>
             let charts: Vec<Chart> = shown
                 .filter_map(|(flow, sides)| Some(sequence_plot(agreement.flows.get(*flow)?, sides, [left, right])))
                 .collect();
-            stack(&charts)
+            each(&charts)
         },
     );
     section(

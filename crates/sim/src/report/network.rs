@@ -1,7 +1,7 @@
 //! One run of a network as one HTML page: no network, no scripts, light or dark as the reader has it.
 
 use super::axis::Axis;
-use super::chart::{Chart, Shape, stack};
+use super::chart::{Chart, Shape, each};
 use super::grouped;
 use super::html::{Cell, facts, notice, section, table};
 use super::page::document;
@@ -59,7 +59,7 @@ pub fn page(network: &Network, results: &Results) -> String {
         "Links over time",
         "The busiest directions: what they delivered, and, if it ever did, what waited at the end of each sample \
          interval; a dot where packets were dropped.",
-        || stack(&courses(results)),
+        || each(&courses(results)),
     );
     section(
         &mut body,
@@ -83,14 +83,14 @@ pub fn page(network: &Network, results: &Results) -> String {
         &mut body,
         "Distributions",
         "The share of flows that took at most so long, or got at most so much.",
-        || stack(&distributions(results)),
+        || each(&distributions(results)),
     );
     section(
         &mut body,
         "Bytes over time",
         "Each stroke is a segment as its sender sent it, from its first byte to its last; the stair is what was \
          acknowledged or delivered.",
-        || stack(&progress(results)),
+        || each(&progress(results)),
     );
     section(&mut body, "Functions", "Counters that are not 0.", || functions(results));
     section(&mut body, "Drops at nodes", "", || {
