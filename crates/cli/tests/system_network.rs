@@ -404,6 +404,56 @@ count = 100
     Ok(())
 }
 
+/// The kernels of hosts and the threads of sinks drop what corruption has damaged; both are counted as in the simulator.
+#[test]
+fn drops_by_a_wrong_checksum_are_counted_as_in_the_simulator() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let text = r#"
+duration = "5s"
+[nodes.a]
+[nodes.b]
+[nodes.sink]
+kind = "sink"
+[[links]]
+between = ["a", "b"]
+corrupt = "20%"
+[[links]]
+between = ["a", "sink"]
+corrupt = "20%"
+[[traffic]]
+name = "to-kernel"
+kind = "datagrams"
+from = "a"
+to = "b"
+size = "1000B"
+gap = "1ms"
+count = 500
+[[traffic]]
+name = "to-sink"
+kind = "datagrams"
+from = "a"
+to = "sink"
+size = "1000B"
+gap = "1ms"
+count = 500
+"#;
+    let site = Site::new("checksums", text)?;
+    let real = site.run()?;
+    let out = site.out.join("simulated");
+    site.succeed(&["sim", site.path(), "--out", out.to_str().context("a plain name")?])?;
+    let simulated: Results = serde_json::from_slice(&fs::read(out.join("results.json"))?)?;
+    let drops = |results: &Results, node: &str| {
+        let all = results.node_drops.iter().filter(|(name, reason, _)| name == node && reason == "bad_checksum");
+        all.map(|(_, _, count)| *count).sum::<u64>()
+    };
+    for node in ["b", "sink"] {
+        let (there, here) = (drops(&simulated, node), drops(&real, node));
+        // The same packets are damaged; nearly all bits of one are under a checksum.
+        ensure!(there > 50 && here.abs_diff(there) <= there / 10, "{node}: {there} simulated, {here} real");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_congestion_control_that_the_kernel_has_not_is_refused_before_anything_is_made() -> Result<()> {
     let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };

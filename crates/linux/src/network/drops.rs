@@ -1,28 +1,30 @@
-//! Packets that the nodes' kernels dropped because a checksum was wrong: what corruption on a link comes to.
+//! Packets that nodes dropped, as results tell them. A kernel tells of those with a wrong checksum: what corruption on a
+//! link comes to.
 
 use super::build::namespace_name;
 use crate::namespace::NetworkNamespace;
 use std::fs;
+use weftwire_core::DropReason;
 use weftwire_network::Network;
-use weftwire_network::model::NodeKind;
+use weftwire_network::model::{NodeIndex, NodeKind};
 
-/// The simulator's name of the reason.
-pub(super) const BAD_CHECKSUM: &str = "bad_checksum";
-
-/// What the kernels of hosts and routers dropped since their namespaces were made: node, reason and count, in the network's
-/// order.
-pub(super) fn of_kernels(network: &Network) -> Vec<(String, String, u64)> {
+/// All drops of nodes: those of the kernels of hosts and routers since their namespaces were made, and `others`, those of
+/// other nodes. Node, reason and count, in the network's order.
+pub(super) fn named(network: &Network, mut others: Vec<(NodeIndex, &'static str, u64)>) -> Vec<(String, String, u64)> {
     let kernels = network.nodes().filter(|(_, node)| matches!(node.kind, NodeKind::Host { .. } | NodeKind::Router));
-    let count = |name: &str| {
-        let namespace = NetworkNamespace::open(&namespace_name(&network.name, name)).ok()?;
+    let counts = kernels.filter_map(|(index, node)| {
+        let namespace = NetworkNamespace::open(&namespace_name(&network.name, &node.name)).ok()?;
         // A table that this kernel has not got counts nothing.
         let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
-        namespace.run(|| in_pairs(&read("snmp")) + in_pairs(&read("netstat")) + in_list(&read("snmp6"))).ok()
-    };
-    kernels
-        .filter_map(|(_, node)| Some((node.name.clone(), BAD_CHECKSUM.to_owned(), count(&node.name)?)))
-        .filter(|(_, _, count)| *count > 0)
-        .collect()
+        let count =
+            namespace.run(|| in_pairs(&read("snmp")) + in_pairs(&read("netstat")) + in_list(&read("snmp6"))).ok()?;
+        (count > 0).then_some((index, DropReason::BadChecksum.name(), count))
+    });
+    others.extend(counts);
+    others.sort_unstable();
+    let name =
+        |(node, reason, count): (NodeIndex, &str, u64)| (network.node(node).name.clone(), reason.to_owned(), count);
+    others.into_iter().map(name).collect()
 }
 
 /// `/proc/net/snmp`, `netstat`: a line of names, then one of numbers, both with the protocol in front.

@@ -7,6 +7,7 @@
 pub mod build;
 mod captures;
 pub(crate) mod command;
+mod drops;
 mod functions;
 mod hub_socket;
 pub mod lateness;

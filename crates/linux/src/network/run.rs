@@ -2,6 +2,7 @@
 
 use super::build::{constant_rate, namespace_name};
 use super::captures::Captures;
+use super::drops;
 use super::functions::{Application, Places, RunningFunction, function_of};
 use super::process::{end, start_in};
 use super::relay::{RelayOptions, RelayReport, RelayStart, Snapshot};
@@ -124,6 +125,7 @@ fn run_made(
         // A panic has been told on standard error.
         let _ = thread.join();
     }
+    let node_drops = drops::named(network, run.stage.drops());
     let (mut flows, progress, more) = run.stage.results();
     ideal::add_to(network, &mut flows);
     let source_lateness = run.stage.lateness();
@@ -145,7 +147,7 @@ fn run_made(
         facts,
         report,
         warnings,
-        Results { flows, progress, functions: counters, ..Results::default() },
+        Results { flows, progress, functions: counters, node_drops, ..Results::default() },
     ))
 }
 

@@ -248,7 +248,7 @@ impl Held {
                     // Its sockets are in the namespace already; its own is entered so that it shows there.
                     let _ = NetworkNamespace::open(&namespace).and_then(|entry| entry.enter());
                     while !over.load(Ordering::Relaxed) {
-                        machine.turn(|_, _, _| {});
+                        machine.turn(|_, _, _| {}, |_| {});
                     }
                 });
             }

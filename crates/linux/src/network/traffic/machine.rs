@@ -14,7 +14,7 @@ use weftwire_core::wire::PROTOCOL_UDP;
 use weftwire_core::wire::ethernet::Ethernet;
 use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::ipv6::Ipv6;
-use weftwire_core::{Frame, Port};
+use weftwire_core::{DropReason, Formats, Frame, Packet, Port};
 use weftwire_network::Network;
 use weftwire_network::model::{Node, NodeIndex, NodeKind};
 
@@ -26,7 +26,10 @@ pub(super) fn start(stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, LinuxErro
             threads.extend(stage.start(index, move |stage| {
                 let mut machine = Machine::new(&stage.network, index, ports);
                 while !stage.is_over() {
-                    machine.turn(|port, peer, bytes| udp::arrived(stage, index, port, peer, bytes));
+                    machine.turn(
+                        |port, peer, bytes| udp::arrived(stage, index, port, peer, bytes),
+                        |reason| stage.dropped(index, reason),
+                    );
                 }
                 Ok(())
             }));
@@ -51,27 +54,38 @@ pub(in crate::network) struct Machine {
     ports: Vec<PacketSocket>,
     addresses: [IpAddr; 2],
     echo: bool,
+    formats: Formats,
 }
 
 impl Machine {
     pub(in crate::network) fn new(network: &Network, index: NodeIndex, ports: Vec<PacketSocket>) -> Machine {
         let node = network.node(index);
         let addresses = [node.ipv4.into(), node.ipv6.into()];
-        Machine { ports, addresses, echo: matches!(node.kind, NodeKind::Echo) }
+        let (echo, formats) = (matches!(node.kind, NodeKind::Echo), Formats::default());
+        Machine { ports, addresses, echo, formats }
     }
 
     /// Waits a little for frames and handles them; tells of each datagram to this node its port, whence it came, and
-    /// the bytes of its payload.
-    pub(in crate::network) fn turn(&mut self, mut arrived: impl FnMut(u16, SocketAddr, u64)) {
+    /// the bytes of its payload; and of each damaged frame what is wrong with it.
+    pub(in crate::network) fn turn(
+        &mut self,
+        mut arrived: impl FnMut(u16, SocketAddr, u64),
+        mut dropped: impl FnMut(DropReason),
+    ) {
         let mut waiting: Vec<_> = self.ports.iter().map(|port| poll_input(port.descriptor())).collect();
         // An error would come again; the caller goes on until the run is over.
         let _ = poll(&mut waiting, Some(super::PATIENCE.as_nanos() as i64));
-        let Machine { ports, addresses, echo } = self;
+        let Machine { ports, addresses, echo, formats } = self;
         for port in ports {
             let count = port.receive().unwrap_or(0);
             let mut answers = Vec::new();
             for index in 0..count {
-                let bytes = port.frame(index).bytes;
+                let frame = port.frame(index);
+                if let Err(reason) = Packet::parse(port.link(), frame, formats) {
+                    dropped(reason);
+                    continue;
+                }
+                let bytes = frame.bytes;
                 let Some(datagram) = Datagram::find(bytes).filter(|it| addresses.contains(&it.to.ip())) else {
                     continue;
                 };

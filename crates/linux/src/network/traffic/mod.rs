@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
+use weftwire_core::DropReason;
 use weftwire_network::Network;
 use weftwire_network::model::{Node, NodeIndex, NodeKind, Traffic, TrafficKind, Transport};
 use weftwire_network::results::{FlowProgress, FlowResult, Lateness};
@@ -48,6 +49,8 @@ pub(super) struct Stage {
     warnings: Mutex<Vec<String>>,
     /// How late what the traffic begins began.
     lateness: Mutex<Histogram>,
+    /// Damaged frames that sinks and echoes dropped.
+    drops: Mutex<BTreeMap<(NodeIndex, &'static str), u64>>,
 }
 
 /// The flows of a traffic, as far as they are known.
@@ -69,8 +72,8 @@ impl Stage {
         let ledgers = network.traffic.iter().enumerate().map(ledger).collect();
         let (over, flows) = (AtomicBool::new(false), AtomicUsize::new(0));
         let origin = AtomicI64::new(i64::MAX);
-        let (warnings, lateness) = (Mutex::default(), Mutex::default());
-        Stage { network, origin, base, over, flows, ledgers, warnings, lateness }
+        let (warnings, lateness, drops) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Stage { network, origin, base, over, flows, ledgers, warnings, lateness, drops }
     }
 
     /// Sets when it starts, by `CLOCK_MONOTONIC`.
@@ -91,6 +94,16 @@ impl Stage {
     /// Asks all threads to end.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// A sink or an echo dropped a frame.
+    pub(super) fn dropped(&self, node: NodeIndex, reason: DropReason) {
+        *lock(&self.drops).entry((node, reason.name())).or_default() += 1;
+    }
+
+    /// What sinks and echoes dropped: node, reason, count.
+    pub(super) fn drops(&self) -> Vec<(NodeIndex, &'static str, u64)> {
+        lock(&self.drops).iter().map(|((node, reason), count)| (*node, *reason, *count)).collect()
     }
 
     pub(super) fn warn(&self, warning: String) {
