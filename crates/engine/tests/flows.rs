@@ -3,6 +3,7 @@
 mod support;
 
 use support::*;
+use weftwire_core::inspect::Inspect;
 use weftwire_core::{CallError, FlowId, Function, Port};
 use weftwire_image::{
     Creation, Event, Eviction, Image, Operand, Operation, OtherPackets, PacketRef, Template, TemplateTransport,
@@ -479,4 +480,29 @@ fn built_packets_go_from_the_packets_destination_to_its_source() {
     let question = datagram(1, b"");
     bench.frame(0, &question);
     assert_eq!(bench.sent(), [(Port(1), answer(&question))]);
+}
+
+/// The work of a page is bounded, so it may have fewer flows where many have gone; none is left out.
+#[test]
+fn flows_are_told_page_by_page_whatever_has_gone() {
+    let mut image = counting();
+    image.flow.max = 1_000;
+    let mut bench = Bench::new(image);
+    for number in 0..700 {
+        bench.frame(0, &datagram(number, b"some"));
+    }
+    for flow in (1..=700).filter(|flow| flow % 7 != 0) {
+        bench.engine.delete(FlowId(flow)).expect("the flow is there");
+    }
+    let (mut all, mut after) = (Vec::new(), FlowId(0));
+    for _ in 0..700 {
+        let page = bench.engine.flows_after(after, 3);
+        assert!(page.flows.len() <= 3);
+        all.extend(page.flows.iter().map(|flow| flow.flow.0));
+        let Some(next) = page.next else { break };
+        assert!(next > after);
+        after = next;
+    }
+    assert!(all.iter().copied().eq((7..=700).step_by(7)));
+    assert_eq!(all, bench.flows());
 }
