@@ -193,7 +193,11 @@ fn updates() -> Result<()> {
             let victim = RuleId((index as u64 * 97 % 100_000) as u32);
             for add in [true, false] {
                 let start = Instant::now();
-                let delta = if add { compiler.add(rule).ok().map(|(_, delta)| delta) } else { compiler.remove(victim) };
+                let delta = if add {
+                    compiler.add(rule).ok().map(|(_, delta)| delta)
+                } else {
+                    compiler.remove(victim).ok().flatten()
+                };
                 compiling.push(start.elapsed().as_secs_f64() * 1e6);
                 let Some(delta) = delta else { bail!("the workload has too many clauses") };
                 steps += delta.changes.len();

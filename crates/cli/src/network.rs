@@ -170,7 +170,7 @@ impl NetworkFile {
     fn function(&self, wanted: &FunctionNode) -> Result<Loaded> {
         let file = self.folder.join(&wanted.image);
         if let Some(format) = &wanted.format {
-            return subs::switch(&[file], &[self.folder.join(format)], "auto");
+            return subs::switch(&[file], &[self.folder.join(format)], &subs::Compiling::default());
         }
         let parameters: Vec<_> = wanted.parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         load::function(&file, &parameters, &self.arguments.includes)

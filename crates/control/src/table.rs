@@ -13,7 +13,7 @@ use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::route::MessageFilter;
 use weftwire_subscribe::rules::{Action, Rule};
 use weftwire_subscribe::tables::Delta;
-use weftwire_subscribe::{Compiler, MessageFormats, RuleId, order};
+use weftwire_subscribe::{Budget, CompileError, Compiler, MessageFormats, RuleId, order};
 
 /// Most entries that a switch takes.
 const MOST_ENTRIES: usize = 10_000_000;
@@ -59,6 +59,7 @@ impl Shared {
 pub struct FollowedTable {
     formats: Arc<MessageFormats>,
     order: FieldOrder,
+    budget: Budget,
     /// The ports that are here.
     here: BTreeSet<Port>,
     compiler: Compiler,
@@ -80,13 +81,14 @@ struct Pending {
 impl FollowedTable {
     /// An empty table of a switch with these ports.
     pub fn new(formats: Arc<MessageFormats>, order: FieldOrder, here: impl IntoIterator<Item = Port>) -> FollowedTable {
-        let compiler = compile(&formats, &order, &[]);
+        let compiler = Compiler::without_rules(&formats);
         // It has no ports before the one that forwards says what they are.
         let live = Live { switch: SubscriptionSwitch::new(&compiler, Ports::default()), up: Vec::new() };
         FollowedTable {
             shared: Shared { formats: formats.clone(), live: Arc::new(Mutex::new(live)) },
             formats,
             order,
+            budget: Budget::default(),
             here: here.into_iter().collect(),
             compiler,
             rules: BTreeMap::new(),
@@ -94,6 +96,12 @@ impl FollowedTable {
             revision: 0,
             pending: Pending::default(),
         }
+    }
+
+    /// What compiling the table, and each change of it, may cost. An update that costs more is refused.
+    pub fn set_budget(&mut self, budget: Budget) {
+        self.budget = budget;
+        self.compiler.set_budget(budget);
     }
 
     /// What packets are forwarded by.
@@ -191,13 +199,11 @@ impl FollowedTable {
 
     fn finish(&mut self, pending: Pending) -> Result<(), String> {
         let Pending { start, mut removed, mut added } = pending;
-        if let Some(start) = start {
+        if start.is_some() {
             // In full: what stays is neither removed nor added.
             removed = self.rules.keys().filter(|key| !added.contains(key)).cloned().collect();
             added.retain(|key| !self.rules.contains_key(key));
-            self.start = start;
         }
-        let up = self.up_ports(&self.start);
         let mut ids = Vec::with_capacity(removed.len());
         for key in &removed {
             ids.push(*self.rules.get(key).ok_or("an entry is removed that the table has not")?);
@@ -206,25 +212,41 @@ impl FollowedTable {
             return Err("an entry is added that the table has already".to_owned());
         }
         let fresh: Vec<Rule> = added.iter().map(|(port, filter)| rule(*port, filter)).collect();
-        self.shared.live().up = up;
         let numbers = if self.rules.is_empty() {
             // All at once is much faster than one by one.
-            self.compiler = compile(&self.formats, &self.order, &fresh);
+            self.compiler = compile(&self.formats, &self.order, &fresh, self.budget)?;
             self.lay_out();
             (0..).map(RuleId).take(fresh.len()).collect()
         } else if ids.len() + fresh.len() > MANY {
-            let numbers = change(&mut self.compiler, &ids, &fresh, |_, _| ())?;
+            let numbers = change(&mut self.compiler, &ids, &fresh, |_, _| ()).map_err(|error| self.restore(error))?;
             self.lay_out();
             numbers
         } else {
-            let shared = &self.shared;
-            change(&mut self.compiler, &ids, &fresh, |compiler, delta| shared.live().switch.apply(compiler, delta))?
+            let shared = self.shared.clone();
+            let follow = |compiler: &Compiler, delta: &Delta| shared.live().switch.apply(compiler, delta);
+            change(&mut self.compiler, &ids, &fresh, follow).map_err(|error| self.restore(error))?
         };
+        if let Some(start) = start {
+            self.shared.live().up = self.up_ports(&start);
+            self.start = start;
+        }
         for key in &removed {
             self.rules.remove(key);
         }
         self.rules.extend(added.into_iter().zip(numbers));
         Ok(())
+    }
+
+    /// Goes back to the rules before a change that failed halfway.
+    fn restore(&mut self, error: CompileError) -> String {
+        let rules: Vec<Rule> = self.rules.keys().map(|(port, filter)| rule(*port, filter)).collect();
+        if let Ok(mut compiler) = compile(&self.formats, &self.order, &rules, Budget::UNLIMITED) {
+            compiler.set_budget(self.budget);
+            self.compiler = compiler;
+            self.rules.values_mut().zip(0..).for_each(|(id, number)| *id = RuleId(number));
+            self.lay_out();
+        }
+        error.to_string()
     }
 
     /// Lays all rules out anew, and lets the switch go over to them.
@@ -239,45 +261,35 @@ fn rule(port: Port, filter: &MessageFilter) -> Rule {
     Rule { filter: filter.filter(), actions: vec![Action::Forward(vec![port])], span: Span::default() }
 }
 
-/// Every filter was brought into clauses before, so none comes to too many.
-fn compile(formats: &MessageFormats, order: &FieldOrder, rules: &[Rule]) -> Compiler {
-    let order = match order {
-        FieldOrder::Given(fields) => Some(fields.clone()),
-        FieldOrder::Chosen => (!rules.is_empty()).then(|| order::choose(formats, rules).order),
+fn compile(formats: &MessageFormats, order: &FieldOrder, rules: &[Rule], budget: Budget) -> Result<Compiler, String> {
+    let options = Options { budget, ..Options::default() };
+    let compiled = match order {
+        FieldOrder::Given(fields) => {
+            Compiler::new(formats.clone(), &Options { order: Some(fields.clone()), ..options }, rules)
+        }
+        FieldOrder::Chosen => order::compile(formats, &options, rules).map(|(compiler, _)| compiler),
     };
-    let options = Options { order, ..Options::default() };
-    let compiled = Compiler::new(formats.clone(), &options, rules);
-    compiled.unwrap_or_else(|_| compile(formats, &FieldOrder::Given(Vec::new()), &[]))
+    compiled.map_err(|(_, error)| error.to_string())
 }
 
-/// Adds rules and removes others; `follow` sees each change. If one can't be added, none is.
+/// Adds rules and removes others; `follow` sees each change. After an error some are changed and some are not.
 fn change(
     compiler: &mut Compiler,
     removed: &[RuleId],
     added: &[Rule],
     follow: impl Fn(&Compiler, &Delta),
-) -> Result<Vec<RuleId>, String> {
+) -> Result<Vec<RuleId>, CompileError> {
     // What comes goes first: a message that had a way and is to have another one is not lost meanwhile.
     let mut numbers = Vec::with_capacity(added.len());
-    let remove = |compiler: &mut Compiler, ids: &[RuleId]| {
-        for id in ids {
-            if let Some(delta) = compiler.remove(*id) {
-                follow(compiler, &delta);
-            }
-        }
-    };
     for rule in added {
-        match compiler.add(rule) {
-            Ok((number, delta)) => {
-                numbers.push(number);
-                follow(compiler, &delta);
-            }
-            Err(error) => {
-                remove(compiler, &numbers);
-                return Err(error.to_string());
-            }
+        let (number, delta) = compiler.add(rule)?;
+        numbers.push(number);
+        follow(compiler, &delta);
+    }
+    for id in removed {
+        if let Some(delta) = compiler.remove(*id)? {
+            follow(compiler, &delta);
         }
     }
-    remove(compiler, removed);
     Ok(numbers)
 }

@@ -168,7 +168,7 @@ fn filters(variables: usize, count: usize, seed: u64) -> Option<Filters> {
     let formats = Arc::new(MessageFormats::read("formats", &formats, &mut sources, &mut found)?);
     let rules = read_rules("rules", &rules, &formats, &mut sources, &mut found);
     let list = rules.iter().filter_map(|rule| MessageFilter::new(&rule.filter, &formats).ok()).collect();
-    let options = CompilerOptions { order: Some(order::choose(&formats, &rules).order), ..CompilerOptions::default() };
+    let options = CompilerOptions { order: Some(order::choose(&formats, &rules)), ..CompilerOptions::default() };
     Some(Filters { formats, list, options })
 }
 

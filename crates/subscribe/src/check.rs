@@ -1,5 +1,6 @@
 //! What is suspicious in rules that are right: filters that never or always hold, rules that drop what others forward.
 
+use crate::budget::Budget;
 use crate::clauses::clauses;
 use crate::compiler::{Compiler, Options, Variable};
 use crate::diagram::NOTHING;
@@ -42,7 +43,7 @@ fn always(formats: &MessageFormats, rule: &Rule, clauses: usize) -> bool {
         return crate::clauses::clauses(&rule.filter, true, formats).is_ok_and(|list| list.iter().all(of_headers));
     }
     let alone = Rule { actions: vec![Action::Forward(vec![Port(1)])], ..rule.clone() };
-    let Ok(compiler) = Compiler::new(formats.clone(), &Options::default(), &[alone]) else { return false };
+    let Some(compiler) = compiled(formats, &[alone]) else { return false };
     let mut at = compiler.root();
     while let Some(node) = compiler.diagram().node(at)
         && matches!(compiler.variable(node.level), Variable::Present(_))
@@ -50,6 +51,12 @@ fn always(formats: &MessageFormats, rule: &Rule, clauses: usize) -> bool {
         at = node.next(1);
     }
     at.leaf().is_some() && at != NOTHING
+}
+
+/// Rules compiled for a warning, which is not worth as much as the rules themselves.
+fn compiled(formats: &MessageFormats, rules: &[Rule]) -> Option<Compiler> {
+    let budget = Budget::of_size(Budget::DEFAULT_SIZE / 32);
+    Compiler::try_new(formats.clone(), &Options { budget, ..Options::default() }, rules).ok()
 }
 
 /// Warnings for rules that drop messages which others forward all the same.
@@ -68,7 +75,7 @@ fn conflicts(formats: &MessageFormats, rules: &[Rule]) -> Vec<Diagnostic> {
             Rule { actions: if drops(rule) { vec![mark] } else { rule.actions.clone() }, ..rule.clone() }
         })
         .collect();
-    let Ok(compiler) = Compiler::new(formats.clone(), &Options::default(), &marked) else { return Vec::new() };
+    let Some(compiler) = compiled(formats, &marked) else { return Vec::new() };
     let mut conflicting: Vec<u64> = Vec::new();
     for set in compiler.tables().leaves().values() {
         let actions = compiler.actions(*set);

@@ -7,6 +7,7 @@ use crate::formats::{FieldId, HeaderId, MessageFormats};
 use crate::rules::{Aggregate, Filter, Function, Rule, Subject, Test};
 use crate::values::{Interval, ValueSet};
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// What a clause may ask about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -44,7 +45,10 @@ pub type Clause = SmallVec<[(Term, ValueSet); 3]>;
 /// Most clauses that one rule may come to.
 pub const MOST_CLAUSES: usize = 4096;
 
-/// A rule's filter comes to more than [`MOST_CLAUSES`] clauses.
+/// Most intervals looked at on the way to them.
+const MOST_STEPS: u64 = 1 << 26;
+
+/// A rule's filter comes to more than [`MOST_CLAUSES`] clauses, or on the way to them to far more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "the filter comes to more than {MOST_CLAUSES} alternatives; split the rule, or write `in {{..}}` instead of `or`"
@@ -57,7 +61,7 @@ pub struct TooManyClauses;
 /// # Errors
 /// [`TooManyClauses`].
 pub fn clauses(filter: &Filter, state: bool, formats: &MessageFormats) -> Result<Vec<Clause>, TooManyClauses> {
-    let normal = Normal { formats, state };
+    let normal = Normal { formats, state, steps: Cell::new(0) };
     if let Filter::All(parts) = filter
         && let Some(single) = normal.single(parts)
     {
@@ -123,9 +127,20 @@ fn is_possible(clause: &Clause, formats: &MessageFormats) -> bool {
 struct Normal<'a> {
     formats: &'a MessageFormats,
     state: bool,
+    steps: Cell<u64>,
+}
+
+/// How many intervals some clauses have, each clause counted as one more.
+fn sizes(clauses: &[Clause]) -> usize {
+    clauses.iter().map(|clause| 1 + clause.iter().map(|(_, values)| values.intervals().len()).sum::<usize>()).sum()
 }
 
 impl Normal<'_> {
+    fn spend(&self, steps: usize) -> Result<(), TooManyClauses> {
+        self.steps.set(self.steps.get() + steps as u64);
+        if self.steps.get() > MOST_STEPS { Err(TooManyClauses) } else { Ok(()) }
+    }
+
     fn clauses(&self, filter: &Filter, negated: bool) -> Result<Vec<Clause>, TooManyClauses> {
         match (filter, negated) {
             (Filter::Always, false) | (Filter::Never, true) => Ok(vec![Clause::new()]),
@@ -149,6 +164,7 @@ impl Normal<'_> {
                     if all.len().saturating_mul(right.len()) > 4 * MOST_CLAUSES {
                         return Err(TooManyClauses);
                     }
+                    self.spend(all.len() * sizes(&right) + right.len() * sizes(&all))?;
                     all = all.iter().flat_map(|left| right.iter().filter_map(|it| conjunction(left, it))).collect();
                     all.sort_unstable();
                     all.dedup();

@@ -1,8 +1,9 @@
 //! Rules to diagram and tables, all at once or one by one.
 
-use crate::clauses::{Clause, Term, TooManyClauses, aggregates, clauses, header_of, with_header};
+use crate::budget::{Budget, CompileError, MOST_TESTS};
+use crate::clauses::{Clause, Term, aggregates, clauses, header_of, with_header};
 use crate::diagram::{Diagram, Effect, NodeId, SetId};
-use crate::formats::{FieldId, HeaderId, MessageFormats};
+use crate::formats::{FieldId, HeaderId, MatchKind, MessageFormats};
 use crate::rules::{Action, Aggregate, Call, Rule};
 use crate::tables::{Delta, Tables};
 use crate::trie::{Branch, Tests};
@@ -91,6 +92,8 @@ pub struct Options {
     pub order: Option<Vec<FieldId>>,
     /// Take tests of state to hold and update none: what a switch does that is not the last before a subscriber.
     pub without_state: bool,
+    /// What it may cost to compile them all, and then each change.
+    pub budget: Budget,
 }
 
 /// The clauses of one rule, as they went into the trie.
@@ -127,22 +130,77 @@ pub struct Compiler {
     tables: Tables,
     /// The diagram's size after the last collection.
     kept: usize,
+    budget: Budget,
 }
 
 impl Compiler {
     /// Compiles a set of rules. They are numbered from 0.
     ///
     /// # Errors
-    /// The first rule that comes to too many clauses, by its place in `rules`.
-    pub fn new(
+    /// [`CompileError`], with the place in `rules` of the one that is too large; of all together, the one that adds most.
+    pub fn new(formats: MessageFormats, options: &Options, rules: &[Rule]) -> Result<Compiler, (usize, CompileError)> {
+        let formats_again = formats.clone();
+        Compiler::try_new(formats, options, rules).map_err(|(rule, error)| {
+            (rule.unwrap_or_else(|| Compiler::costliest(formats_again, options, rules)), error)
+        })
+    }
+
+    /// The same, without finding out which of all rules together adds most.
+    pub(crate) fn try_new(
         formats: MessageFormats,
         options: &Options,
         rules: &[Rule],
-    ) -> Result<Compiler, (usize, TooManyClauses)> {
-        let mut order: Vec<FieldId> = Vec::new();
+    ) -> Result<Compiler, (Option<usize>, CompileError)> {
+        let mut compiler = Compiler::empty(formats, options);
+        for (index, rule) in rules.iter().enumerate() {
+            let compiled = compiler.compile(rule).map_err(|error| (Some(index), error))?;
+            let levels = Levels { formats: &compiler.formats, order: &compiler.order, states: &compiler.states };
+            for (tests, set) in &compiled.clauses {
+                compiler.trie.insert(tests, *set, &|level| levels.domain(level));
+            }
+            compiler.rules.insert(RuleId(index as u32), compiled);
+        }
+        compiler.next_rule = rules.len() as u32;
+        compiler.diagram.begin(options.budget);
+        compiler.root = compiler.trie.build(&mut compiler.diagram);
+        if let Some(excess) = compiler.diagram.excess() {
+            return Err((None, CompileError::OverBudget(excess, options.budget)));
+        }
+        compiler.kept = compiler.diagram.size();
+        compiler.renew_tables();
+        Ok(compiler)
+    }
+
+    /// Of rules that are too much together: the one that takes the most steps when they are added one by one, up to where
+    /// they are too much.
+    pub(crate) fn costliest(formats: MessageFormats, options: &Options, rules: &[Rule]) -> usize {
+        let mut compiler = Compiler::empty(formats, options);
+        compiler.diagram.begin(options.budget);
+        let mut most = (0, 0);
+        for (index, rule) in rules.iter().enumerate() {
+            let Ok(compiled) = compiler.compile(rule) else { break };
+            let before = compiler.diagram.steps();
+            if compiler.change(&compiled, true).is_err() {
+                return index;
+            }
+            most = most.max((compiler.diagram.steps() - before, index));
+        }
+        most.1
+    }
+
+    /// Rules that are still to come, with the fields in the order of the formats.
+    pub fn without_rules(formats: &MessageFormats) -> Compiler {
+        let mut compiler = Compiler::empty(formats.clone(), &Options::default());
+        compiler.renew_tables();
+        compiler
+    }
+
+    fn empty(formats: MessageFormats, options: &Options) -> Compiler {
+        let mut order: Vec<FieldId> = Vec::with_capacity(formats.fields().len());
+        let mut known = vec![false; formats.fields().len()];
         let all = (0..formats.fields().len()).map(|index| FieldId(index as u16));
         for field in options.order.iter().flatten().copied().chain(all) {
-            if !order.contains(&field) {
+            if !std::mem::replace(&mut known[usize::from(field.0)], true) {
                 order.push(field);
             }
         }
@@ -157,13 +215,17 @@ impl Compiler {
             let excluded = others.filter(|other| formats.exclude(HeaderId(level), HeaderId(*other)));
             excluded.map(u32::from).collect()
         });
-        let diagram = Diagram::new(excluded.collect());
-        let mut compiler = Compiler {
-            formats,
+        let excluded = excluded.collect();
+        let prefixed = order.iter().map(|field| match formats.field(*field) {
+            field if field.kind == Some(MatchKind::Lpm) => field.width,
+            _ => 0,
+        });
+        let prefixed = headers.map(|_| 0).chain(prefixed).collect();
+        Compiler {
             without_state: options.without_state,
             order,
             places,
-            diagram,
+            diagram: Diagram::new(excluded, prefixed),
             trie: Branch::default(),
             root: crate::diagram::NOTHING,
             rules: BTreeMap::new(),
@@ -176,46 +238,63 @@ impl Compiler {
             new_states: Vec::new(),
             tables: Tables::default(),
             kept: 0,
-        };
-        for (index, rule) in rules.iter().enumerate() {
-            let compiled = compiler.compile(rule).map_err(|error| (index, error))?;
-            let levels = Levels { formats: &compiler.formats, order: &compiler.order, states: &compiler.states };
-            for (tests, set) in &compiled.clauses {
-                compiler.trie.insert(tests, *set, &|level| levels.domain(level));
-            }
-            compiler.rules.insert(RuleId(index as u32), compiled);
+            budget: options.budget,
+            formats,
         }
-        compiler.next_rule = rules.len() as u32;
-        compiler.root = compiler.trie.build(&mut compiler.diagram);
-        compiler.kept = compiler.diagram.size();
-        compiler.renew_tables();
-        Ok(compiler)
     }
 
     /// Adds a rule. Returns its number, and what this changes in the tables.
     ///
     /// # Errors
-    /// [`TooManyClauses`]; nothing is changed then.
-    pub fn add(&mut self, rule: &Rule) -> Result<(RuleId, Delta), TooManyClauses> {
+    /// [`CompileError`]; nothing is changed then.
+    pub fn add(&mut self, rule: &Rule) -> Result<(RuleId, Delta), CompileError> {
         let compiled = self.compile(rule)?;
+        self.make_room();
+        self.diagram.begin(self.budget);
+        if let Err(error) = self.change(&compiled, true) {
+            let gone = self.release(&compiled);
+            self.new_states.retain(|state| !gone.contains(state));
+            return Err(error);
+        }
         let id = RuleId(self.next_rule);
         self.next_rule += 1;
-        self.change(&compiled, true);
         self.rules.insert(id, compiled);
         Ok((id, self.renew_tables()))
     }
 
     /// Removes a rule. Returns what this changes in the tables, or `None` if there is no such rule.
-    pub fn remove(&mut self, id: RuleId) -> Option<Delta> {
-        let compiled = self.rules.remove(&id)?;
-        self.change(&compiled, false);
-        let mut delta = self.renew_tables();
-        for state in compiled.states {
-            if self.release_state(state) {
-                delta.gone_states.push(state);
-            }
+    ///
+    /// # Errors
+    /// [`CompileError`], where the rule kept others apart that are too much without it; nothing is changed then.
+    pub fn remove(&mut self, id: RuleId) -> Result<Option<Delta>, CompileError> {
+        let Some(compiled) = self.rules.remove(&id) else { return Ok(None) };
+        self.make_room();
+        // Rules that are at their limit can be removed all the same.
+        let held = self.diagram.size() + self.diagram.remembered();
+        self.diagram.begin(Budget { size: self.budget.size.saturating_add(held), ..self.budget });
+        if let Err(error) = self.change(&compiled, false) {
+            self.rules.insert(id, compiled);
+            return Err(error);
         }
-        Some(delta)
+        let mut delta = self.renew_tables();
+        delta.gone_states = self.release(&compiled);
+        Ok(Some(delta))
+    }
+
+    /// Takes a rule's uses of state away. Returns the pieces that no rule uses any more.
+    fn release(&mut self, compiled: &Compiled) -> Vec<StateId> {
+        let states = compiled.states.iter().copied();
+        states.filter(|state| self.release_state(*state)).collect()
+    }
+
+    /// Edges and effects looked at by the last compilation or change.
+    pub fn steps(&self) -> u64 {
+        self.diagram.steps()
+    }
+
+    /// What each further change may cost.
+    pub fn set_budget(&mut self, budget: Budget) {
+        self.budget = budget;
     }
 
     /// How many rules there are.
@@ -311,12 +390,27 @@ impl Compiler {
         Levels { formats: &self.formats, order: &self.order, states: &self.states }
     }
 
-    fn change(&mut self, compiled: &Compiled, add: bool) {
+    /// Adds or removes a rule's clauses. If that is over the budget, nothing is changed in the end.
+    fn change(&mut self, compiled: &Compiled, add: bool) -> Result<(), CompileError> {
         let levels = Levels { formats: &self.formats, order: &self.order, states: &self.states };
-        for (tests, set) in &compiled.clauses {
-            self.trie.change(tests, *set, add, &mut self.diagram, &|level| levels.domain(level));
+        let (trie, diagram) = (&mut self.trie, &mut self.diagram);
+        let mut change = |diagram: &mut Diagram, at: usize, add: bool| {
+            let (tests, set) = &compiled.clauses[at];
+            trie.change(tests, *set, add, diagram, &|level| levels.domain(level));
+        };
+        let mut result = Ok(());
+        for at in 0..compiled.clauses.len() {
+            change(diagram, at, add);
+            if let Some(excess) = diagram.excess() {
+                // All that was changed up to here is made anew from what it was made from before.
+                diagram.begin(Budget::UNLIMITED);
+                (0..=at).rev().for_each(|at| change(diagram, at, !add));
+                result = Err(CompileError::OverBudget(excess, self.budget));
+                break;
+            }
         }
         self.root = self.trie.diagram();
+        result
     }
 
     fn renew_tables(&mut self) -> Delta {
@@ -324,20 +418,35 @@ impl Compiler {
         let mut delta = self.tables.renew(&self.diagram, self.root, &levels);
         delta.new_states = std::mem::take(&mut self.new_states);
         // Seldom enough to cost little on average, often enough to take a few times the memory at most.
-        let grown = self.diagram.size() > 4 * self.kept + 2_000_000;
-        if grown || self.diagram.remembered() > 4 * self.kept + 2_000_000 {
-            let mut roots = vec![self.root];
-            self.trie.roots(&mut roots);
-            self.diagram.collect(roots);
-            self.kept = self.diagram.size();
+        let most = 4 * self.kept + 2_000_000;
+        if self.diagram.size() > most || self.diagram.remembered() > most {
+            self.collect();
         }
         delta
     }
 
+    /// Forgets what is not needed any more if it takes half of the room that the budget leaves.
+    fn make_room(&mut self) {
+        let room = self.budget.size.saturating_sub(self.kept);
+        if self.diagram.size() + self.diagram.remembered() > self.kept + room / 2 {
+            self.collect();
+        }
+    }
+
+    fn collect(&mut self) {
+        let mut roots = vec![self.root];
+        self.trie.roots(&mut roots);
+        self.diagram.collect(roots);
+        self.kept = self.diagram.size();
+    }
+
     /// A rule's clauses, with the effects of each.
-    fn compile(&mut self, rule: &Rule) -> Result<Compiled, TooManyClauses> {
+    fn compile(&mut self, rule: &Rule) -> Result<Compiled, CompileError> {
         let mut effects: Vec<Effect> = Vec::new();
         let filter = clauses(&rule.filter, !self.without_state, &self.formats)?;
+        if filter.iter().any(|clause| clause.len() > MOST_TESTS) {
+            return Err(CompileError::TooManyTests);
+        }
         let aggregates = if self.without_state { Vec::new() } else { aggregates(rule) };
         let rest = if aggregates.is_empty() { Vec::new() } else { clauses(&rule.filter, false, &self.formats)? };
         for action in &rule.actions {

@@ -4,6 +4,7 @@
 //! Nodes are made only here and each is made once: neighbouring intervals that lead to the same place are merged, and a
 //! node with one edge is not made at all. So two functions are equal just if their [`NodeId`]s are.
 
+use crate::budget::{Budget, Excess, MOST_TESTS};
 use crate::pieces::{self, Piece, Pieces};
 use crate::values::Interval;
 use hashbrown::{HashMap, HashTable};
@@ -95,28 +96,42 @@ pub(crate) fn intervals<'a>(
 /// All nodes and leaves.
 ///
 /// Some bits may exclude each other: no way from a node leads through the 1 of both.
+///
+/// What is over the budget leaves the diagram as it is in size, with wrong nodes for what was asked last: ask
+/// [`Diagram::excess`] after each change.
 #[derive(Clone, Debug)]
 pub struct Diagram {
     /// By level: the later levels whose bits are 0 where the one there is 1, in order. The levels behind have none.
     excluded: Vec<Box<[u32]>>,
+    /// By level: the width of values that tables match by prefixes, 0 elsewhere. The levels behind have none.
+    prefixed: Vec<u16>,
     nodes: Vec<Option<Node>>,
+    /// By node: at least how many nodes follow each other from there on, itself among them.
+    depths: Vec<u16>,
     free: Vec<u32>,
     known: HashTable<u32>,
     sets: Vec<Box<[Effect]>>,
     free_sets: Vec<u32>,
     known_sets: HashTable<u32>,
-    /// Edges of all nodes and effects of all sets.
+    /// Edges of all nodes, or the prefixes they take, and effects of all sets.
     size: usize,
     /// Unions that were made before; forgotten when nodes are collected.
     unions: HashMap<(NodeId, NodeId), NodeId, Mix>,
+    budget: Budget,
+    /// Edges and effects looked at since [`Diagram::begin`].
+    steps: u64,
+    excess: Option<Excess>,
 }
 
 impl Diagram {
-    /// A diagram without nodes. `excluded`, by level: the later levels whose bits are 0 where the one there is 1, in order.
-    pub fn new(excluded: Vec<Box<[u32]>>) -> Diagram {
+    /// A diagram without nodes or limits. `excluded`, by level: the later levels whose bits are 0 where the one there is 1,
+    /// in order; `prefixed`: the width of values that tables match by prefixes, 0 elsewhere.
+    pub fn new(excluded: Vec<Box<[u32]>>, prefixed: Vec<u16>) -> Diagram {
         let mut diagram = Diagram {
             excluded,
+            prefixed,
             nodes: Vec::new(),
+            depths: Vec::new(),
             free: Vec::new(),
             known: HashTable::new(),
             sets: Vec::new(),
@@ -124,9 +139,38 @@ impl Diagram {
             known_sets: HashTable::new(),
             size: 0,
             unions: HashMap::with_hasher(Mix(0)),
+            budget: Budget::UNLIMITED,
+            steps: 0,
+            excess: None,
         };
         diagram.set(&[]);
         diagram
+    }
+
+    /// Counts steps from 0 on, with this budget.
+    pub fn begin(&mut self, budget: Budget) {
+        (self.budget, self.steps, self.excess) = (budget, 0, None);
+    }
+
+    /// What went over the budget since [`Diagram::begin`]. What was asked for since then may be wrong.
+    pub fn excess(&self) -> Option<Excess> {
+        self.excess
+    }
+
+    /// Edges and effects looked at since [`Diagram::begin`].
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn spend(&mut self, steps: usize) {
+        self.steps += steps as u64;
+        if self.excess.is_none() {
+            if self.size.saturating_add(self.unions.len()) > self.budget.size {
+                self.excess = Some(Excess::Size);
+            } else if self.steps > self.budget.steps {
+                self.excess = Some(Excess::Steps);
+            }
+        }
     }
 
     /// A node. Leaves and ids of collected nodes have none.
@@ -139,7 +183,8 @@ impl Diagram {
         &self.sets[set.0 as usize]
     }
 
-    /// How many edges and effects there are, those of nodes that nothing leads to any more among them.
+    /// How many edges (or the prefixes that they take in a table) and effects there are, those of nodes that nothing leads to
+    /// any more among them.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -151,6 +196,7 @@ impl Diagram {
 
     /// The set of effects, which are sorted and differ.
     pub fn set(&mut self, effects: &[Effect]) -> SetId {
+        self.spend(1 + effects.len());
         let hash = hash_of(&effects);
         if let Some(known) = self.known_sets.find(hash, |known| &*self.sets[*known as usize] == effects) {
             return SetId(*known);
@@ -175,9 +221,27 @@ impl Diagram {
             merge(&mut edges);
         }
         let [_, _, ..] = edges[..] else { return edges.first().map_or(NOTHING, |edge| edge.to) };
-        let size = edges.len();
-        let edges = if size < pieces::LONG { Pieces::short(edges) } else { Pieces::long(cut(0, &edges)) };
-        self.intern(Node { level, edges }, size)
+        let size = self.weight(level, 0, edges.iter());
+        let depth = self.depth(edges.iter());
+        let edges = if edges.len() < pieces::LONG { Pieces::short(edges) } else { Pieces::long(cut(0, &edges)) };
+        self.intern(Node { level, edges }, size, depth)
+    }
+
+    /// How much memory edges from a value on take, here or in a table.
+    fn weight<'a>(&self, level: u32, first: u128, edges: impl Iterator<Item = &'a Edge>) -> usize {
+        match self.prefixed.get(level as usize) {
+            None | Some(0) => edges.count(),
+            Some(width) => intervals(first, edges).map(|(values, _)| values.prefix_count(*width)).sum(),
+        }
+    }
+
+    /// The depth of a node with such edges.
+    fn depth<'a>(&self, edges: impl Iterator<Item = &'a Edge>) -> u16 {
+        1 + edges.map(|edge| self.depth_of(edge.to)).max().unwrap_or(0)
+    }
+
+    fn depth_of(&self, id: NodeId) -> u16 {
+        if id.leaf().is_some() { 0 } else { self.depths.get(id.index()).copied().unwrap_or(0) }
     }
 
     /// What `id` does if the bits are 0 that the one at `level` excludes.
@@ -218,18 +282,24 @@ impl Diagram {
         let (mut all, behind) = (pieces[..start].to_vec(), pieces[end..].to_vec());
         change(self, &mut edges);
         merge(&mut edges);
-        let size = edges.len();
+        let size = self.weight(level, first, edges.iter());
+        // What deep edges had led to may be gone; a new compilation finds out.
+        let depth = self.depth(edges.iter()).max(self.depth_of(id));
         all.extend(cut(first, &edges));
         all.extend(behind);
         if all.iter().map(|piece| piece.items.len()).sum::<usize>() < pieces::LONG {
             return self.make(level, all.iter().flat_map(|piece| piece.items.iter().copied()).collect());
         }
         let size = size + all.len() / 4;
-        self.intern(Node { level, edges: Pieces::long(all) }, size)
+        self.intern(Node { level, edges: Pieces::long(all) }, size, depth)
     }
 
     /// The number of a node, which may be known. `size` is the memory it takes, in edges.
-    fn intern(&mut self, node: Node, size: usize) -> NodeId {
+    fn intern(&mut self, node: Node, size: usize, depth: u16) -> NodeId {
+        self.spend(node.edges.piece_count().max(size));
+        if usize::from(depth) > MOST_TESTS {
+            self.excess.get_or_insert(Excess::Depth);
+        }
         let hash = hash_of(&(node.level, &node.edges));
         let same = |known: &u32| self.nodes[*known as usize].as_ref() == Some(&node);
         if let Some(known) = self.known.find(hash, same) {
@@ -239,8 +309,11 @@ impl Diagram {
         self.size += size;
         let node = Some(node);
         match self.nodes.get_mut(index as usize) {
-            Some(place) => *place = node,
-            None => self.nodes.push(node),
+            Some(place) => (*place, self.depths[index as usize]) = (node, depth),
+            None => {
+                self.nodes.push(node);
+                self.depths.push(depth);
+            }
         }
         self.known.insert_unique(hash, index, |known| hash_node(&self.nodes[*known as usize]));
         NodeId(index)
@@ -248,7 +321,7 @@ impl Diagram {
 
     /// What both do.
     pub fn union(&mut self, left: NodeId, right: NodeId) -> NodeId {
-        if left == right || right == NOTHING {
+        if left == right || right == NOTHING || self.excess.is_some() {
             return left;
         }
         if left == NOTHING {
@@ -267,7 +340,9 @@ impl Diagram {
             }
             _ => self.union_nodes(left, right),
         };
-        self.unions.insert(key, result);
+        if self.excess.is_none() {
+            self.unions.insert(key, result);
+        }
         result
     }
 
@@ -277,6 +352,7 @@ impl Diagram {
         // Nodes are moved out of the way of the changes below, and back; recursion only meets greater levels.
         let left_edges = self.edges_at(left, level);
         let right_edges = self.edges_at(right, level);
+        self.spend(left_edges.len() + right_edges.len());
         let mut edges = Vec::with_capacity(left_edges.len() + right_edges.len());
         let (mut i, mut j) = (0, 0);
         while let (Some(a), Some(b)) = (left_edges.get(i), right_edges.get(j)) {
@@ -316,7 +392,7 @@ impl Diagram {
         self.free.clear();
         for (index, used) in used.into_iter().enumerate() {
             if used {
-                self.size += self.nodes[index].as_ref().map_or(0, |node| node.edges.len());
+                self.size += self.nodes[index].as_ref().map_or(0, |node| self.weight(node.level, 0, node.edges.iter()));
                 let hash = hash_node(&self.nodes[index]);
                 self.known.insert_unique(hash, index as u32, |known| hash_node(&self.nodes[*known as usize]));
             } else {

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod application;
+pub mod budget;
 pub mod check;
 pub mod clauses;
 pub mod compiler;
@@ -42,6 +43,7 @@ pub mod window;
 pub mod workload;
 pub mod write;
 
+pub use budget::{Budget, CompileError};
 pub use compiler::{Actions, Compiler, Options, RuleId, Variable};
 pub use formats::MessageFormats;
 pub use message::Message;

@@ -1,5 +1,9 @@
-//! The order of fields: the one that needs the fewest entries for a sample of the rules.
+//! The order of fields: the one that needs the fewest entries, found with a sample of the rules.
+//!
+//! The search is bounded by what the order of the formats costs: an order that takes more steps is given up, and so is
+//! the search after some dozens of orders.
 
+use crate::budget::{Budget, CompileError};
 use crate::clauses::{Term, clauses};
 use crate::compiler::{Compiler, Options};
 use crate::formats::{FieldId, MessageFormats};
@@ -11,69 +15,189 @@ const MOST_RULES: usize = 512;
 /// Entries of a sample's tables beyond which no more rules join it.
 const MOST_ENTRIES: usize = 10_000;
 
+/// What one order of a sample may cost.
+const SAMPLE: Budget = Budget { size: 1 << 19, steps: 1 << 22 };
+
+/// What all orders of a sample may cost, in steps: so many times what the order of the formats does, and no more than this.
+const MOST_TIMES: u64 = 64;
+const MOST_STEPS: u64 = 1 << 26;
+
 /// Fields up to which all orders are tried; of more, each field is moved to its best place in turn.
 const FIELDS_FOR_ALL_ORDERS: usize = 4;
+
+/// Orders that are best for the sample and are tried with all rules.
+const FINALISTS: usize = 2;
 
 /// An order, and what it is worth.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// The fields that rules use, in order.
     pub order: Vec<FieldId>,
-    /// Rules in the sample.
-    pub sample: usize,
-    /// Entries that the sample needs in this order.
+    /// Entries that all rules need in this order.
     pub entries: usize,
-    /// Entries that the sample needs in the order of the formats.
-    pub entries_in_file_order: usize,
+    /// Entries that they need in the order of the formats; `None` if that is over the budget.
+    pub entries_in_file_order: Option<usize>,
 }
 
-/// Chooses an order of the fields for these rules.
-pub fn choose(formats: &MessageFormats, rules: &[Rule]) -> Choice {
-    let mut sample: Vec<Rule> = Vec::new();
-    let mut entries_in_file_order = 0;
-    // Rules from all over the set, twice as many each time while that stays small.
-    let mut size = 16;
-    loop {
-        let step = rules.len().div_ceil(size).max(1);
-        let wider: Vec<Rule> = rules.iter().step_by(step).cloned().collect();
-        let Some(entries) = entries(formats, &wider, &[]) else { break };
-        if entries > MOST_ENTRIES && !sample.is_empty() {
-            break;
+/// Compiles rules in the order of fields that needs the fewest entries: that of the formats, or one that is better for a
+/// sample. `options.order` is not used.
+///
+/// # Errors
+/// What [`Compiler::new`] says of the order of the formats, where no order is within the budget.
+pub fn compile(
+    formats: &MessageFormats,
+    options: &Options,
+    rules: &[Rule],
+) -> Result<(Compiler, Choice), (usize, CompileError)> {
+    let sample = Sample::of(formats, rules);
+    let new = |order: &[FieldId], budget: Budget| {
+        let options = Options { order: Some(order.to_vec()), budget, ..options.clone() };
+        Compiler::try_new(formats.clone(), &options, rules)
+    };
+    let in_file_order = new(&[], options.budget);
+    let entries_in_file_order = in_file_order.as_ref().ok().map(|compiler| compiler.tables().entry_count());
+    let mut best = in_file_order.map(|compiler| (compiler, sample.file_order.clone()));
+    for order in sample.best_orders(formats) {
+        let known = best.as_ref().ok().map(|(compiler, _)| compiler);
+        // An order that takes more steps is hardly better.
+        let steps = known.map_or(options.budget.steps, |known| known.steps().min(options.budget.steps));
+        let least = known.map_or(usize::MAX, |known| known.tables().entry_count());
+        if let Ok(mut compiler) = new(&order, Budget { steps, ..options.budget })
+            && compiler.tables().entry_count() < least
+        {
+            compiler.set_budget(options.budget);
+            best = Ok((compiler, order));
         }
-        (sample, entries_in_file_order) = (wider, entries);
-        if size >= rules.len().min(MOST_RULES) {
-            break;
-        }
-        size *= 2;
     }
-    let file_order = used(formats, &sample);
-    let mut best = (entries_in_file_order, file_order.clone());
-    if file_order.len() <= FIELDS_FOR_ALL_ORDERS {
-        permutations(&mut file_order.clone(), 0, &mut |order| consider(formats, &sample, order, &mut best));
-    } else {
-        for field in &file_order {
-            for place in 0..file_order.len() {
-                let mut order = best.1.clone();
-                order.retain(|other| other != field);
-                order.insert(place, *field);
-                consider(formats, &sample, &order, &mut best);
+    let (compiler, order) = match best {
+        Ok(best) => best,
+        Err((Some(rule), error)) => return Err((rule, error)),
+        Err((None, error)) => {
+            let options = Options { order: None, ..options.clone() };
+            return Err((Compiler::costliest(formats.clone(), &options, rules), error));
+        }
+    };
+    let entries = compiler.tables().entry_count();
+    Ok((compiler, Choice { order, entries, entries_in_file_order }))
+}
+
+/// The best order for a sample of the rules.
+pub fn choose(formats: &MessageFormats, rules: &[Rule]) -> Vec<FieldId> {
+    let sample = Sample::of(formats, rules);
+    sample.best_orders(formats).into_iter().next().unwrap_or(sample.file_order)
+}
+
+/// Rules from all over a set.
+struct Sample {
+    rules: Vec<Rule>,
+    file_order: Vec<FieldId>,
+    /// Entries in the order of the formats, and the steps to them; `None` if that is too much for any sample.
+    cost: Option<(usize, u64)>,
+}
+
+impl Sample {
+    fn of(formats: &MessageFormats, rules: &[Rule]) -> Sample {
+        let mut sample = Sample { rules: Vec::new(), file_order: Vec::new(), cost: None };
+        // Twice as many each time while that stays small.
+        let mut size = 16;
+        loop {
+            let step = rules.len().div_ceil(size).max(1);
+            let wider: Vec<Rule> = rules.iter().step_by(step).cloned().collect();
+            let cost = cost(formats, &wider, &[], SAMPLE.steps);
+            let small = cost.is_some_and(|(entries, _)| entries <= MOST_ENTRIES);
+            if sample.rules.is_empty() || small {
+                sample.rules = wider;
+                sample.cost = cost;
+            }
+            if !small || size >= rules.len().min(MOST_RULES) {
+                break;
+            }
+            size *= 2;
+        }
+        sample.file_order = used(formats, &sample.rules);
+        sample
+    }
+
+    /// Orders that need fewer entries than that of the formats, the best first.
+    fn best_orders(&self, formats: &MessageFormats) -> Vec<Vec<FieldId>> {
+        let (entries, steps) = self.cost.unwrap_or((usize::MAX, SAMPLE.steps));
+        // Even an order that is given up at once takes its time.
+        let each = (self.rules.len() + formats.fields().len()) as u64;
+        let mut search = Search {
+            formats,
+            sample: &self.rules,
+            entries,
+            steps,
+            each,
+            left: (steps + each).saturating_mul(MOST_TIMES).min(MOST_STEPS),
+            found: Vec::new(),
+        };
+        if self.file_order.len() <= FIELDS_FOR_ALL_ORDERS {
+            permutations(&mut self.file_order.clone(), 0, &mut |order| search.consider(order));
+        } else {
+            let mut best = self.file_order.clone();
+            for field in &self.file_order {
+                for place in 0..self.file_order.len() {
+                    if search.is_over() {
+                        break;
+                    }
+                    let mut order = best.clone();
+                    order.retain(|other| other != field);
+                    order.insert(place, *field);
+                    search.consider(&order);
+                    if let Some((_, found)) = search.found.first() {
+                        best.clone_from(found);
+                    }
+                }
             }
         }
-    }
-    Choice { order: best.1, sample: sample.len(), entries: best.0, entries_in_file_order }
-}
-
-fn consider(formats: &MessageFormats, sample: &[Rule], order: &[FieldId], best: &mut (usize, Vec<FieldId>)) {
-    if let Some(entries) = entries(formats, sample, order)
-        && entries < best.0
-    {
-        *best = (entries, order.to_vec());
+        search.found.into_iter().map(|(_, order)| order).collect()
     }
 }
 
-fn entries(formats: &MessageFormats, rules: &[Rule], order: &[FieldId]) -> Option<usize> {
-    let options = Options { order: Some(order.to_vec()), without_state: true };
-    Some(Compiler::new(formats.clone(), &options, rules).ok()?.tables().entry_count())
+/// A search for orders that are better than that of the formats.
+struct Search<'a> {
+    formats: &'a MessageFormats,
+    sample: &'a [Rule],
+    /// Entries that an order must save, and steps that it must not take.
+    entries: usize,
+    steps: u64,
+    /// Steps of each try beside those of compiling.
+    each: u64,
+    /// Steps that the search may still take.
+    left: u64,
+    /// The best orders, the very best first, with their entries.
+    found: Vec<(usize, Vec<FieldId>)>,
+}
+
+impl Search<'_> {
+    fn is_over(&self) -> bool {
+        self.left <= self.each
+    }
+
+    fn consider(&mut self, order: &[FieldId]) {
+        if self.is_over() || self.found.iter().any(|(_, known)| known == order) {
+            return;
+        }
+        self.left -= self.each;
+        // Twice: an order may take more steps to fewer entries.
+        let most = self.steps.saturating_mul(2).min(self.left);
+        let cost = cost(self.formats, self.sample, order, most);
+        self.left -= cost.map_or(most, |(_, steps)| steps.min(most));
+        if let Some((entries, _)) = cost.filter(|(entries, _)| *entries < self.entries) {
+            let at = self.found.partition_point(|(known, _)| *known <= entries);
+            self.found.insert(at, (entries, order.to_vec()));
+            self.found.truncate(FINALISTS);
+        }
+    }
+}
+
+/// Entries of rules in an order, and the steps to them; `None` if there are more steps.
+fn cost(formats: &MessageFormats, rules: &[Rule], order: &[FieldId], steps: u64) -> Option<(usize, u64)> {
+    let budget = Budget { steps, ..SAMPLE };
+    let options = Options { order: Some(order.to_vec()), without_state: true, budget };
+    let compiler = Compiler::try_new(formats.clone(), &options, rules).ok()?;
+    Some((compiler.tables().entry_count(), compiler.steps()))
 }
 
 /// The fields that rules test, in the order of the formats.
@@ -112,11 +236,11 @@ mod tests {
         let mut numbers = Numbers::new(1);
         let rules: Vec<String> = (0..300).map(|_| itch_rule(&mut numbers)).collect();
         let rules = crate::read_rules("r", &rules.join("\n"), &formats, &mut sources, &mut diagnostics);
-        let choice = choose(&formats, &rules);
+        let (_, choice) = compile(&formats, &Options::default(), &rules).unwrap();
         let names: Vec<String> = choice.order.iter().map(|field| formats.full_name(*field)).collect();
         assert_eq!(names, ["add_order.stock", "add_order.price"]);
-        assert!(choice.entries_in_file_order > 5 * choice.entries, "{choice:?}");
-        assert_eq!(choose(&formats, &rules[..1]).sample, 1);
-        assert_eq!(choose(&formats, &[]).entries, 0);
+        assert_eq!(choose(&formats, &rules), choice.order);
+        assert!(choice.entries_in_file_order.unwrap() > 5 * choice.entries, "{choice:?}");
+        assert_eq!(compile(&formats, &Options::default(), &[]).unwrap().1.entries, 0);
     }
 }

@@ -259,6 +259,10 @@ fn overlapping_leaves(pieces: &[(Interval, NodeId)], region: Interval, diagram: 
     let (mut starting, mut ending) = (pieces.iter().peekable(), ends.iter().peekable());
     let mut at = region.first;
     loop {
+        if diagram.excess().is_some() {
+            edges.push(Edge { last: region.last, to: NOTHING });
+            return edges;
+        }
         let mut changed = edges.is_empty();
         while let Some((_, to)) = ending.next_if(|(last, _)| *last < at) {
             for effect in diagram.effects(to.leaf().unwrap_or(SetId::EMPTY)) {

@@ -44,6 +44,26 @@ impl Interval {
         (self.last - self.first).saturating_add(1)
     }
 
+    /// How many prefixes of `width` bits it takes to name all of it.
+    pub fn prefix_count(self, width: u16) -> usize {
+        let domain = Interval::of_width(width);
+        let (mut first, last) = (self.first, self.last.min(domain.last));
+        if first == 0 && last == domain.last {
+            return 1;
+        }
+        let mut count = 0;
+        while first <= last {
+            // The widest block that starts here and does not go beyond the end.
+            let block = first.trailing_zeros().min((last - first + 1).ilog2());
+            count += 1;
+            match first.checked_add(1 << block) {
+                Some(next) => first = next,
+                None => break,
+            }
+        }
+        count
+    }
+
     /// The values whose first `length` of `width` bits are those of `value`.
     pub fn of_prefix(value: u128, length: u16, width: u16) -> Interval {
         let host = if length >= width { 0 } else { u128::MAX >> (128 - (width - length).min(128)) };

@@ -128,7 +128,7 @@ fn a_running_engine_follows_single_rules() {
                 present.push(id);
                 delta
             }
-            _ => compiler.remove(present.remove(step * 5 % present.len())).expect("it is there"),
+            _ => compiler.remove(present.remove(step * 5 % present.len())).unwrap().expect("it is there"),
         };
         engine.apply(&compiler, &delta);
         switch.apply(&delta);

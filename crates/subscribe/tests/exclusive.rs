@@ -104,7 +104,7 @@ proptest! {
         let mut changed = Compiler::new(formats.clone(), &options, &[]).unwrap();
         let gone = changed.add(&common::rules(&gone, &formats)[0]).unwrap().0;
         rules.iter().for_each(|rule| drop(changed.add(rule).unwrap()));
-        changed.remove(gone).unwrap();
+        changed.remove(gone).unwrap().unwrap();
         let mut evaluator = Evaluator::new(&formats, &rules);
         let mut switches = [Switch::default(), Switch::default()];
         for compiler in [&compiler, &changed] {

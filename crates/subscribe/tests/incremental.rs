@@ -154,7 +154,9 @@ fn rules_that_come_and_go_leave_what_a_fresh_compilation_makes() {
                         delta
                     }
                     Step::Remove(_) if present.is_empty() => continue,
-                    Step::Remove(which) => compiler.remove(present.remove(which.index(present.len())).0).unwrap(),
+                    Step::Remove(which) => {
+                        compiler.remove(present.remove(which.index(present.len())).0).unwrap().unwrap()
+                    }
                 };
                 held.apply(&delta);
                 prop_assert_eq!(&held, &Held::of(compiler.tables()));
@@ -208,7 +210,7 @@ fn long_nodes_change_like_short_ones() {
                 present.push((id, text));
                 delta
             } else {
-                compiler.remove(present.swap_remove(step * 7919 % present.len()).0).unwrap()
+                compiler.remove(present.swap_remove(step * 7919 % present.len()).0).unwrap().unwrap()
             };
             held.apply(&delta);
             if step % 5 == 0 {

@@ -106,7 +106,7 @@ impl Running {
     }
 
     fn remove(&mut self, id: RuleId) {
-        let delta = self.compiler.remove(id).expect("it is there");
+        let delta = self.compiler.remove(id).unwrap().expect("it is there");
         self.pipeline.apply(&self.compiler, &delta, &mut self.memory);
         self.switch.apply(&delta);
     }

@@ -17,12 +17,13 @@ use crate::console::say;
 use crate::input::{self, Kind};
 use crate::load;
 use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weftwire_lang::{Diagnostic, Severity, SourceMap};
 use weftwire_subscribe::application::Registry;
+use weftwire_subscribe::budget::{Budget, CompileError, Excess};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::order::{self, Choice};
@@ -88,12 +89,12 @@ pub fn execute(arguments: Arguments) -> Result<()> {
 }
 
 /// A switch of the rules in files, to be started. The first file gives it its name.
-pub fn switch(rules: &[PathBuf], formats: &[PathBuf], order: &str) -> Result<load::Loaded> {
-    let (compiler, _) = Loaded::rules(rules, formats)?.compile(order)?;
+pub fn switch(rules: &[PathBuf], formats: &[PathBuf], compiling: &Compiling) -> Result<load::Loaded> {
+    let (compiler, _) = Loaded::rules(rules, formats)?.compile(compiling)?;
     Registry::built_in().check_rules(&compiler).with_context(|| names(rules))?;
     let name = rules.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy().into_owned();
     // What stands between them cannot be in a text.
-    let text = [&together(rules)?, "\0", &together(formats)?, "\0", order].concat();
+    let text = [&together(rules)?, "\0", &together(formats)?, "\0", &compiling.order].concat();
     let digest = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(load::Loaded::Subscriptions { name, digest, compiler: Arc::new(compiler) })
 }
@@ -134,6 +135,29 @@ fn execute_check(arguments: &CheckArguments) -> Result<()> {
 
 fn is_error(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|found| found.severity == Severity::Error)
+}
+
+/// How rules are compiled.
+#[derive(Args, Clone)]
+pub struct Compiling {
+    /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
+    #[arg(long, default_value = "auto")]
+    order: String,
+    /// Most edges of the rules' diagram, which take about 100 bytes each; time is bounded with it
+    #[arg(long, value_name = "EDGES", default_value_t = Budget::DEFAULT_SIZE as u64, value_parser = value_parser!(u64).range(1..=1 << 40))]
+    budget: u64,
+}
+
+impl Default for Compiling {
+    fn default() -> Compiling {
+        Compiling { order: "auto".to_owned(), budget: Budget::DEFAULT_SIZE as u64 }
+    }
+}
+
+impl Compiling {
+    fn budget(&self) -> Budget {
+        Budget::of_size(usize::try_from(self.budget).unwrap_or(usize::MAX))
+    }
 }
 
 /// Formats and rules from files.
@@ -178,22 +202,23 @@ impl Loaded {
         Ok(())
     }
 
-    /// Compiles the rules with the fields in this order: `auto`, `file`, or names.
-    fn compile(&self, order: &str) -> Result<(Compiler, Option<Choice>)> {
-        let choice = (order == "auto").then(|| order::choose(&self.formats, &self.rules));
-        let fields = match (&choice, order) {
-            (Some(choice), _) => Some(choice.order.clone()),
-            (None, "file") => None,
-            (None, names) => Some(names.split(',').map(|name| self.field(name.trim())).collect::<Result<_>>()?),
+    /// Compiles the rules.
+    fn compile(&self, compiling: &Compiling) -> Result<(Compiler, Option<Choice>)> {
+        let options = |order| Options { order, budget: compiling.budget(), ..Options::default() };
+        let new = |order| Compiler::new(self.formats.clone(), &options(order), &self.rules).map(|it| (it, None));
+        let compiled = match compiling.order.as_str() {
+            "auto" => order::compile(&self.formats, &options(None), &self.rules).map(|(it, choice)| (it, Some(choice))),
+            "file" => new(None),
+            names => new(Some(names.split(',').map(|name| self.field(name.trim())).collect::<Result<_>>()?)),
         };
-        let options = Options { order: fields, ..Options::default() };
-        match Compiler::new(self.formats.clone(), &options, &self.rules) {
-            Ok(compiler) => Ok((compiler, choice)),
-            Err((rule, error)) => {
-                load::show(&[Diagnostic::error(self.rules[rule].span, error.to_string())], &self.sources);
-                bail!("a rule is too large");
+        compiled.map_err(|(rule, error)| {
+            let mut found = Diagnostic::error(self.rules[rule].span, error.to_string());
+            if let CompileError::OverBudget(Excess::Size | Excess::Steps, _) = error {
+                found = found.help("--budget allows more, --order names another order of the fields");
             }
-        }
+            load::show(&[found], &self.sources);
+            anyhow::anyhow!("the rules are too much")
+        })
     }
 
     fn field(&self, name: &str) -> Result<FieldId> {

@@ -1,6 +1,7 @@
 //! Filters of rules as the routing wants them, and the rules and tables of a switch made of the routing's result.
 
 use super::{Filter, Forwarding, Out, Plan, SwitchId, Table, Tables, Topology};
+use crate::budget::CompileError;
 use crate::clauses::{Clause, Term, TooManyClauses, aggregates, clauses};
 use crate::compiler::{Compiler, Options};
 use crate::formats::{FieldId, Form, MatchKind, MessageFormats};
@@ -225,7 +226,7 @@ impl SwitchProgram {
     /// Makes rules of a switch's filters, one for each filter, and compiles them.
     ///
     /// # Errors
-    /// [`TooManyClauses`].
+    /// [`CompileError`].
     pub fn new(
         topology: &Topology,
         plan: &Plan,
@@ -233,7 +234,7 @@ impl SwitchProgram {
         table: &Table<MessageFilter>,
         formats: &MessageFormats,
         options: &Options,
-    ) -> Result<Self, TooManyClauses> {
+    ) -> Result<Self, CompileError> {
         let ways = ways(topology, plan, switch);
         let port_of: BTreeMap<Out, Port> = ways.iter().map(|(port, out)| (*out, *port)).collect();
         let mut ports: BTreeMap<&MessageFilter, Vec<Port>> = BTreeMap::new();
@@ -310,14 +311,14 @@ impl Programs {
     /// Compiles the tables of all switches.
     ///
     /// # Errors
-    /// [`TooManyClauses`].
+    /// [`CompileError`].
     pub fn new(
         topology: &Topology,
         plan: &Plan,
         tables: &Tables<MessageFilter>,
         formats: &MessageFormats,
         options: &Options,
-    ) -> Result<Self, TooManyClauses> {
+    ) -> Result<Self, CompileError> {
         let program = |switch| SwitchProgram::new(topology, plan, switch, tables.table(switch), formats, options);
         topology.switches().map(program).collect::<Result<_, _>>().map(Programs)
     }

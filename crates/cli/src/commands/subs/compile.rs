@@ -1,6 +1,6 @@
 //! `weft subs compile`: rules to tables.
 
-use super::Loaded;
+use super::{Compiling, Loaded};
 use crate::console::say;
 use crate::folder::OutputFolder;
 use crate::{output, outputs};
@@ -40,9 +40,8 @@ pub struct Arguments {
     /// In programs, let copies leave by the port that their packet came in by
     #[arg(long)]
     hairpin: bool,
-    /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
-    #[arg(long, default_value = "auto")]
-    order: String,
+    #[command(flatten)]
+    compiling: Compiling,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -105,16 +104,15 @@ impl Arguments {
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
     let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
-    let (compiler, choice) = loaded.compile(&arguments.order)?;
+    let (compiler, choice) = loaded.compile(&arguments.compiling)?;
     let document = Document::new(&compiler);
     say!("{} rules, {} stages", compiler.rule_count(), document.stages.len());
     if let Some(choice) = choice {
-        say!(
-            "order: chosen with {} rules, which need {} entries; {} in the file's order",
-            choice.sample,
-            choice.entries,
-            choice.entries_in_file_order
-        );
+        let other = match choice.entries_in_file_order {
+            Some(entries) => format!("{entries} in the order of the formats"),
+            None => "over the budget in the order of the formats".to_owned(),
+        };
+        say!("order: {} entries; {other}", choice.entries);
     }
     say!(
         "{:<40} {:>6} {:>8} {:>10} {:>12} {:>11} {:>15}",

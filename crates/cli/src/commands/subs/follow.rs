@@ -18,7 +18,7 @@ use weftwire_linux::reach::Reach;
 /// Runs a switch that follows.
 pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
     let loaded = Loaded::formats(&arguments.formats)?;
-    let order = match arguments.order.as_str() {
+    let order = match arguments.compiling.order.as_str() {
         "auto" => FieldOrder::Chosen,
         "file" => FieldOrder::Given(Vec::new()),
         names => FieldOrder::Given(names.split(',').map(|name| loaded.field(name.trim())).collect::<Result<_>>()?),
@@ -38,6 +38,7 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
         formats: formats_digest(&together(&arguments.formats)?),
     };
     let mut table = FollowedTable::new(Arc::new(loaded.formats), order, arguments.platform.port_numbers());
+    table.set_budget(arguments.compiling.budget());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut connected = true;
     match runtime.block_on(follower.fetch(&mut table)) {

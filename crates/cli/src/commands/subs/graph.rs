@@ -1,6 +1,6 @@
 //! `weft subs graph`: the decision diagram as a picture.
 
-use super::Loaded;
+use super::{Compiling, Loaded};
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -18,9 +18,8 @@ pub struct Arguments {
     /// A finished picture, or the language of Graphviz
     #[arg(long, value_enum, default_value = "svg")]
     picture: Picture,
-    /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
-    #[arg(long, default_value = "auto")]
-    order: String,
+    #[command(flatten)]
+    compiling: Compiling,
     /// Write to this file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -35,7 +34,7 @@ enum Picture {
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
     let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
-    let (compiler, _) = loaded.compile(&arguments.order)?;
+    let (compiler, _) = loaded.compile(&arguments.compiling)?;
     let title = arguments.rules.file_name().unwrap_or_default().to_string_lossy();
     let text = match arguments.picture {
         Picture::Svg => graph::svg(&compiler, &title)?,

@@ -1,6 +1,6 @@
 //! `weft subs match`: the packets of a capture, sorted by the rules.
 
-use super::Loaded;
+use super::{Compiling, Loaded};
 use crate::console::say;
 use crate::folder::OutputFolder;
 use crate::progress::ProgressLine;
@@ -30,9 +30,8 @@ pub struct Arguments {
     /// Write port-NUMBER.pcapng into this folder
     #[arg(short, long, value_name = "FOLDER")]
     out: PathBuf,
-    /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
-    #[arg(long, default_value = "auto")]
-    order: String,
+    #[command(flatten)]
+    compiling: Compiling,
 }
 
 type Writer = CaptureWriter<output::Writer>;
@@ -40,7 +39,7 @@ type Writer = CaptureWriter<output::Writer>;
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
     let loaded = Loaded::rules(&arguments.rules, &arguments.formats)?;
-    let (compiler, _) = loaded.compile(&arguments.order)?;
+    let (compiler, _) = loaded.compile(&arguments.compiling)?;
     let (interfaces, records) = capture::read(&arguments.capture)?;
     let stop = StopSignal::install()?;
     let folder = OutputFolder::begin(&arguments.out)?;

@@ -1,6 +1,6 @@
 //! `weft subs route`: subscriptions of a network's hosts to rules and tables of its switches.
 
-use super::{Loaded, is_error, read};
+use super::{Compiling, Loaded, is_error, read};
 use crate::console::{say, tell};
 use crate::folder::OutputFolder;
 use crate::network::NetworkFile;
@@ -50,9 +50,8 @@ pub struct Arguments {
     /// Send these messages through the network, each from the next host in turn, and count what crosses links
     #[arg(long, value_name = "CAPTURE")]
     messages: Option<PathBuf>,
-    /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
-    #[arg(long, default_value = "auto")]
-    order: String,
+    #[command(flatten)]
+    compiling: Compiling,
     /// Write rules, tables and the report into this folder
     #[arg(short, long, value_name = "FOLDER")]
     out: PathBuf,
@@ -173,7 +172,9 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
             span: it.host_span,
         })
         .collect();
-    let options = Options { order: field_order(&loaded, &arguments.order)?, ..Options::default() };
+    let compiling = &arguments.compiling;
+    let order = field_order(&loaded, &compiling.order)?;
+    let options = Options { order, budget: compiling.budget(), ..Options::default() };
     let plan = Plan::new(&topology, &Failures::default(), arguments.policy.settings(&arguments.alpha))?;
     let notes = notes(&topology, &plan, arguments.policy);
     notes.iter().for_each(|note| tell!("note: {note}"));
@@ -268,7 +269,7 @@ fn resolve(
 
 fn field_order(loaded: &Loaded, order: &str) -> Result<Option<Vec<FieldId>>> {
     Ok(match order {
-        "auto" => Some(order::choose(&loaded.formats, &loaded.rules).order),
+        "auto" => Some(order::choose(&loaded.formats, &loaded.rules)),
         "file" => None,
         names => Some(names.split(',').map(|name| loaded.field(name.trim())).collect::<Result<_>>()?),
     })

@@ -1,8 +1,8 @@
 //! `weft subs run`: rules on real ports.
 
 use super::ends::ClientEnd;
-use super::follow;
 use super::reload::Reloading;
+use super::{Compiling, follow};
 use crate::commands::run;
 use anyhow::{Result, ensure};
 use clap::{ArgGroup, Args};
@@ -27,9 +27,8 @@ pub struct Arguments {
     /// The message formats: .p4 files with annotations
     #[arg(long = "format", value_name = "FILE", required = true)]
     pub(super) formats: Vec<PathBuf>,
-    /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
-    #[arg(long, default_value = "auto")]
-    pub(super) order: String,
+    #[command(flatten)]
+    pub(super) compiling: Compiling,
     #[command(flatten)]
     pub(super) platform: run::Platform,
 }
@@ -43,8 +42,9 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         !arguments.controller.is_given(),
         "--controller and its options go with --switch; --rules are those of files"
     );
-    let (rules, formats, order) = (arguments.rules.clone(), arguments.formats.clone(), arguments.order.clone());
-    let load = move || super::switch(&rules, &formats, &order);
+    let (rules, formats) = (arguments.rules.clone(), arguments.formats.clone());
+    let compiling = arguments.compiling.clone();
+    let load = move || super::switch(&rules, &formats, &compiling);
     let switch = load()?;
     let hangup = HangUp::hold()?;
     let start = |ports: &Ports, _, _| Reloading::start(&switch, ports, hangup, load);
