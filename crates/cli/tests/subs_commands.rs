@@ -322,6 +322,69 @@ fn explain_tells_why() {
     assert_eq!(place.weft(&[&["explain"], &RULES[..]].concat()).status.code(), Some(2));
 }
 
+/// Fields that rules compare with addresses are shown as those are written.
+#[test]
+fn explain_shows_addresses_as_addresses() {
+    let place = Place::new("explain-addresses");
+    place.write(
+        "plain.p4",
+        "header message { @subscribe[] bit<128> to; @subscribe[] bit<48> at; @subscribe[] bit<32> by; }",
+    );
+    let rules = "ipv4.destination in 10.0.0.0/8 : fwd(1);\nto == fd00::1: fwd(2);\nat == 02:00:00:00:00:01: fwd(3);\nby > 7: fwd(4);";
+    place.write("plain.rules", rules);
+    let words = ["explain", "plain.rules", "--format", "plain.p4", "--all"];
+    let fields = ["ipv4.destination=10.1.2.3", "to=fd00::2", "at=02:00:00:00:00:0a", "by=9"];
+    let told = place.good(&[&words[..], &fields[..]].concat());
+    for part in [
+        "destination=10.1.2.3",
+        "to=fd00::2 at=02:00:00:00:00:0a by=9",
+        "holds, it is 10.1.2.3",
+        "does not hold, it is fd00::2",
+    ] {
+        assert!(told.contains(part), "{part}\n in\n{told}");
+    }
+}
+
+/// Whether rules fit does not depend on the machine: the budget is counted.
+#[test]
+fn rules_over_the_budget_are_refused_with_the_costly_one() {
+    let place = Place::new("budget");
+    let fields: String = (0..40).map(|field| format!("@subscribe[] bit<8> f{field}; ")).collect();
+    place.write("many.p4", &format!("header message {{ {fields} }}"));
+    let rules: String = (0..40).map(|n| format!("f{n} > {n} : fwd({});\n", n + 1)).collect();
+    place.write("many.rules", &rules);
+    for command in [&["compile"][..], &["graph"]] {
+        let many = ["many.rules", "--format", "many.p4", "--budget", "50000"];
+        let error = place.wrong(&[command, &many[..]].concat());
+        for part in ["come to more than 50000 edges", "many.rules:", "--budget allows more"] {
+            assert!(error.contains(part), "{part}\n in\n{error}");
+        }
+        place.good(&[command, &["market-data.rules", "--format", "itch.p4", "--budget", "50000"]].concat());
+    }
+    let told = place.good(&["compile", "market-data.rules", "--format", "itch.p4"]);
+    assert!(told.contains("in the order of the formats"), "{told}");
+}
+
+/// `match` carries no action out, and says where that makes a difference.
+#[test]
+fn match_tells_of_actions_that_run_would_carry_out_first() {
+    let place = Place::new("match-actions");
+    let formats = place.read("itch.p4").replacen(
+        "header add_order",
+        "@subscribe_action[name=answerEcho, arguments=\"\"]\nheader add_order",
+        1,
+    );
+    place.write("echo.p4", &formats);
+    place.write("echo.rules", "add_order.price > 5 : answerEcho();\nadd_order.price > 5 : fwd(1);\n");
+    let told =
+        place.good(&["match", "market-data.pcapng", "--rules", "echo.rules", "--format", "echo.p4", "--out", "out"]);
+    assert!(told.contains("messages have actions and ports: `weft subs run` carries the actions out first"), "{told}");
+    place.write("apart.rules", "add_order.price > 5 : answerEcho();\nadd_order.price <= 5 : fwd(1);\n");
+    let told =
+        place.good(&["match", "market-data.pcapng", "--rules", "apart.rules", "--format", "echo.p4", "--out", "apart"]);
+    assert!(told.contains("which are not carried out here") && !told.contains("actions and ports"), "{told}");
+}
+
 #[test]
 fn graph_draws_the_diagram() {
     let place = Place::new("graph");

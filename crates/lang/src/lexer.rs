@@ -299,7 +299,10 @@ fn mac_literal(text: &str) -> Option<u64> {
         return None;
     }
     let candidate = text.get(..17)?;
-    if text[17..].starts_with(|c: char| c.is_ascii_hexdigit() || c == ':') {
+    // A colon may follow, as between the filter and the actions of a rule, but no further byte.
+    let more = |text: &str| text.starts_with(|c: char| c.is_ascii_hexdigit());
+    let rest = &text[17..];
+    if more(rest) || rest.strip_prefix(':').is_some_and(|rest| more(rest) && more(&rest[1..])) {
         return None;
     }
     let bytes = candidate.as_bytes();
@@ -327,7 +330,8 @@ fn ipv4_literal(text: &str) -> Option<(u32, usize)> {
     Some((address.to_bits(), length))
 }
 
-/// `2001:db8::1` at the start of a text, with its length. It must end where letters, digits and colons end.
+/// `2001:db8::1` at the start of a text, with its length. It ends where letters, digits and colons end, or before a colon
+/// that makes no address: the one between the filter and the actions of a rule.
 fn ipv6_literal(text: &str) -> Option<(u128, usize)> {
     // Most tokens are none: the first group has up to four digits, then comes a colon.
     let digits = text.bytes().take(5).take_while(u8::is_ascii_hexdigit).count();
@@ -337,16 +341,21 @@ fn ipv6_literal(text: &str) -> Option<(u128, usize)> {
     let text = beginning(text);
     let part = |c: char| c.is_ascii_hexdigit() || c == ':';
     let mut length = text.find(|c: char| !part(c)).unwrap_or(text.len());
-    if text[..length].matches(':').count() < 2 || text[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
-    {
+    if text[..length].matches(':').count() < 2 {
         return None;
     }
     // The last 32 bits may be written as an IPv4 address.
     if text[length..].starts_with('.') {
         length = text.find(|c: char| !part(c) && c != '.').unwrap_or(text.len());
     }
-    let address: std::net::Ipv6Addr = text[..length].parse().ok()?;
-    Some((address.to_bits(), length))
+    let address = |length: usize| {
+        let goes_on = text[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let address: std::net::Ipv6Addr = if goes_on { return None } else { text[..length].parse().ok()? };
+        Some((address.to_bits(), length))
+    };
+    // The longest one is 45 bytes.
+    let colons = text[..length.min(46)].bytes().enumerate().rev().filter(|(_, byte)| *byte == b':');
+    address(length).or_else(|| colons.map(|(at, _)| at).find_map(address))
 }
 
 #[cfg(test)]
@@ -399,6 +408,32 @@ mod tests {
         ];
         assert_eq!(kinds, expected);
         assert_eq!(diagnostics, []);
+    }
+
+    /// The colon behind an address is the one in front of a rule's actions.
+    #[test]
+    fn a_rule_may_go_on_right_behind_an_address() {
+        for (address, kind) in [
+            ("fd00::1", Kind::Ipv6(0xfd00 << 112 | 1)),
+            ("fd00::", Kind::Ipv6(0xfd00 << 112)),
+            ("::", Kind::Ipv6(0)),
+            ("1:2:3:4:5:6:7:8", Kind::Ipv6(0x0001_0002_0003_0004_0005_0006_0007_0008)),
+            ("::ffff:10.0.0.1", Kind::Ipv6(0xffff_0a00_0001)),
+            ("02:00:00:00:00:0a", Kind::Mac(0x0200_0000_000a)),
+            ("10.0.0.1", Kind::Ipv4(0x0a00_0001)),
+        ] {
+            for behind in [": fwd", ":fwd", ":\nfwd", " : fwd"] {
+                let text = format!("{address}{behind}");
+                let mut diagnostics = Vec::new();
+                let mut lexer = Lexer::for_rules(0, &text, &mut diagnostics);
+                let found = [lexer.next().kind, lexer.next().kind, lexer.next().kind];
+                assert_eq!(found, [kind.clone(), Kind::Punctuation(":"), Kind::Word("fwd".into())], "{text}");
+            }
+        }
+        // Eight bytes are no address of six, and a colon that belongs to one stays in it.
+        let mut diagnostics = Vec::new();
+        let mut lexer = Lexer::for_rules(0, "02:00:00:00:00:01:02:03 fd00::1:f", &mut diagnostics);
+        assert!(matches!([lexer.next().kind, lexer.next().kind], [Kind::Ipv6(_), Kind::Ipv6(_)]));
     }
 
     #[test]

@@ -5,6 +5,9 @@ use crate::formats::{Field, FieldId, Form, MessageFormats};
 use crate::message::Message;
 use crate::rules::{Filter, Rule, Subject};
 use crate::values::Interval;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use weftwire_lang::lexer::{Kind, Lexer};
 use weftwire_lang::{SourceMap, Span};
 
 /// A field's value as rules write it.
@@ -25,6 +28,61 @@ pub fn value(field: &Field, value: u128) -> String {
             } else {
                 format!("{value:#x}")
             }
+        }
+    }
+}
+
+/// The fields that rules compare with addresses, by how those are written: shown the same way.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses(BTreeMap<FieldId, Address>);
+
+#[derive(Clone, Copy, Debug)]
+enum Address {
+    Mac,
+    Ipv4,
+    Ipv6,
+}
+
+impl Addresses {
+    /// Finds them in the text of rules.
+    pub fn of(rules: &[Rule], sources: &SourceMap) -> Addresses {
+        let mut found = Addresses::default();
+        rules.iter().for_each(|rule| found.collect(&rule.filter, sources));
+        found
+    }
+
+    fn collect(&mut self, filter: &Filter, sources: &SourceMap) {
+        match filter {
+            Filter::Always | Filter::Never => {}
+            Filter::Not(inner) => self.collect(inner, sources),
+            Filter::All(parts) | Filter::Any(parts) => parts.iter().for_each(|part| self.collect(part, sources)),
+            Filter::Test(test) => {
+                let mut diagnostics = Vec::new();
+                let mut lexer = Lexer::for_rules(0, sources.text(test.span), &mut diagnostics);
+                let kind = std::iter::from_fn(|| Some(lexer.next().kind).filter(|kind| *kind != Kind::End));
+                let address = kind.into_iter().find_map(|kind| match kind {
+                    Kind::Mac(_) => Some(Address::Mac),
+                    Kind::Ipv4(_) => Some(Address::Ipv4),
+                    Kind::Ipv6(_) => Some(Address::Ipv6),
+                    _ => None,
+                });
+                if let (Subject::Field(field), Some(address)) = (test.subject, address) {
+                    self.0.insert(field, address);
+                }
+            }
+        }
+    }
+
+    /// A field's value: as an address, or else as [`value`] shows it.
+    fn value(&self, id: FieldId, formats: &MessageFormats, number: u128) -> String {
+        match self.0.get(&id) {
+            Some(Address::Mac) => {
+                let bytes: Vec<String> = number.to_be_bytes()[10..].iter().map(|byte| format!("{byte:02x}")).collect();
+                bytes.join(":")
+            }
+            Some(Address::Ipv4) => Ipv4Addr::from_bits(number as u32).to_string(),
+            Some(Address::Ipv6) => Ipv6Addr::from_bits(number).to_string(),
+            None => value(formats.field(id), number),
         }
     }
 }
@@ -73,14 +131,14 @@ pub struct Verdict {
 }
 
 /// What each test of a rule says about a message.
-pub fn verdicts(formats: &MessageFormats, rule: &Rule, message: &Message) -> Vec<Verdict> {
+pub fn verdicts(formats: &MessageFormats, addresses: &Addresses, rule: &Rule, message: &Message) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    judge(formats, &rule.filter, false, 0, message, &mut verdicts);
+    judge((formats, addresses), &rule.filter, false, 0, message, &mut verdicts);
     verdicts
 }
 
 fn judge(
-    formats: &MessageFormats,
+    known: (&MessageFormats, &Addresses),
     filter: &Filter,
     negated: bool,
     depth: usize,
@@ -89,13 +147,14 @@ fn judge(
 ) {
     match filter {
         Filter::Always | Filter::Never => {}
-        Filter::Not(inner) => judge(formats, inner, !negated, depth, message, verdicts),
+        Filter::Not(inner) => judge(known, inner, !negated, depth, message, verdicts),
         Filter::All(parts) | Filter::Any(parts) => {
             for part in parts {
-                judge(formats, part, negated, depth + 1, message, verdicts);
+                judge(known, part, negated, depth + 1, message, verdicts);
             }
         }
         Filter::Test(test) => {
+            let (formats, addresses) = known;
             let (holds, why) = match test.subject {
                 Subject::State(_) => (None, "it depends on earlier messages".to_owned()),
                 Subject::Field(id) => {
@@ -103,7 +162,8 @@ fn judge(
                     match message.get(id, formats) {
                         None => (Some(false), format!("the message has no {}", formats.header(field.header).name)),
                         Some(found) => {
-                            (Some(test.values.contains(found) != negated), format!("it is {}", value(field, found)))
+                            let shown = addresses.value(id, formats, found);
+                            (Some(test.values.contains(found) != negated), format!("it is {shown}"))
                         }
                     }
                 }
@@ -114,7 +174,7 @@ fn judge(
 }
 
 /// The fields of a message that rules may use, in words.
-pub fn message(formats: &MessageFormats, message: &Message) -> String {
+pub fn message(formats: &MessageFormats, addresses: &Addresses, message: &Message) -> String {
     let mut words = Vec::new();
     for (index, header) in formats.headers().iter().enumerate() {
         let id = crate::formats::HeaderId(index as u16);
@@ -123,7 +183,10 @@ pub fn message(formats: &MessageFormats, message: &Message) -> String {
         }
         let fields = formats.fields().iter().enumerate().filter(|(_, field)| field.header == id);
         let fields: Vec<String> = fields
-            .map(|(index, field)| format!("{}={}", field.name, value(field, message.value(FieldId(index as u16)))))
+            .map(|(index, field)| {
+                let id = FieldId(index as u16);
+                format!("{}={}", field.name, addresses.value(id, formats, message.value(id)))
+            })
             .collect();
         words.push(format!("{}({})", header.name, fields.join(" ")));
     }
@@ -139,6 +202,7 @@ pub fn explanation(
     sources: &SourceMap,
     all: bool,
 ) -> String {
+    let addresses = Addresses::of(rules, sources);
     let mut text = String::new();
     for (index, rule) in rules.iter().enumerate() {
         let matches = matched.contains(&index);
@@ -149,7 +213,7 @@ pub fn explanation(
         let verb = if matches { "matches" } else { "does not match" };
         let source = sources.text(rule.span).split_whitespace().collect::<Vec<_>>().join(" ");
         text += &format!("line {line} {verb}: {source}\n");
-        for verdict in verdicts(formats, rule, message) {
+        for verdict in verdicts(formats, &addresses, rule, message) {
             let mark = match verdict.holds {
                 Some(true) => "holds",
                 Some(false) => "does not hold",

@@ -76,7 +76,7 @@ fn frame(messages: &[Vec<u8>], count: u16) -> Vec<u8> {
 
 fn shown(formats: &MessageFormats, frame: &[u8]) -> Vec<String> {
     let found = messages(formats, LinkType::Ethernet, frame).unwrap();
-    let text = found.messages.iter().map(|message| show::message(formats, message));
+    let text = found.messages.iter().map(|message| show::message(formats, &show::Addresses::default(), message));
     let own = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     // The headers of the file come first, then the built-in ones, of which the first that the file names is UDP.
     text.map(own).map(|text| text[..text.find(" udp(").unwrap_or(text.len())].to_owned()).collect()

@@ -41,11 +41,12 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         Some(_) => captured(arguments, &loaded)?,
         None => vec![written(&arguments.fields, &loaded)?],
     };
+    let addresses = show::Addresses::of(&loaded.rules, &loaded.sources);
     let mut evaluator = Evaluator::new(&loaded.formats, &loaded.rules);
     for (index, message) in messages.iter().enumerate() {
         let outcome = evaluator.message(message, 0);
         let (formats, rules, sources) = (&loaded.formats, &loaded.rules, &loaded.sources);
-        say!("message {}: {}", index + 1, show::message(formats, message));
+        say!("message {}: {}", index + 1, show::message(formats, &addresses, message));
         console::say_text(format_args!(
             "{}",
             show::explanation(formats, rules, &outcome.matched, message, sources, arguments.all)

@@ -45,7 +45,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let folder = OutputFolder::begin(&arguments.out)?;
     let mut switch = Switch::default();
     let mut ports: BTreeMap<Port, (output::PendingFile, Writer, u64, u64)> = BTreeMap::new();
-    let (mut messages, mut unmatched, mut calls) = (0u64, 0u64, 0u64);
+    let (mut messages, mut unmatched, mut calls, mut both) = (0u64, 0u64, 0u64, 0u64);
     let mut dropped: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut line = ProgressLine::begin();
     for (done, record) in records.iter().enumerate() {
@@ -68,6 +68,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
             messages += 1;
             unmatched += u64::from(actions.ports.is_empty() && actions.calls.is_empty());
             calls += actions.calls.len() as u64;
+            both += u64::from(!actions.ports.is_empty() && !actions.calls.is_empty());
             for port in actions.ports {
                 wanted.entry(port).or_insert_with(|| vec![false; found.messages.len()])[index] = true;
             }
@@ -102,7 +103,13 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     }
     folder.finish()?;
     if calls > 0 {
-        say!("{calls} actions of applications, which a capture does not show");
+        say!("{calls} actions of applications, which are not carried out here");
+    }
+    if both > 0 {
+        say!(
+            "{both} messages have actions and ports: `weft subs run` carries the actions out first, which may change, answer \
+             or drop a message; here the ports got it as it came"
+        );
     }
     for (reason, count) in dropped {
         say!("dropped, {reason}: {count}");
