@@ -15,7 +15,6 @@ use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::{Address, Client};
 use weftwire_core::Port;
 use weftwire_lang::SourceMap;
-use weftwire_linux::reach::Reach;
 use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::workload::{ITCH_FORMATS, Numbers};
 use weftwire_testbed::{Running, peak_resident_bytes, resident_bytes};
@@ -214,7 +213,7 @@ impl Bench {
         Follower {
             address: self.address(),
             tls: None,
-            reach: Reach::default(),
+            reach: Default::default(),
             switch: SWITCH.to_owned(),
             formats: formats_digest(ITCH_FORMATS),
         }
