@@ -26,7 +26,6 @@ fn errors_say_what_would_be_right() {
         (run(&["--port", "eth0"]), "--port 1=eth0"),
         (run(&["--port", "1=tun:x", "--for", "5d"]), "10s, 1.5s, 5min, 1h"),
         (run(&["--port", "1=tun:x", "--connect", "10.0.0.1:4000"]), "such as 10.0.0.1:4000-10.0.0.2:80"),
-        (run(&["--port", "1=tun:x", "--send", "file"]), "--connect"),
         (refused(&["run", "nosuch.json", "--port", "1=lo"]), "cannot read nosuch.json"),
         (refused(&["flows", "--control", "/nonexistent/x.sock"]), "is `weft run` active?"),
         (refused(&["flows", "set", "1", "window"]), "REGISTER=VALUE"),
