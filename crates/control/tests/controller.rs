@@ -20,12 +20,12 @@ use weftwire_core::function::Ports;
 use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
 use weftwire_lang::SourceMap;
 use weftwire_linux::reach::Reach;
-use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::engine::SubscriptionSwitch;
 use weftwire_subscribe::route::{Controller, MessageFilter, Out, Policy, Settings, Topology, fat_tree, ways};
 use weftwire_subscribe::subscriptions::read_subscriptions;
 use weftwire_subscribe::workload::market::{Feed, FeedSettings};
 use weftwire_subscribe::workload::{ITCH_FORMATS, Numbers};
+use weftwire_subscribe::{Budget, MessageFormats};
 
 /// Where packets come from that switches of the tests forward.
 const OUTSIDE: Port = Port(9);
@@ -316,6 +316,47 @@ async fn what_means_the_same_is_one_subscription() {
     assert_eq!(client.unsubscribe(one("trade.price > 2")).await.unwrap().unchanged, 1);
     assert_eq!(listed(&client, Some("pod1-host1")).await, [("pod1-host1".into(), "trade.price > 1".into())]);
     assert_eq!(listed(&client, Some("pod1-host2")).await, []);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_that_cannot_take_a_change_goes_on_and_says_so() {
+    let network = network(Policy::default(), &[]);
+    let running = Running::start(&folder("budget"), network.clone(), KeeperOptions::default());
+    let client = running.client().await;
+    client.subscribe(vec![subscription("pod1-host1", "trade.price > 1")]).await.unwrap();
+    let (follower, mut table) = (running.follower("pod1-edge1"), table(&network));
+    table.set_budget(Budget::of_size(12));
+    let (tell, mut told) = tokio::sync::watch::channel((0, 0, String::new()));
+    let task = tokio::spawn(async move {
+        follower
+            .follow(&mut table, |notice, table| {
+                let reason = if let Notice::Refused(reason) = notice { reason } else { String::new() };
+                tell.send_replace((table.revision(), table.rule_count(), reason));
+            })
+            .await;
+    });
+    told.wait_for(|(revision, rules, _)| (*revision, *rules) == (1, 1)).await.unwrap();
+    // Tests of different fields multiply.
+    let costly: Vec<_> = ["price > 5", "shares > 5", "stock == AAPL", "side == B", "price > 9"]
+        .iter()
+        .map(|test| subscription("pod1-host1", &format!("add_order.{test}")))
+        .collect();
+    client.subscribe(costly.clone()).await.unwrap();
+    let (revision, rules, reason) = told.wait_for(|(_, _, reason)| !reason.is_empty()).await.unwrap().clone();
+    assert!((revision, rules) == (1, 1) && reason.contains("budget"), "{revision} {rules} {reason}");
+    let switch = loop {
+        let mut switches = client.topology().await.unwrap().switches.into_iter();
+        let switch = switches.find(|switch| switch.name == "pod1-edge1").unwrap();
+        if !switch.refusal.is_empty() {
+            break switch;
+        }
+    };
+    assert_eq!((switch.revision, switch.followers, switch.refusal), (1, 1, reason));
+    // Without what was too much it follows again.
+    let revision = client.unsubscribe(costly).await.unwrap().revision;
+    told.wait_for(|(at, rules, reason)| *at == revision && *rules == 1 && reason.is_empty()).await.unwrap();
+    task.abort();
     running.stop().await;
 }
 
