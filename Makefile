@@ -30,6 +30,7 @@ setup:
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --package weftwire-cli --no-default-features -- -D warnings
 
 # Unit, property and documentation tests, with debug assertions on; also the corpora of all fuzz targets.
 unit:

@@ -10,7 +10,7 @@ out=demo-out
 source=examples/syn-proxy.xl
 capture=examples/captures/syn-proxy.pcapng
 image=$out/syn-proxy.json
-weft=target/release/weft
+weft=$(realpath -m "${CARGO_TARGET_DIR:-target}/demo/weft")
 client_address=10.77.0.1
 server_address=10.77.0.2
 # Names that the system tests' clean-up knows, should this script be killed.
@@ -18,13 +18,15 @@ client=weft-$$-client
 middle=weft-$$-middle
 server=weft-$$-server
 started=()
+step_began=
 
 main() {
     step "Installing what is missing"
     scripts/setup.sh demo
 
     step "Building weft"
-    cargo build --release --package weftwire-cli
+    # Without link-time optimisation, and without the services that no step needs.
+    cargo build --profile demo --package weftwire-cli --no-default-features
     rm -rf "$out"
     mkdir -p "$out"
 
@@ -66,8 +68,8 @@ main() {
     run subs graph "$market.rules" --format "$formats" -o "$out/subscriptions.svg"
     run subs match "$market.pcapng" --rules "$market.rules" --format "$formats" --out "$out/market-data"
 
-    echo
-    echo "Look at:"
+    finish_step
+    printf '\nThe demo took %d s. Look at:\n' "$SECONDS"
     for file in "$out"/*.html "$out"/*/report.html "$out"/*.svg "$out"/*.pcapng "$out"/*/*.pcapng "$out"/*.json; do
         echo "  $PWD/$file"
     done
@@ -110,7 +112,7 @@ download_through_the_proxy() {
     ip -n "$middle" link set port2 up
 
     serve_files
-    start "$middle" "$out/weft.log" "$PWD/$weft" run "$image" --name "$middle" --port 1=port1 --port 2=port2 --seed 1 \
+    start "$middle" "$out/weft.log" "$weft" run "$image" --name "$middle" --port 1=port1 --port 2=port2 --seed 1 \
         --out "$out/live.pcapng"
     if ! ip netns exec "$client" curl --silent --show-error --fail --connect-timeout 2 --max-time 30 \
         --retry 10 --retry-connrefused --output "$work/downloaded" "http://$server_address/file"; then
@@ -172,7 +174,16 @@ clean_up() {
 }
 
 step() {
+    finish_step
+    step_began=$SECONDS
     printf '\n== %s\n' "$*"
+}
+
+# Says how long the last step took.
+finish_step() {
+    if [ -n "$step_began" ]; then
+        printf '(%d s)\n' $((SECONDS - step_began))
+    fi
 }
 
 # Shows a weft command and runs it.

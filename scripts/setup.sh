@@ -14,7 +14,7 @@ demo_tools="cc:build-essential ip:iproute2 nft:nftables nginx:nginx-light ethtoo
 test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator kcat:kcat javac:default-jdk-headless python3:python3"
 
 # Libraries, by a file that they bring:package
-bench_tools="pkg-config:pkg-config nats-server:nats-server mvn:maven"
+bench_tools="pkg-config:pkg-config nats-server:nats-server"
 bench_files="/usr/include/dpdk/rte_timer.h:libdpdk-dev"
 
 install_packages() {
@@ -49,31 +49,19 @@ install_cargo_tool() {
     fi
 }
 
-# Kafka's own client for Java, for tests of the bridge: name in Maven Central, SHA-256.
-kafka_jars="
-org/apache/kafka/kafka-clients/4.1.1/kafka-clients-4.1.1.jar 00247122a572c3d3ae4eb60a50192a5811bc0181f51923d13018600f892e821d
-org/slf4j/slf4j-api/1.7.36/slf4j-api-1.7.36.jar d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0
-org/slf4j/slf4j-nop/1.7.36/slf4j-nop-1.7.36.jar c214958b07816cb4412b30c7bdbd4308ffdc6ba2a83767b8f3a9229cbd9274d6
-"
-
-download_jars() {
-    local folder=${CARGO_TARGET_DIR:-target}/kafka path digest file
-    mkdir -p "$folder"
-    while read -r path digest; do
-        # Without the version, so that the test need not know it.
-        file=$folder/$(basename "$(dirname "$(dirname "$path")")").jar
-        if [ -z "$path" ] || echo "$digest  $file" | sha256sum --check --status 2>/dev/null; then
-            continue
+# Kafka's own client for Java with what it needs, for tests of the bridge. The digest is that of the client.
+install_kafka_client() {
+    local folder=${CARGO_TARGET_DIR:-target}/kafka pom=crates/cli/tests/kafka/pom.xml
+    local digest=00247122a572c3d3ae4eb60a50192a5811bc0181f51923d13018600f892e821d
+    # Without versions in the names, so that the test need not know them.
+    if ! echo "$digest  $folder/kafka-clients.jar" | sha256sum --check --status 2>/dev/null; then
+        rm -rf "$folder"
+        if ! mvn --batch-mode --quiet -f "$pom" dependency:copy-dependencies "-DoutputDirectory=$(realpath -m "$folder")" \
+            -Dmdep.stripVersion=true || ! echo "$digest  $folder/kafka-clients.jar" | sha256sum --check --status; then
+            rm -rf "$folder"
+            echo "SKIPPED: installing Kafka's client for Java; tests that need it will be skipped" >&2
         fi
-        rm -f "$file"
-        if ! curl -sSfL --max-time 120 -o "$file.part" "https://repo1.maven.org/maven2/$path" ||
-            ! echo "$digest  $file.part" | sha256sum --check --status; then
-            rm -f "$file.part"
-            echo "SKIPPED: downloading $path; tests that need it will be skipped" >&2
-            continue
-        fi
-        mv "$file.part" "$file"
-    done <<<"$kafka_jars"
+    fi
 }
 
 # gRPC's C core with its binding for Python, for tests of the controller: a client that is not the project's own.
@@ -110,7 +98,7 @@ if ! cargo --version >/dev/null 2>&1; then
 fi
 
 if [ "$purpose" != demo ]; then
-    download_jars
+    install_kafka_client
     install_grpcio
     install_cargo_tool cargo-deny 0.20.2
     install_cargo_tool mdbook 0.5.4

@@ -27,5 +27,5 @@ pub use nginx::Nginx;
 pub use ns3::{Ns3, Overload, overload_network};
 pub use payload::{Download, Payload, download, fetch, sha256_of_file};
 pub use process::{Output, Running, peak_resident_bytes, resident_bytes, run, wait_for};
-pub use turn::{Turn, skip_unless_installed, skip_unless_root};
+pub use turn::{Turn, is_installed, skip_unless_installed, skip_unless_root};
 pub use user::as_user;

@@ -48,8 +48,8 @@ fn turn_without(missing: Vec<&str>) -> Option<Turn> {
     None
 }
 
-/// Looks along `PATH` and in the system folders that an ordinary user's `PATH` may lack.
-fn is_installed(tool: &str) -> bool {
+/// Whether a tool is installed: looks along `PATH` and in the system folders that an ordinary user's `PATH` may lack.
+pub fn is_installed(tool: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| Path::new(folder).join(tool).is_file())
 }

@@ -1,17 +1,14 @@
 //! `weft subs`: packet subscriptions.
 
-mod client;
 mod compile;
-mod controller;
-mod ends;
 mod explain;
-mod follow;
 mod graph;
-mod kafka;
 mod pass;
 mod reload;
 mod route;
 mod run;
+#[cfg(feature = "services")]
+mod services;
 
 use crate::console::say;
 use crate::input::{self, Kind};
@@ -50,22 +47,11 @@ enum Command {
     Match(pass::Arguments),
     /// Forward by rules on network interfaces, until it is interrupted
     Run(run::Arguments),
-    /// Be a broker to clients of Kafka: what they produce goes into the network, what comes from it they consume
-    Kafka(kafka::Arguments),
     /// Route subscriptions: the rules and tables of each switch of a network
     Route(route::Arguments),
-    /// Keep the subscriptions of a network's hosts, and tell its switches what follows from them
-    Controller(controller::Arguments),
-    /// Subscribe a host at a controller
-    Subscribe(client::Subscribe),
-    /// End a host's subscriptions at a controller
-    Unsubscribe(client::Unsubscribe),
-    /// List the subscriptions of a controller
-    List(client::List),
-    /// Show a controller's network, and which of its switches follow it
-    Topology(client::Topology),
-    /// Show each subscription as it begins or ends, until interrupted
-    Watch(client::Watch),
+    #[cfg(feature = "services")]
+    #[command(flatten)]
+    Service(services::Command),
 }
 
 /// Runs the command.
@@ -77,14 +63,9 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
-        Command::Kafka(arguments) => kafka::execute(&arguments),
         Command::Route(arguments) => route::execute(&arguments),
-        Command::Controller(arguments) => controller::execute(&arguments),
-        Command::Subscribe(arguments) => client::subscribe(&arguments),
-        Command::Unsubscribe(arguments) => client::unsubscribe(&arguments),
-        Command::List(arguments) => client::list(&arguments),
-        Command::Topology(arguments) => client::topology(&arguments),
-        Command::Watch(arguments) => client::watch(&arguments),
+        #[cfg(feature = "services")]
+        Command::Service(command) => services::execute(command),
     }
 }
 

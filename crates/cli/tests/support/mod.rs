@@ -1,6 +1,8 @@
 //! What several tests of the command share.
 
 #[allow(dead_code, reason = "of use to some of the tests")]
+pub mod book;
+#[allow(dead_code, reason = "of use to some of the tests")]
 pub mod market;
 
 use std::fs::File;

@@ -1,11 +1,16 @@
 //! `weft subs run`: rules on real ports.
 
-use super::ends::ClientEnd;
+use super::Compiling;
 use super::reload::Reloading;
-use super::{Compiling, follow};
+#[cfg(feature = "services")]
+use super::services::{ClientEnd, follow};
 use crate::commands::run;
-use anyhow::{Result, ensure};
-use clap::{ArgGroup, Args};
+use anyhow::Result;
+#[cfg(feature = "services")]
+use anyhow::ensure;
+#[cfg(feature = "services")]
+use clap::ArgGroup;
+use clap::Args;
 use std::path::PathBuf;
 use weftwire_core::function::Ports;
 use weftwire_linux::application::Application;
@@ -14,14 +19,17 @@ use weftwire_linux::signals::HangUp;
 /// Forward the packets of network interfaces, TUN and TAP devices by rules: each port gets the messages that its rules
 /// match. The rules are those of files, or those that a controller has for a switch of its network.
 #[derive(Args)]
-#[command(group(ArgGroup::new("source").required(true).args(["rules", "switch"])))]
+#[cfg_attr(feature = "services", command(group(ArgGroup::new("source").required(true).args(["rules", "switch"]))))]
 pub struct Arguments {
     /// The rules; of several files they are taken together. SIGHUP has them read again
     #[arg(long, value_name = "FILE")]
+    #[cfg_attr(not(feature = "services"), arg(required = true))]
     rules: Vec<PathBuf>,
+    #[cfg(feature = "services")]
     /// Be this switch of a controller's network: take its rules, and follow their changes
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
+    #[cfg(feature = "services")]
     #[command(flatten)]
     pub(super) controller: ClientEnd,
     /// The message formats: .p4 files with annotations
@@ -35,13 +43,16 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    if let Some(switch) = &arguments.switch {
-        return follow::execute(arguments, switch);
+    #[cfg(feature = "services")]
+    {
+        if let Some(switch) = &arguments.switch {
+            return follow::execute(arguments, switch);
+        }
+        ensure!(
+            !arguments.controller.is_given(),
+            "--controller and its options go with --switch; --rules are those of files"
+        );
     }
-    ensure!(
-        !arguments.controller.is_given(),
-        "--controller and its options go with --switch; --rules are those of files"
-    );
     let (rules, formats) = (arguments.rules.clone(), arguments.formats.clone());
     let compiling = arguments.compiling.clone();
     let load = move || super::switch(&rules, &formats, &compiling);

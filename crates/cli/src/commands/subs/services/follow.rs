@@ -1,6 +1,6 @@
 //! `weft subs run --switch`: a switch whose rules come from a controller.
 
-use super::{Loaded, run, together};
+use crate::commands::subs::{Loaded, run, together};
 use crate::commands;
 use crate::console::tell;
 use anyhow::Result;

@@ -1,8 +1,9 @@
 //! `weft subs controller`: subscriptions kept for a network, and switches that follow.
 
 use super::ends::ServerEnd;
-use super::route::{PolicyName, notes, of_network};
-use super::{Loaded, client, together};
+use super::client;
+use crate::commands::subs::route::{PolicyName, notes, of_network};
+use crate::commands::subs::{Loaded, together};
 use crate::console::tell;
 use anyhow::{Context, Result, ensure};
 use clap::Args;

@@ -1,7 +1,7 @@
 //! The commands that ask a controller.
 
 use super::ends::ClientEnd;
-use super::read;
+use crate::commands::subs::read;
 use crate::console::{self, say, tell};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
