@@ -19,7 +19,7 @@ struct Identity {
 
 /// Where the controller is, for its clients and switches.
 #[derive(Args, Clone, Debug)]
-pub(super) struct ClientEnd {
+pub struct ClientEnd {
     /// The controller: unix:PATH or HOST:PORT [default: where `weft subs controller` of the same user listens]
     #[arg(long, value_name = "ADDRESS")]
     controller: Option<Address>,
@@ -35,7 +35,7 @@ pub(super) struct ClientEnd {
 
 /// Where the controller listens, and to whom.
 #[derive(Args, Clone, Debug)]
-pub(super) struct ServerEnd {
+pub struct ServerEnd {
     /// Listen here: unix:PATH, or HOST:PORT [default: the socket at which clients ask without --controller]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Address>,
@@ -73,13 +73,13 @@ impl Identity {
 
 impl ClientEnd {
     /// Whether anything is said of the controller.
-    pub(super) fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         let files = [&self.identity.tls_cert, &self.identity.tls_key, &self.server_ca];
         self.controller.is_some() || self.insecure || files.iter().any(|file| file.is_some())
     }
 
     /// Where the controller is, and how to talk to it.
-    pub(super) fn open(&self) -> Result<(Address, Option<tls::Client>)> {
+    pub fn open(&self) -> Result<(Address, Option<tls::Client>)> {
         let address = self.controller.clone().map_or_else(default_address, Ok)?;
         let files = self.identity.files(("--server-ca", &self.server_ca), &address)?;
         if files.is_none() && address.is_remote() && !self.insecure {
@@ -99,12 +99,12 @@ impl ServerEnd {
     }
 
     /// Where to listen.
-    pub(super) fn address(&self) -> Result<Address> {
+    pub fn address(&self) -> Result<Address> {
         self.listen.clone().map_or_else(default_address, Ok)
     }
 
     /// How to know clients. `is_remote`: others than this machine may reach the address.
-    pub(super) fn secured(&self, address: &Address, is_remote: bool) -> Result<Option<tls::Server>> {
+    pub fn secured(&self, address: &Address, is_remote: bool) -> Result<Option<tls::Server>> {
         let files = self.identity.files(("--client-ca", &self.client_ca), address)?;
         if files.is_none() && is_remote && !self.insecure {
             bail!(
