@@ -10,6 +10,7 @@
 //! | `<!-- output -->` | what the last commands print; `…` stands for anything |
 //! | `<!-- output of COMMAND -->` | what this command prints |
 //! | `<!-- fails -->` | the commands are to fail |
+//! | `<!-- background -->` | the commands go on beside those that follow, from when they print something until the page ends |
 //! | `<!-- with TOOL ... -->` | the commands need these tools |
 //! | `<!-- root -->` | the commands need root and namespaces |
 //! | `<!-- not run: WHY -->` | the commands are not run; their options are looked up in the command's help |
@@ -17,7 +18,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A page's fenced block.
 struct Block {
@@ -99,7 +102,7 @@ pub fn run(name: &str, page: &str, of: Of) -> Vec<String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("book-{name}-{}", of as u8));
     // It may be there from the last run.
     let _ = fs::remove_dir_all(&folder);
-    let (mut wrong, mut printed) = (Vec::new(), String::new());
+    let (mut wrong, mut printed, mut beside) = (Vec::new(), String::new(), Vec::new());
     for block in blocks(page) {
         let place = format!("{name}.md:{}", block.line);
         let mut told = |what: String| wrong.push(format!("{place}: {what}"));
@@ -135,6 +138,13 @@ pub fn run(name: &str, page: &str, of: Of) -> Vec<String> {
                 continue;
             }
             prepare(&folder);
+            if block.note == "background" {
+                match Beside::start(&folder, &commands, beside.len()) {
+                    Ok(started) => beside.push(started),
+                    Err(what) => told(what),
+                }
+                continue;
+            }
             let (good, output) = shell(&folder, &commands);
             if good == (block.note == "fails") {
                 told(format!("`{}` {}:\n{output}", commands.trim(), if good { "succeeds" } else { "fails" }));
@@ -156,15 +166,53 @@ fn prepare(folder: &Path) {
     }
 }
 
-/// Runs commands; whether they succeed, and what they print.
-fn shell(folder: &Path, commands: &str) -> (bool, String) {
+/// A shell that runs commands, ended after a while.
+fn script_of(folder: &Path, commands: &str) -> Command {
     let weft = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a folder");
     let path = format!("{}:{}", weft.display(), std::env::var("PATH").unwrap_or_default());
     let script = format!("set -euo pipefail; exec 2>&1; sudo() {{ \"$@\"; }}\n{commands}");
     let mut command = Command::new("timeout");
-    command.args(["120", "bash", "-c", &script]).current_dir(folder).env("PATH", path).stdin(Stdio::null());
-    let output = command.env("LC_ALL", "C.UTF-8").output().expect("bash starts");
+    command.args(["300", "bash", "-c", &script]).current_dir(folder).env("PATH", path).stdin(Stdio::null());
+    command.env("LC_ALL", "C.UTF-8");
+    command
+}
+
+/// Runs commands; whether they succeed, and what they print.
+fn shell(folder: &Path, commands: &str) -> (bool, String) {
+    let output = script_of(folder, commands).output().expect("bash starts");
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Commands that go on beside others; they end with the page.
+struct Beside(Child);
+
+impl Beside {
+    /// Starts them, and waits until they print something.
+    fn start(folder: &Path, commands: &str, number: usize) -> Result<Beside, String> {
+        let printed = folder.join(format!("beside-{number}.txt"));
+        let file = fs::File::create(&printed).expect("written");
+        let child = script_of(folder, commands).stdout(file).process_group(0).spawn().expect("bash starts");
+        let mut beside = Beside(child);
+        let text = || fs::read_to_string(&printed).unwrap_or_default();
+        while text().is_empty() {
+            if beside.0.try_wait().is_ok_and(|status| status.is_some()) {
+                return Err(format!("`{}` ends without a word", commands.trim()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        match beside.0.try_wait() {
+            Ok(Some(status)) if !status.success() => Err(format!("`{}` fails: {}", commands.trim(), text())),
+            _ => Ok(beside),
+        }
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // `timeout` hands the signal on; the group is its own.
+        let _ = Command::new("kill").args(["--", &format!("-{}", self.0.id())]).status();
+        let _ = self.0.wait();
+    }
 }
 
 /// Whether a text is the one shown, in which `…` stands for anything, and digests and spaces at ends of lines do not count.
