@@ -1,6 +1,6 @@
 //! The book's commands that need root.
 
-#![allow(clippy::disallowed_methods, reason = "tests read the book and run its commands")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests read the book and run its commands")]
 
 mod support;
 

@@ -12,7 +12,9 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use weftwire_core::function::Ports;
-use weftwire_core::{Endpoints, Function, LinkType, Port};
+#[cfg(feature = "services")]
+use weftwire_core::Port;
+use weftwire_core::{Endpoints, Function, LinkType};
 use weftwire_linux::application::Application;
 use weftwire_linux::control::ControlServer;
 use weftwire_linux::interface::{Interface, next_hop};
@@ -119,11 +121,13 @@ pub struct Platform {
 
 impl Platform {
     /// The numbers of the ports.
+    #[cfg(feature = "services")]
     pub fn port_numbers(&self) -> impl Iterator<Item = Port> {
         self.ports.iter().map(|spec| spec.port)
     }
 
     /// Whether privileges stay.
+    #[cfg(feature = "services")]
     pub fn keeps_privileges(&self) -> bool {
         self.keep_privileges
     }

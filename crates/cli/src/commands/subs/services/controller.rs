@@ -1,7 +1,7 @@
 //! `weft subs controller`: subscriptions kept for a network, and switches that follow.
 
-use super::ends::ServerEnd;
 use super::client;
+use super::ends::ServerEnd;
 use crate::commands::subs::route::{PolicyName, notes, of_network};
 use crate::commands::subs::{Loaded, together};
 use crate::console::tell;

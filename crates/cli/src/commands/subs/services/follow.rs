@@ -1,7 +1,7 @@
 //! `weft subs run --switch`: a switch whose rules come from a controller.
 
-use crate::commands::subs::{Loaded, run, together};
 use crate::commands;
+use crate::commands::subs::{Loaded, run, together};
 use crate::console::tell;
 use anyhow::Result;
 use std::sync::{Arc, mpsc};
