@@ -11,9 +11,9 @@ use std::io::{stderr, stdin};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
-use weftwire_core::function::Ports;
 #[cfg(feature = "services")]
 use weftwire_core::Port;
+use weftwire_core::function::Ports;
 use weftwire_core::{Endpoints, Function, LinkType};
 use weftwire_linux::application::Application;
 use weftwire_linux::control::ControlServer;
