@@ -172,7 +172,9 @@ fn prepare(folder: &Path) {
 fn script_of(folder: &Path, commands: &str) -> Command {
     let weft = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a folder");
     let path = format!("{}:{}", weft.display(), std::env::var("PATH").unwrap_or_default());
-    let script = format!("set -euo pipefail; exec 2>&1; sudo() {{ \"$@\"; }}\n{commands}");
+    // What still runs beside the shell ends with it.
+    let prelude = "set -euo pipefail; exec 2>&1; sudo() { \"$@\"; }; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT";
+    let script = format!("{prelude}\n{commands}");
     let mut command = Command::new("timeout");
     command.args(["300", "bash", "-c", &script]).current_dir(folder).env("PATH", path).stdin(Stdio::null());
     command.env("LC_ALL", "C.UTF-8");
