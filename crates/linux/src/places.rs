@@ -32,7 +32,7 @@ struct Place<H> {
 }
 
 impl<H> Places<H> {
-    /// So many places in all, and so many for each [peer](peer).
+    /// So many places in all, and so many for each [peer].
     pub fn new(most: usize, most_of_peer: usize) -> Places<H> {
         Places { most, most_of_peer, places: BTreeMap::new(), next: 0 }
     }

@@ -11,6 +11,7 @@ pub use report::Document;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use weftwire_subscribe::budget::Budget;
 use weftwire_subscribe::compiler::Options as CompilerOptions;
 use weftwire_subscribe::formats::{FieldId, Form, HeaderId};
 use weftwire_subscribe::route::{
@@ -168,7 +169,8 @@ fn filters(variables: usize, count: usize, seed: u64) -> Option<Filters> {
     let formats = Arc::new(MessageFormats::read("formats", &formats, &mut sources, &mut found)?);
     let rules = read_rules("rules", &rules, &formats, &mut sources, &mut found);
     let list = rules.iter().filter_map(|rule| MessageFilter::new(&rule.filter, &formats).ok()).collect();
-    let options = CompilerOptions { order: Some(order::choose(&formats, &rules)), ..CompilerOptions::default() };
+    let order = Some(order::choose(&formats, &rules));
+    let options = CompilerOptions { order, budget: Budget::UNLIMITED, ..CompilerOptions::default() };
     Some(Filters { formats, list, options })
 }
 

@@ -8,14 +8,14 @@ pub const MOST_TESTS: usize = 512;
 /// Limits of one compilation, or of one change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
-    /// Most edges, effects and unions remembered at a time. One takes about 40 bytes, and its entry in a table 50 more.
+    /// Most edges, effects and unions remembered at a time; about 50 bytes each.
     pub size: usize,
-    /// Most edges and effects looked at; a processor does some 50 million a second.
+    /// Most edges and effects looked at.
     pub steps: u64,
 }
 
 impl Default for Budget {
-    /// Enough for a million rules of one or two tests; about two gigabytes and ten seconds.
+    /// What rules that are over it cost is in `docs/subscriptions.md`.
     fn default() -> Budget {
         Budget::of_size(Budget::DEFAULT_SIZE)
     }
@@ -23,7 +23,7 @@ impl Default for Budget {
 
 impl Budget {
     /// The size of the default budget.
-    pub const DEFAULT_SIZE: usize = 1 << 25;
+    pub const DEFAULT_SIZE: usize = 1 << 23;
 
     /// A budget of so many edges, with the steps that go with them.
     pub fn of_size(size: usize) -> Budget {
