@@ -86,15 +86,16 @@ fn the_order_that_is_best_for_a_sample_is_tried_with_all_rules() {
         _ => format!("a == {rule} and b > {}: fwd({});\n", rule * 31 % 4093, 1 + rule % 100),
     };
     let all = rules(&(0..4096).map(rule).collect::<String>(), &formats);
+    let wide = options(Budget::of_size(1 << 25));
     let entries = |order: &[u16]| {
         let order = Some(order.iter().map(|field| FieldId(*field)).collect());
-        let options = Options { order, ..Options::default() };
+        let options = Options { order, ..wide.clone() };
         Compiler::new(formats.clone(), &options, &all).unwrap().tables().entry_count()
     };
     let (first, second) = (entries(&[0, 1]), entries(&[1, 0]));
     assert_eq!(order::choose(&formats, &all), [FieldId(1), FieldId(0)]);
     assert!(first < second, "{first} {second}");
-    let (compiler, choice) = order::compile(&formats, &Options::default(), &all).unwrap();
+    let (compiler, choice) = order::compile(&formats, &wide, &all).unwrap();
     assert_eq!(compiler.tables().entry_count(), first);
     assert_eq!(choice.order, [FieldId(0), FieldId(1)]);
 }
