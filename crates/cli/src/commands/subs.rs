@@ -124,7 +124,7 @@ pub struct Compiling {
     /// The order of fields: `auto`, `file`, or names like `add_order.stock,add_order.price`
     #[arg(long, default_value = "auto")]
     order: String,
-    /// Most edges of the rules' diagram, which take about 100 bytes each; time is bounded with it
+    /// Most edges of the rules' diagram, which take about 50 bytes each; time is bounded with it
     #[arg(long, value_name = "EDGES", default_value_t = Budget::DEFAULT_SIZE as u64, value_parser = value_parser!(u64).range(1..=1 << 40))]
     budget: u64,
 }
