@@ -1,3 +1,6 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| weftwire_fuzz::capture_read(data));
+#[path = "../src/capture_read.rs"]
+mod body;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| body::capture_read(data));

@@ -1,7 +1,6 @@
 //! What the fuzz targets do with their input, as plain functions, so that the corpora can be replayed without a fuzzer.
 //! Each panics if something that must always hold does not.
 
-use weftwire_core::capture::{CaptureReader, CaptureWriter};
 use weftwire_core::p4::parse_headers;
 use weftwire_core::port::{Checksum, SegmentationKind};
 use weftwire_core::{
@@ -119,26 +118,4 @@ pub fn p4_headers(data: &[u8]) {
             }
         }
     }
-}
-
-/// A capture file: what can be read can be written, and reads the same again.
-pub fn capture_read(data: &[u8]) {
-    let Ok(mut reader) = CaptureReader::new(data) else { return };
-    let mut records = Vec::new();
-    while let Ok(Some(record)) = reader.next_record() {
-        records.push(record);
-    }
-    let interfaces = reader.interfaces().to_vec();
-    let mut writer = CaptureWriter::pcapng(Vec::new(), &interfaces).expect("writing to memory");
-    records.retain(|record| {
-        let comment = record.comment.as_deref().filter(|text| text.len() <= 65_000);
-        let fits = record.comment.as_deref() == comment && record.original_length as usize == record.bytes.len();
-        fits && writer.write(record.time, record.interface, &record.bytes, comment).is_ok()
-    });
-    let file = writer.into_inner();
-    let mut reader = CaptureReader::new(&file[..]).expect("this was written here");
-    for record in records {
-        assert_eq!(reader.next_record().expect("this was written here"), Some(record));
-    }
-    assert!(reader.next_record().expect("this was written here").is_none());
 }

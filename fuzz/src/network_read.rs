@@ -1,9 +1,9 @@
 //! What the fuzz target `network_read` does with its input. Panics if something that must always hold does not.
 
-use weftwire_lang::Severity;
 use weftwire_network::model::Network;
 use weftwire_network::read;
 use weftwire_network::routing::{Routes, reroutes};
+use weftwire_text::Severity;
 
 /// The input is a network's file, and every file that it names.
 pub fn network_read(data: &[u8]) {

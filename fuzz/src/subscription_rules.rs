@@ -1,7 +1,7 @@
 //! The body of the target `subscription_rules`, apart from the others: only what may depend on the compiler includes it.
 
-use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::{Compiler, MessageFormats, Options, check, read_rules, write};
+use weftwire_text::{Severity, SourceMap};
 
 const FORMATS: &str = include_str!("../../examples/subscriptions/itch.p4");
 

@@ -1,6 +1,7 @@
 //! The body of the target `xl_compile`, apart from the others: only what may depend on the compiler includes it.
 
-use weftwire_lang::{Dialect, Severity, UNVERIFIED, compile};
+use weftwire_lang::{Dialect, UNVERIFIED, compile};
+use weftwire_text::Severity;
 
 /// XL text; of the published dialect if the first byte is odd. It comes to an error, or to an image that verifies.
 pub fn xl_compile(data: &[u8]) {

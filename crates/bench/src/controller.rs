@@ -14,10 +14,10 @@ use weftwire_control::state::formats_digest;
 use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::{Address, Client};
 use weftwire_core::Port;
-use weftwire_lang::SourceMap;
 use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::workload::{ITCH_FORMATS, Numbers};
 use weftwire_testbed::{Running, peak_resident_bytes, resident_bytes};
+use weftwire_text::SourceMap;
 
 /// Subscriptions in one request of a list.
 const BATCH: usize = 1_000;

@@ -10,13 +10,13 @@ use anyhow::{Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::budget::Budget;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::engine::{Memory, Pipeline};
 use weftwire_subscribe::formats::MatchKind;
 use weftwire_subscribe::workload::{self, Numbers, Siena};
 use weftwire_subscribe::{Compiler, MessageFormats, Rule, RuleId, read_rules};
+use weftwire_text::{Severity, SourceMap};
 
 const SEED: u64 = 1;
 

@@ -4,7 +4,7 @@ use crate::input;
 use anyhow::{Context, Result};
 use std::io::BufReader;
 use std::path::Path;
-use weftwire_core::capture::{CaptureInterface, CaptureReader, CaptureRecord, SENT};
+use weftwire_capture::{CaptureInterface, CaptureReader, CaptureRecord, SENT};
 
 /// Whether a captured frame is marked as sent by a function.
 pub fn is_sent(record: &CaptureRecord) -> bool {

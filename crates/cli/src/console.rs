@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
-use weftwire_core::text::{printable_json, printable_lines};
+use weftwire_text::{printable_json, printable_lines};
 
 /// Says a line on standard output, as `println!` does, with control characters escaped: it may tell what a file or another
 /// process says. What goes wrong is told at the command's end, by [`finish`].

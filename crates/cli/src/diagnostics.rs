@@ -3,8 +3,8 @@
 use crate::console::{self, tell};
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use std::io::IsTerminal;
-use weftwire_lang::diagnostic::MAX_REPORTED;
-use weftwire_lang::{Diagnostic, Severity, SourceMap};
+use weftwire_text::diagnostic::MAX_REPORTED;
+use weftwire_text::{Diagnostic, Severity, SourceMap};
 
 /// A longer piece of source is cut to what is around its marked place.
 const LONGEST_PIECE: usize = 400;
@@ -91,7 +91,7 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weftwire_lang::Span;
+    use weftwire_text::Span;
 
     fn rendered(text: &str, start: usize, end: usize) -> String {
         let mut sources = SourceMap::default();

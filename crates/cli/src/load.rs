@@ -9,10 +9,11 @@ use weftwire_core::Function;
 use weftwire_core::function::Ports;
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{Image, VerifiedImage};
-use weftwire_lang::{Compilation, Dialect, Loader};
+use weftwire_lang::{Compilation, Dialect};
 use weftwire_subscribe::Compiler;
 use weftwire_subscribe::application::Registry;
 use weftwire_subscribe::engine::SubscriptionSwitch;
+use weftwire_text::Loader;
 
 pub use crate::diagnostics::{show, summary};
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
+use weftwire_capture::{CaptureInterface, CaptureWriter, SENT};
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{LinkType, Port, Time};
 use weftwire_network::model::{FunctionNode, NodeIndex, NodeKind, PortPlace, TrafficKind};

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail};
 use std::net::Ipv4Addr;
 use weftwire_core::wire::ethernet::parse_address;
 use weftwire_image::{RegisterType, VerifiedImage};
-use weftwire_lang::diagnostic::nearest;
 use weftwire_sim::spec::parse_duration;
+use weftwire_text::diagnostic::nearest;
 
 /// A parameter as written: the register's name and its value.
 pub type Parameter = (String, String);

@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use weftwire_core::capture::CaptureWriter;
+use weftwire_capture::CaptureWriter;
 use weftwire_core::{LinkType, Time};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");

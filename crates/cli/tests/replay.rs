@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
-use weftwire_core::capture::{CaptureReader, CaptureRecord, CaptureWriter};
+use weftwire_capture::{CaptureReader, CaptureRecord, CaptureWriter};
 use weftwire_core::{LinkType, Time};
 use weftwire_testbed::{Running, wait_for};
 

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use weftwire_core::capture::CaptureReader;
+use weftwire_capture::CaptureReader;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use support::sent;
-use weftwire_core::capture::{CaptureReader, marked};
+use weftwire_capture::{CaptureReader, marked};
 use weftwire_core::port::Checksum;
 use weftwire_testbed::{Namespace, Running, skip_unless_root, wait_for};
 

@@ -119,7 +119,7 @@ impl Controller for Service {
         let shared = self.shared();
         let Some(switch) = shared.switch_named(&first.switch) else {
             let names = shared.network.topology.switches().map(|switch| shared.network.topology.switch_name(switch));
-            let near = weftwire_lang::diagnostic::nearest(&first.switch, names);
+            let near = weftwire_text::diagnostic::nearest(&first.switch, names);
             let advice =
                 near.map_or("`weft subs topology` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
             let name: String = first.switch.chars().take(60).collect();

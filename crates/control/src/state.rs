@@ -6,13 +6,13 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weftwire_core::Port;
-use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::route::{
     Attached, Controller, HostId, MessageFilter, Out, Settings, SettingsError, SwitchId, Topology, ways,
 };
 use weftwire_subscribe::rules::Filter;
 use weftwire_subscribe::subscriptions::read_subscriptions;
+use weftwire_text::{Severity, SourceMap};
 
 /// Longest text of a filter in bytes.
 pub const MOST_FILTER: usize = 65_536;
@@ -261,7 +261,7 @@ impl Wrong {
 
 fn read_one(network: &Network, hosts: &BTreeMap<String, HostId>, host: &str, filter: &str) -> Result<Wanted, Wrong> {
     let Some(id) = hosts.get(host) else {
-        let near = weftwire_lang::diagnostic::nearest(host, hosts.keys().map(String::as_str));
+        let near = weftwire_text::diagnostic::nearest(host, hosts.keys().map(String::as_str));
         let advice = match (near, hosts.keys().next()) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, Some(first)) => format!("hosts are named like `{first}`"),

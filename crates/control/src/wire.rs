@@ -1,11 +1,11 @@
 //! Filters in messages and back. Texts would not do: rounded filters may have values that the language has no word for.
 
 use crate::protocol::{self, part, test};
-use weftwire_lang::Span;
 use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::rules::{Aggregate, Filter, Function, Subject, Test};
 use weftwire_subscribe::values::{Interval, ValueSet};
+use weftwire_text::Span;
 
 /// Deepest nesting of a filter; more than the language can write.
 const MOST_DEPTH: usize = 256;
@@ -129,8 +129,8 @@ fn decode_test(test: &protocol::Test, formats: &MessageFormats) -> Result<Test, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weftwire_lang::SourceMap;
     use weftwire_subscribe::{read_rules, workload::ITCH_FORMATS};
+    use weftwire_text::SourceMap;
 
     fn formats() -> MessageFormats {
         MessageFormats::read("f", ITCH_FORMATS, &mut SourceMap::default(), &mut Vec::new()).unwrap()

@@ -24,11 +24,11 @@ use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::tls::{self, Files, TlsError};
 use weftwire_control::{Address, Client, ClientError};
 use weftwire_core::Port;
-use weftwire_lang::SourceMap;
 use weftwire_linux::reach::Reach;
 use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::route::{Settings, fat_tree};
 use weftwire_subscribe::workload::ITCH_FORMATS;
+use weftwire_text::SourceMap;
 
 const LIMIT: Duration = Duration::from_secs(20);
 

@@ -18,7 +18,6 @@ use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::{Address, Client, ClientError};
 use weftwire_core::function::Ports;
 use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
-use weftwire_lang::SourceMap;
 use weftwire_linux::reach::Reach;
 use weftwire_subscribe::engine::SubscriptionSwitch;
 use weftwire_subscribe::route::{Controller, MessageFilter, Out, Policy, Settings, Topology, fat_tree, ways};
@@ -26,6 +25,7 @@ use weftwire_subscribe::subscriptions::read_subscriptions;
 use weftwire_subscribe::workload::market::{Feed, FeedSettings};
 use weftwire_subscribe::workload::{ITCH_FORMATS, Numbers};
 use weftwire_subscribe::{Budget, MessageFormats};
+use weftwire_text::SourceMap;
 
 /// Where packets come from that switches of the tests forward.
 const OUTSIDE: Port = Port(9);

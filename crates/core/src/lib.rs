@@ -1,12 +1,11 @@
 //! What every layer of Weftwire shares: packets and their header formats, checksums, flow endpoints, time,
-//! ports, captures, and the [`Function`] trait that all network functions implement and all platforms run.
+//! ports, and the [`Function`] trait that all network functions implement and all platforms run.
 //!
 //! Nothing here reads a clock, opens a socket or draws a random number.
 #![forbid(unsafe_code)]
 
 pub mod bits;
 pub mod build;
-pub mod capture;
 pub mod checksum;
 pub mod format;
 pub mod function;
@@ -16,7 +15,6 @@ pub mod p4;
 pub mod packet;
 pub mod port;
 pub mod segment;
-pub mod text;
 pub mod time;
 pub mod trace;
 pub mod wire;

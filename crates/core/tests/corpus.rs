@@ -3,11 +3,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use weftwire_core::capture::{CaptureInterface, CaptureWriter};
+use weftwire_core::LinkType;
 use weftwire_core::wire::builder::{ArpFields, FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};
 use weftwire_core::wire::ethernet::VlanTag;
 use weftwire_core::wire::tcp::{SackBlocks, TcpFlags, TcpOption};
-use weftwire_core::{LinkType, Time};
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod targets;
@@ -37,11 +36,6 @@ fn p4_headers() {
     replay("p4_headers", targets::p4_headers);
 }
 
-#[test]
-fn capture_read() {
-    replay("capture_read", targets::capture_read);
-}
-
 /// Writes the seeds anew: `cargo test -p weftwire-core --test corpus -- --ignored`.
 #[test]
 #[ignore = "changes files of the repository"]
@@ -63,19 +57,6 @@ fn write_seeds() {
           parser P(packet_in p) { state start { transition accept; } }\n",
     );
     put("p4_headers", "wrong", b"header h { bit<3> a; bit<0> b; varbit<8> c; }\nheader { }");
-    let interfaces = [
-        CaptureInterface { name: "port1".to_owned(), link: LinkType::Ethernet },
-        CaptureInterface { name: "port2".to_owned(), link: LinkType::Ip },
-    ];
-    let mut pcapng = CaptureWriter::pcapng(Vec::new(), &interfaces).unwrap();
-    let mut pcap = CaptureWriter::pcap(Vec::new(), LinkType::Ethernet).unwrap();
-    for (index, (name, link, frame)) in frames.iter().enumerate().take(3) {
-        let time = Time::from_nanoseconds(1_000_000_007 * index as i64);
-        pcapng.write(time, usize::from(*link == LinkType::Ip), frame, Some(name)).unwrap();
-        pcap.write(time, 0, frame, None).unwrap();
-    }
-    put("capture_read", "pcapng", &pcapng.into_inner());
-    put("capture_read", "pcap", &pcap.into_inner());
 }
 
 fn frames() -> Vec<(&'static str, LinkType, Vec<u8>)> {

@@ -1,7 +1,7 @@
 //! The syntax tree, shared by XL proper and the published dialect.
 
-use crate::lexer::NumberValue;
-use crate::source::Span;
+use weftwire_text::lexer::NumberValue;
+use weftwire_text::source::Span;
 
 /// A name and where it stands.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,10 +9,10 @@ use crate::ast::{
     ActionDeclaration, BinaryOperator, Branch, Expression, ExpressionKind, Handler, Item, Name, Program,
     StateDeclaration, Statement, StatementKind,
 };
-use crate::diagnostic::Diagnostic;
-use crate::lexer::{Kind, NumberValue};
 use crate::parser::{Cursor, MAX_OPERATORS, load_tokens, stem};
-use crate::source::{Loader, SourceMap, Span};
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::lexer::{Kind, NumberValue};
+use weftwire_text::source::{Loader, SourceMap, Span};
 
 /// Name of the one timer of a dialect program.
 pub(crate) const TIMER: &str = "timeout";

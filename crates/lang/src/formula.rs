@@ -2,8 +2,8 @@
 //! same source gives the same bytes on every machine.
 
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, UnaryOperator};
-use crate::diagnostic::Diagnostic;
-use crate::lexer::NumberValue;
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::lexer::NumberValue;
 
 /// Evaluates a formula in which `index` has the value `at`; `constant` knows the program's constants.
 pub(crate) fn evaluate(

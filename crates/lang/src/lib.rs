@@ -7,19 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod ast;
-pub mod diagnostic;
 mod dialect;
 mod formula;
-pub mod lexer;
 mod lower;
 mod parser;
-pub mod source;
 
-pub use diagnostic::{Diagnostic, Severity};
-pub use source::{Loader, SourceMap, Span};
-
-use diagnostic::MAX_REPORTED;
 use weftwire_image::{Image, limits};
+use weftwire_text::diagnostic::MAX_REPORTED;
+use weftwire_text::{Diagnostic, Loader, Severity, SourceMap, Span};
 
 /// Which of the two syntaxes a program is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,7 +19,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_core::format::builtin_formats;
 use weftwire_image::explain::{Form, explain};
-use weftwire_lang::{Compilation, Dialect, Loader, Severity, compile};
+use weftwire_lang::{Compilation, Dialect, compile};
+use weftwire_text::{Loader, Severity};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -4,7 +4,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use weftwire_lang::{Compilation, Dialect, Loader, compile};
+use weftwire_lang::{Compilation, Dialect, compile};
+use weftwire_text::Loader;
 
 struct Folder(PathBuf);
 

@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
-use weftwire_lang::diagnostic::MAX_REPORTED;
-use weftwire_lang::{Dialect, Loader, Severity, UNVERIFIED, compile};
+use weftwire_lang::{Dialect, UNVERIFIED, compile};
+use weftwire_text::diagnostic::MAX_REPORTED;
+use weftwire_text::{Loader, Severity};
 
 /// How often a family repeats itself.
 const MANY: usize = 10_000;

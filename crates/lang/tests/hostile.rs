@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use std::fs;
 use std::path::Path;
-use weftwire_lang::{Dialect, Loader, Severity, UNVERIFIED, compile};
+use weftwire_lang::{Dialect, UNVERIFIED, compile};
+use weftwire_text::{Loader, Severity};
 
 /// A text, with the folders' other files to include.
 struct Texts<'a>(&'a str);

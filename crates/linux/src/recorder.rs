@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT, recorded};
+use weftwire_capture::{CaptureInterface, CaptureWriter, SENT, recorded};
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Frame, LinkType, Port, Time};
 
@@ -123,8 +123,8 @@ fn failed(path: &Path, error: io::Error) -> LinuxError {
 mod tests {
     use super::*;
     use std::io::Seek;
-    use weftwire_core::capture::CaptureReader;
-    use weftwire_core::capture::marked;
+    use weftwire_capture::CaptureReader;
+    use weftwire_capture::marked;
     use weftwire_core::port::{Checksum, SegmentationKind};
     use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};
     use weftwire_core::{Formats, Offload, Packet, Segmentation};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 use weftwire_core::Port;
 use weftwire_core::inspect::Counters;
-use weftwire_core::text::printable;
+use weftwire_text::printable;
 
 /// What a run did. Its `Display` is an aligned table.
 #[derive(Clone, PartialEq, Eq, Debug)]

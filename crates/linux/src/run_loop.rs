@@ -21,8 +21,8 @@ use crate::signals::StopSignal;
 use crate::system::{Clock, poll, poll_input};
 use std::io::Write;
 use std::time::Duration;
-use weftwire_core::text::printable;
 use weftwire_core::{Frame, Function, Outbox, Output, Port, Time};
+use weftwire_text::printable;
 
 /// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
 const SERVICE_INTERVAL: i64 = 1_000_000;

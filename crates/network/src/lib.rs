@@ -16,7 +16,6 @@ pub mod description;
 pub mod ideal;
 pub mod link;
 pub mod model;
-pub mod quantity;
 pub mod read;
 pub mod results;
 pub mod routing;

@@ -27,7 +27,7 @@ use problems::Problems;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tree::Value;
-use weftwire_lang::{Diagnostic, SourceMap, Span};
+use weftwire_text::{Diagnostic, SourceMap, Span};
 
 /// No file makes more nodes.
 pub const MOST_NODES: usize = 100_000;

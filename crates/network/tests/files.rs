@@ -4,9 +4,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use weftwire_lang::Severity;
 use weftwire_network::model::{ChangeKind, Multipath, NodeIndex, NodeKind};
 use weftwire_network::{Network, Reading, read};
+use weftwire_text::Severity;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)

@@ -2,12 +2,12 @@
 
 use etherparse::PacketBuilder;
 use weftwire_core::LinkType;
-use weftwire_lang::SourceMap;
 use weftwire_publish::client::GROUP;
 use weftwire_publish::message::{MAX_DATAGRAM, Message, PORT};
 use weftwire_publish::topic::Topic;
 use weftwire_subscribe::switch::Switch;
 use weftwire_subscribe::{Compiler, MessageFormats, packet, read_rules};
+use weftwire_text::SourceMap;
 
 const FORMAT: &str = include_str!("../../../examples/subscriptions/publish.p4");
 

@@ -6,9 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use weftwire_core::Endpoints;
 use weftwire_core::wire::ethernet::parse_address;
-use weftwire_network::quantity::QuantityError;
+use weftwire_text::quantity::QuantityError;
 
-pub use weftwire_network::quantity::parse_duration;
+pub use weftwire_text::quantity::parse_duration;
 
 /// Why a text was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

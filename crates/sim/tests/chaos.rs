@@ -10,12 +10,13 @@ use weftwire_core::{
 };
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::VerifiedImage;
-use weftwire_lang::{Dialect, Loader};
+use weftwire_lang::Dialect;
 use weftwire_network::Network;
 use weftwire_network::link::LinkSettings;
 use weftwire_network::model::{LinkIndex, NodeIndex, NodeKind};
 use weftwire_sim::chaos::{Experiment, Fault, FaultKind, Impairment, Invariant, Made, Stage, schedule, shrink};
 use weftwire_sim::network::Progress;
+use weftwire_text::Loader;
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")

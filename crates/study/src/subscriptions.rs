@@ -165,7 +165,7 @@ fn filters(variables: usize, count: usize, seed: u64) -> Option<Filters> {
     let (formats, rules) = (0..1_000)
         .map(|step| siena(&parameters, seed.wrapping_mul(1_009).wrapping_add(step)))
         .find(|(formats, _)| formats.matches("text=").count() == 1)?;
-    let (mut sources, mut found) = (weftwire_lang::SourceMap::default(), Vec::new());
+    let (mut sources, mut found) = (weftwire_text::SourceMap::default(), Vec::new());
     let formats = Arc::new(MessageFormats::read("formats", &formats, &mut sources, &mut found)?);
     let rules = read_rules("rules", &rules, &formats, &mut sources, &mut found);
     let list = rules.iter().filter_map(|rule| MessageFilter::new(&rule.filter, &formats).ok()).collect();

@@ -7,7 +7,7 @@ use crate::diagram::NOTHING;
 use crate::formats::MessageFormats;
 use crate::rules::{Action, Argument, Call, Filter, Rule};
 use weftwire_core::Port;
-use weftwire_lang::Diagnostic;
+use weftwire_text::Diagnostic;
 
 /// Errors of rules that come to too many clauses, and warnings, in order of the rules.
 pub fn check(formats: &MessageFormats, rules: &[Rule]) -> Vec<Diagnostic> {

@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 use weftwire_core::{Format, FormatPlace, Port, builtin_formats};
 use weftwire_image::VerifiedImage;
 use weftwire_image::limits::MAX_ROWS;
-use weftwire_lang::{Dialect, Loader, Severity, compile};
+use weftwire_lang::{Dialect, compile};
+use weftwire_text::{Loader, Severity};
 
 /// A program and the header formats that it imports.
 #[derive(Clone, PartialEq, Eq, Debug)]

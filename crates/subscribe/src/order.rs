@@ -225,7 +225,7 @@ fn permutations(order: &mut Vec<FieldId>, from: usize, visit: &mut impl FnMut(&[
 mod tests {
     use super::*;
     use crate::workload::{Numbers, itch_rule};
-    use weftwire_lang::SourceMap;
+    use weftwire_text::SourceMap;
 
     #[test]
     fn prefers_the_selective_field() {

@@ -11,7 +11,7 @@ use crate::formats::{ArgumentKind, CounterId, FieldId};
 use crate::values::ValueSet;
 use serde::Serialize;
 use weftwire_core::Port;
-use weftwire_lang::Span;
+use weftwire_text::Span;
 
 /// A rule.
 #[derive(Clone, PartialEq, Debug)]

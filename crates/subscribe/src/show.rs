@@ -7,8 +7,8 @@ use crate::rules::{Filter, Rule, Subject};
 use crate::values::Interval;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weftwire_lang::lexer::{Kind, Lexer};
-use weftwire_lang::{SourceMap, Span};
+use weftwire_text::lexer::{Kind, Lexer};
+use weftwire_text::{SourceMap, Span};
 
 /// A field's value as rules write it.
 pub fn value(field: &Field, value: u128) -> String {

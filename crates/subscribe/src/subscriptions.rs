@@ -2,7 +2,7 @@
 
 use crate::formats::MessageFormats;
 use crate::rules::{Filter, Rule, read_rules};
-use weftwire_lang::{Diagnostic, SourceMap, Span};
+use weftwire_text::{Diagnostic, SourceMap, Span};
 
 /// A host's subscription.
 #[derive(Clone, PartialEq, Debug)]

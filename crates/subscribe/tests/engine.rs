@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::port::Checksum;
 use weftwire_core::{Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Time, function::Ports};
-use weftwire_lang::SourceMap;
 use weftwire_subscribe::engine::{Engine, SubscriptionSwitch};
 use weftwire_subscribe::switch::Switch;
 use weftwire_subscribe::workload::{self, Numbers};
 use weftwire_subscribe::{Compiler, packet, read_rules};
+use weftwire_text::SourceMap;
 
 fn compile(text: &str) -> Compiler {
     common::compile(&[workload::ITCH_FORMATS], text)

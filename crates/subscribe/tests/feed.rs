@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests read and write files")]
 
 use std::path::Path;
-use weftwire_core::capture::{CaptureInterface, CaptureWriter};
+use weftwire_capture::{CaptureInterface, CaptureWriter};
 use weftwire_core::{LinkType, Time};
 use weftwire_subscribe::workload::market::{Feed, FeedSettings};
 use weftwire_subscribe::workload::{Numbers, content, highway, reports};

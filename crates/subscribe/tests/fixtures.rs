@@ -4,8 +4,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use weftwire_lang::{Diagnostic, SourceMap};
 use weftwire_subscribe::{MessageFormats, check, read_rules};
+use weftwire_text::{Diagnostic, SourceMap};
 
 const EXAMPLES: &str = "../../examples/subscriptions";
 

@@ -5,10 +5,10 @@ mod common;
 use common::formats;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 use weftwire_core::{Frame, LinkType, Packet};
-use weftwire_lang::SourceMap;
 use weftwire_subscribe::formats::{Form, MatchKind};
 use weftwire_subscribe::packet::{messages, pruned};
 use weftwire_subscribe::{MessageFormats, read_rules, show};
+use weftwire_text::SourceMap;
 
 const ITCH: &str = include_str!("../../../examples/subscriptions/itch.p4");
 

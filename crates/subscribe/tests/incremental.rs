@@ -6,13 +6,13 @@ use common::rules;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
-use weftwire_lang::SourceMap;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::diagram::{NodeId, SetId};
 use weftwire_subscribe::formats::MatchKind;
 use weftwire_subscribe::tables::{Change, Delta, State, Tables};
 use weftwire_subscribe::workload::Numbers;
 use weftwire_subscribe::{Compiler, MessageFormats, RuleId, Variable};
+use weftwire_text::SourceMap;
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="100ns"]

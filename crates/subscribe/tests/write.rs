@@ -4,11 +4,11 @@ mod common;
 
 use proptest::prelude::*;
 use weftwire_core::Port;
-use weftwire_lang::{Severity, SourceMap, Span};
 use weftwire_subscribe::formats::{CounterId, FieldId, MatchKind};
 use weftwire_subscribe::rules::{Action, Aggregate, Argument, Call, Filter, Function, Rule, Subject, Test};
 use weftwire_subscribe::values::{Interval, ValueSet};
 use weftwire_subscribe::{MessageFormats, read_rules, write};
+use weftwire_text::{Severity, SourceMap, Span};
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="100ns"]

@@ -6,8 +6,8 @@ use weftwire_core::function::Ports;
 use weftwire_core::port::{Checksum, SegmentationKind};
 use weftwire_core::{Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Segmentation, Time};
 use weftwire_engine::{EngineOptions, make};
-use weftwire_lang::source::Loader;
 use weftwire_lang::{Dialect, compile};
+use weftwire_text::source::Loader;
 
 use super::traffic::{ARQ_SEQUENCE, Client, arq_data, sequence};
 

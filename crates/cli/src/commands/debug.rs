@@ -4,10 +4,10 @@ use crate::console::{self, tell};
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
-use weftwire_core::text::printable;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_linux::control::{Request, Response};
 use weftwire_linux::control_client::ControlClient;
+use weftwire_text::printable;
 
 /// Follow the debug records of a running function: snapshots and samples that its source asks for by `#debug`.
 #[derive(Args)]

@@ -4,9 +4,9 @@ use crate::{load, output};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use weftwire_core::text::printable_lines;
 use weftwire_image::explain::{Form, explain};
 use weftwire_sim::report::document;
+use weftwire_text::printable_lines;
 
 /// Show what a machine does: its registers, and every row of its rule table in words.
 #[derive(Args)]

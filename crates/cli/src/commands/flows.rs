@@ -8,10 +8,10 @@ use serde::Serialize;
 use std::path::PathBuf;
 use weftwire_core::FlowId;
 use weftwire_core::inspect::{FlowDetail, FlowSummary};
-use weftwire_core::text::printable;
 use weftwire_linux::control::{PortStatus, Request, Response, RunCounters};
 use weftwire_linux::control_client::ControlClient;
 use weftwire_linux::report::write_counters;
+use weftwire_text::printable;
 
 /// Show and change the flows of a running function.
 #[derive(Args)]

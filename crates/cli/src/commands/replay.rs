@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use weftwire_core::capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
+use weftwire_capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
 use weftwire_core::function::{DropReason, Ports};
 use weftwire_core::packet::checksum_is_partial;
 use weftwire_core::port::Checksum;

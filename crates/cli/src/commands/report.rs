@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use weftwire_core::capture::CaptureRecord;
+use weftwire_capture::CaptureRecord;
 use weftwire_core::{LinkType, Port};
 use weftwire_sim::report::{Connection, Observed, Page, connections, page};
 

@@ -8,7 +8,7 @@ pub mod market;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use weftwire_core::capture::{CaptureReader, SENT};
+use weftwire_capture::{CaptureReader, SENT};
 
 /// The frames of a capture that a function sent, in order: port's place among the interfaces, and bytes.
 #[allow(dead_code, reason = "of use to some of the tests")]

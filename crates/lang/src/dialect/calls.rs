@@ -2,9 +2,9 @@
 
 use super::{Parser, TIMER, binary, number, path};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, PacketExpression, StatementKind};
-use crate::diagnostic::Diagnostic;
-use crate::lexer::NumberValue;
-use crate::source::Span;
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::lexer::NumberValue;
+use weftwire_text::source::Span;
 
 /// The actions of the dialect itself.
 pub(super) const BUILT_IN: &[&str] = &[

@@ -8,14 +8,14 @@ use crate::ast::{
     EvictedStates, Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration, TableContents,
     TableFormula,
 };
-use crate::diagnostic::{Diagnostic, nearest};
-use crate::source::Span;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use weftwire_image::{
     Debug, Eviction, Flow, IMAGE_VERSION, Image, OtherPackets, Register, RegisterType, Sample, Table, Timer, WhenFull,
     limits,
 };
+use weftwire_text::diagnostic::{Diagnostic, nearest};
+use weftwire_text::source::Span;
 
 /// Idle time after which a flow expires, if the program does not say.
 const DEFAULT_EXPIRY: i64 = 300_000_000_000;

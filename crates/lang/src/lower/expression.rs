@@ -4,10 +4,10 @@ use super::ir::Ir;
 use super::types::Type;
 use super::{Lowerer, Scope, Symbol, unit_scale};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, UnaryOperator};
-use crate::diagnostic::Diagnostic;
-use crate::lexer::NumberValue;
-use crate::source::Span;
 use weftwire_image::{Comparison, Operand, Operator, value};
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::lexer::NumberValue;
+use weftwire_text::source::Span;
 
 /// Values and operators of one expression, its named conditions written out. It bounds what doubling can do.
 const MAX_VALUES: usize = 1_500;

@@ -3,13 +3,13 @@
 use super::Lowerer;
 use super::types::{self, Type};
 use crate::ast::{ImportedHeader, Name};
-use crate::diagnostic::{Diagnostic, list, nearest, nearest_or_begun};
 use crate::parser::too_much_text;
-use crate::source::MAX_TEXT;
 use std::rc::Rc;
 use weftwire_core::format::{Format as CoreFormat, MAX_IMPORTED, builtin_formats};
 use weftwire_core::p4;
 use weftwire_image::{FieldName, Format, FormatField, Place, RegisterType, limits};
+use weftwire_text::diagnostic::{Diagnostic, list, nearest, nearest_or_begun};
+use weftwire_text::source::MAX_TEXT;
 
 /// Where a field is: format, offset, width and TCP option.
 pub(crate) type FieldPosition = (String, u32, u16, Option<u8>);

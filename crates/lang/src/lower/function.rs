@@ -5,9 +5,9 @@ use super::ir::{FIRST_LOCAL, Ir, Step, local_operand};
 use super::types::{self, Type};
 use super::{Lowerer, Scope};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name};
-use crate::diagnostic::{Diagnostic, nearest};
-use crate::source::Span;
 use weftwire_image::{Environment, Operand, Operation, Operator, PacketRef};
+use weftwire_text::diagnostic::{Diagnostic, nearest};
+use weftwire_text::source::Span;
 
 impl Lowerer<'_> {
     pub(super) fn call(&mut self, name: &Name, arguments: &[Expression], span: Span, scope: &mut Scope) -> Value {

@@ -19,8 +19,6 @@ mod types;
 
 use crate::Dialect;
 use crate::ast::{ActionDeclaration, Expression, Name, Program, StateDeclaration, Statement, StatementKind};
-use crate::diagnostic::{Diagnostic, MAX_REPORTED, Severity, list};
-use crate::source::{Loader, SourceMap, Span};
 use control::Rules;
 use expression::Value;
 use ir::Step;
@@ -28,6 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use types::Type;
 use weftwire_image::{Event, Image, Operation, Register, RegisterType, State, limits};
+use weftwire_text::diagnostic::{Diagnostic, MAX_REPORTED, Severity, list};
+use weftwire_text::source::{Loader, SourceMap, Span};
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
@@ -275,7 +275,7 @@ impl Lowerer<'_> {
             return Some(*state);
         }
         let mut error = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
-        error = match crate::diagnostic::nearest(&name.text, self.states.keys().map(String::as_str)) {
+        error = match weftwire_text::diagnostic::nearest(&name.text, self.states.keys().map(String::as_str)) {
             Some(near) => error.help(format!("did you mean `{near}`?")),
             None => error.help(format!("states are {}", list(self.states.keys().map(String::as_str)))),
         };

@@ -5,9 +5,9 @@ use super::ir::Ir;
 use super::types::Type;
 use super::{EventKind, Lowerer, Scope, Symbol};
 use crate::ast::Name;
-use crate::diagnostic::{Diagnostic, nearest};
-use crate::source::Span;
 use weftwire_image::{Environment, Operand, PacketRef};
+use weftwire_text::diagnostic::{Diagnostic, nearest};
+use weftwire_text::source::Span;
 
 impl Lowerer<'_> {
     pub(super) fn path(&mut self, path: &[Name], span: Span, scope: &mut Scope) -> Value {

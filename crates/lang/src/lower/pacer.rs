@@ -9,15 +9,15 @@ use crate::ast::{
     ActionDeclaration, BinaryOperator, Expression, ExpressionKind, Name, PaceStatement, PacerDeclaration, Statement,
     StatementKind,
 };
-use crate::diagnostic::Diagnostic;
-use crate::lexer::NumberValue;
 use crate::lower::ir::Step;
 use crate::lower::types::Type;
-use crate::source::Span;
 use std::rc::Rc;
 use weftwire_image::RegisterType;
 use weftwire_pace::table::Then;
 use weftwire_pace::{Evolution, Form, Options, Setting, TimeUnit};
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::lexer::NumberValue;
+use weftwire_text::source::Span;
 
 /// Entries of a pacer's table, if the program does not say.
 const DEFAULT_ENTRIES: i64 = 4_096;

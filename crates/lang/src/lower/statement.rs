@@ -7,12 +7,12 @@ use super::{EventKind, Lowerer, Scope, Symbol, Value};
 use crate::ast::{
     BinaryOperator, Branch, Expression, ExpressionKind, Name, PacketExpression, Statement, StatementKind,
 };
-use crate::diagnostic::Diagnostic;
 use crate::parser::MAX_DEPTH;
-use crate::source::Span;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use weftwire_image::{Operand, Operation, Operator, PacketRef, RegisterType};
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::source::Span;
 
 /// Actions may call actions this deep; deeper is taken for recursion.
 const MAX_CALLS: usize = 50;
@@ -442,7 +442,9 @@ impl Lowerer<'_> {
     ) {
         let Some(index) = self.action_names.get(&name.text).copied() else {
             let mut error = Diagnostic::error(name.span, format!("`{}` is no action", name.text));
-            if let Some(near) = crate::diagnostic::nearest(&name.text, self.action_names.keys().map(String::as_str)) {
+            if let Some(near) =
+                weftwire_text::diagnostic::nearest(&name.text, self.action_names.keys().map(String::as_str))
+            {
                 error = error.help(format!("did you mean `{near}`?"));
             }
             self.report(error);

@@ -2,10 +2,10 @@
 
 use super::ir::Ir;
 use super::{Lowerer, Scope};
-use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use std::collections::BTreeMap;
 use weftwire_image::{Comparison, Operand, Operator, RegisterType};
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::source::Span;
 
 /// The least and the greatest value that something may have.
 type Range = (i64, i64);

@@ -3,9 +3,9 @@
 use super::types::Type;
 use super::{Lowerer, Symbol};
 use crate::ast::{Item, Name, Program, Statement, StatementKind, TemplateDeclaration};
-use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use weftwire_image::{Creation, Place, Template, TemplateTransport, limits};
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::source::Span;
 
 /// Bytes of payload in the dialect's preset full packet.
 const DIALECT_PAYLOAD: u16 = 1_448;

@@ -6,8 +6,8 @@ use super::statement::{NO_VALUE, push};
 use super::types::Type;
 use super::{Lowerer, Scope, Symbol};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name};
-use crate::diagnostic::Diagnostic;
 use weftwire_image::{Comparison, Operand, Operation, PayloadTest, limits};
+use weftwire_text::diagnostic::Diagnostic;
 
 impl Lowerer<'_> {
     pub(super) fn set_timer(

@@ -1,9 +1,9 @@
 //! A place in a list of tokens, with the small steps that both parsers are made of.
 
 use crate::ast::Name;
-use crate::diagnostic::{Diagnostic, MAX_REPORTED};
-use crate::lexer::{Kind, Token};
-use crate::source::Span;
+use weftwire_text::diagnostic::{Diagnostic, MAX_REPORTED};
+use weftwire_text::lexer::{Kind, Token};
+use weftwire_text::source::Span;
 
 /// Blocks and parentheses may nest this deep, so that no program overflows the stack.
 pub(crate) const MAX_DEPTH: usize = 100;

@@ -6,8 +6,8 @@ use crate::ast::{
     ActionDeclaration, EvictedStates, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name,
     PacerDeclaration, StateDeclaration, TableContents, TableFormula, TemplateDeclaration,
 };
-use crate::diagnostic::Diagnostic;
-use crate::lexer::Kind;
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::lexer::Kind;
 
 const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `flow key`, `other packets`, \
      `register`, `slot`, `template`, `timer`, `table`, `pacer`, `action`, `#debug` and `state`";
@@ -69,7 +69,7 @@ impl Cursor<'_> {
                     "include",
                     "initial",
                 ];
-                error = match crate::diagnostic::nearest(other, known) {
+                error = match weftwire_text::diagnostic::nearest(other, known) {
                     Some(near) => error.help(format!("did you mean `{near}`?")),
                     None => error.help(DECLARATIONS),
                 };

@@ -3,9 +3,9 @@
 
 use super::cursor::{Cursor, MAX_OPERATORS, describe};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, UnaryOperator};
-use crate::diagnostic::Diagnostic;
-use crate::lexer::{Kind, NumberValue};
 use BinaryOperator::*;
+use weftwire_text::diagnostic::Diagnostic;
+use weftwire_text::lexer::{Kind, NumberValue};
 
 /// How tightly comparisons bind.
 const COMPARISON: u8 = 4;

@@ -8,10 +8,10 @@ mod statement;
 pub(crate) use cursor::{Cursor, MAX_DEPTH, MAX_OPERATORS};
 
 use crate::ast::Program;
-use crate::diagnostic::{Diagnostic, MAX_REPORTED};
-use crate::lexer::lex;
-use crate::source::{Loader, MAX_TEXT, SourceMap, Span};
 use std::collections::BTreeSet;
+use weftwire_text::diagnostic::{Diagnostic, MAX_REPORTED};
+use weftwire_text::lexer::lex;
+use weftwire_text::source::{Loader, MAX_TEXT, SourceMap, Span};
 
 /// Includes may nest this deep.
 const MAX_INCLUDE_DEPTH: usize = 16;
@@ -47,7 +47,7 @@ pub(crate) fn load_tokens(
     loader: &dyn Loader,
     sources: &mut SourceMap,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Option<(u16, Vec<crate::lexer::Token>)> {
+) -> Option<(u16, Vec<weftwire_text::lexer::Token>)> {
     let place = from.map_or(Span::default(), |(_, span)| span);
     match loader.load(name, from.map(|(file, _)| file)) {
         Ok(text) if text.len() <= MAX_TEXT - sources.length() && sources.files().len() < MAX_FILES => {

@@ -3,8 +3,8 @@
 use super::cursor::{Cursor, describe};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind};
 use crate::ast::{Branch, Name, PaceStatement, PacketExpression, Statement, StatementKind};
-use crate::diagnostic::{Diagnostic, nearest};
-use crate::lexer::Kind;
+use weftwire_text::diagnostic::{Diagnostic, nearest};
+use weftwire_text::lexer::Kind;
 
 /// The words that start statements. `pace` and `restart` do so only in front of a name.
 pub(super) const STATEMENTS: &[&str] = &[
@@ -207,8 +207,10 @@ impl Cursor<'_> {
             let first = arguments.pop()?;
             return Some((first, second));
         }
-        let error =
-            crate::Diagnostic::error(span.to(self.previous_span()), format!("`{what}` takes an offset and a length"));
+        let error = weftwire_text::Diagnostic::error(
+            span.to(self.previous_span()),
+            format!("`{what}` takes an offset and a length"),
+        );
         self.report(error.help(format!("for instance `{what}(0, 1000)`")));
         None
     }
@@ -270,7 +272,7 @@ impl Cursor<'_> {
         let mut given = if self.at_punctuation("(") { self.arguments() } else { Vec::new() };
         if given.len() > 1 {
             let span = span.to(self.previous_span());
-            let error = crate::Diagnostic::error(span, "a pacer takes one time: how long a round trip is");
+            let error = weftwire_text::Diagnostic::error(span, "a pacer takes one time: how long a round trip is");
             self.report(error);
         }
         given.truncate(1);

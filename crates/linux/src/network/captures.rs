@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use weftwire_core::capture::{CaptureInterface, CaptureWriter, SENT};
+use weftwire_capture::{CaptureInterface, CaptureWriter, SENT};
 use weftwire_core::{LinkType, Port, Time};
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace};

@@ -1,7 +1,7 @@
 //! What to do until a deadline: a pure function of the time.
 
 use std::str::FromStr;
-use weftwire_network::quantity::parse_duration;
+use weftwire_text::quantity::parse_duration;
 
 /// No sleep is worth less than this: falling asleep and waking up take longer.
 pub(crate) const SHORTEST_SLEEP: i64 = 10_000;

@@ -1,12 +1,12 @@
 //! Values of keys: quantities with units, names, and values that can be written in more than one way.
 
-use crate::quantity::{self, parse_duration, parse_rate, parse_share, parse_size};
 use crate::read::fields::{FromValue, Places, parsed, table, wrong_type};
 use crate::read::problems::Problems;
 use crate::read::tree::{Kind, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
-use weftwire_lang::Span;
+use weftwire_text::Span;
+use weftwire_text::quantity::{self, parse_duration, parse_rate, parse_share, parse_size};
 
 /// No time in a file is longer: 1000 days, so that sums of times stay far within 64 bits.
 pub const LONGEST: i64 = 1_000 * 24 * 3_600 * 1_000_000_000;

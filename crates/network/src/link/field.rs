@@ -4,7 +4,7 @@ use crate::chance::Chance;
 use crate::model::FieldFault;
 use weftwire_core::port::{Checksum, Offload};
 use weftwire_core::{FieldPlace, Formats, Frame, LinkType, Packet, builtin_formats};
-use weftwire_lang::diagnostic::nearest;
+use weftwire_text::diagnostic::nearest;
 
 /// Corrupts a header field of some packets. Checksums are left as they are, so the receiver can find out.
 pub struct FieldCorruptor {

@@ -9,7 +9,7 @@ use crate::model::{Change, ChangeKind, FieldFault, LinkIndex, NodeIndex, NodeKin
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_core::Port;
 use weftwire_core::format::builtin_formats;
-use weftwire_lang::{Diagnostic, Span};
+use weftwire_text::{Diagnostic, Span};
 
 const OF_FAULTS: [&str; 9] = ["for", "link", "direction", "field", "mask", "share", "node", "drift_ppm", "leap"];
 

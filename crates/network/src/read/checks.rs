@@ -4,7 +4,7 @@ use super::{Graph, Reader};
 use crate::description::File;
 use crate::model::{Node, NodeKind};
 use std::collections::BTreeMap;
-use weftwire_lang::Diagnostic;
+use weftwire_text::Diagnostic;
 
 /// Sets that are joined (union-find).
 struct Sets(Vec<u32>);

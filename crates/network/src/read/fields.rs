@@ -3,7 +3,7 @@
 use super::problems::Problems;
 use super::tree::{Entry, Kind, Value};
 use std::fmt::Display;
-use weftwire_lang::{Diagnostic, Span};
+use weftwire_text::{Diagnostic, Span};
 
 /// Something that a value can be.
 pub trait FromValue: Sized {

@@ -8,7 +8,7 @@ use crate::model::{Link, LinkIndex, NodeIndex, PortPlace};
 use crate::topology::{Made, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_core::Port;
-use weftwire_lang::Span;
+use weftwire_text::Span;
 
 /// Ports of each node: the link and which of its ends.
 type Ports = Vec<Vec<(LinkIndex, usize)>>;

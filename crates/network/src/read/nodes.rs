@@ -140,7 +140,7 @@ impl Reader<'_> {
         for (index, (draft, ports)) in drafts.iter().zip(ports).enumerate() {
             let name = &names.names[index];
             if let (true, Some(node)) = (ports.is_empty(), draft.given) {
-                let warning = weftwire_lang::Diagnostic::warning(node.places.span, format!("`{name}` has no link"));
+                let warning = weftwire_text::Diagnostic::warning(node.places.span, format!("`{name}` has no link"));
                 self.problems.add(warning);
             }
             let kind = self.kind(draft, ports.len());

@@ -1,7 +1,7 @@
 //! The errors and warnings found so far.
 
-use weftwire_lang::diagnostic::nearest;
-use weftwire_lang::{Diagnostic, Severity, Span};
+use weftwire_text::diagnostic::nearest;
+use weftwire_text::{Diagnostic, Severity, Span};
 
 /// Nobody reads more.
 const MOST: usize = 100;

@@ -4,9 +4,9 @@ use super::Reader;
 use crate::description::values::{Amount, JitterValue, LossValue, QueueValue, TraceValue};
 use crate::description::{self, DirectionSettings};
 use crate::link::{Discipline, LinkSettings, Loss, Queue, QueueLimit, Rate, RateTrace};
-use crate::quantity::{self, parse_rate};
 use std::sync::Arc;
-use weftwire_lang::Span;
+use weftwire_text::Span;
+use weftwire_text::quantity::{self, parse_rate};
 
 const OF_RED: [&str; 4] = ["minimum", "maximum", "probability", "weight"];
 const OF_CODEL: [&str; 2] = ["target", "interval"];

@@ -3,11 +3,11 @@
 use super::Reader;
 use crate::description::values::{PaceKind, PauseValue, SizeTable, SizeValue};
 use crate::description::{self, Arrivals};
-use crate::quantity::{parse_share, parse_size};
 use crate::traffic::{Gap, Size};
 use std::sync::Arc;
-use weftwire_lang::Span;
 use weftwire_pace::{Setting, Solver, TimeUnit};
+use weftwire_text::Span;
+use weftwire_text::quantity::{parse_share, parse_size};
 
 /// Points of a distribution; no file has more.
 const MOST_POINTS: usize = 100_000;

@@ -12,7 +12,7 @@ use rand_pcg::Pcg64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weftwire_core::Port;
-use weftwire_lang::{Diagnostic, Span};
+use weftwire_text::{Diagnostic, Span};
 
 /// Receivers' port numbers count from here, one for each part of the traffic.
 const FIRST_PORT: u16 = 5_001;

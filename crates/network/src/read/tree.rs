@@ -2,7 +2,7 @@
 
 use super::problems::{Problems, near};
 use toml::de::{DeTable, DeValue};
-use weftwire_lang::Span;
+use weftwire_text::Span;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use weftwire_core::function::Ports;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Function, Port, Time};
 use weftwire_engine::EngineOptions;
-use weftwire_lang::{Dialect, Loader};
+use weftwire_lang::Dialect;
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Queue, QueueLimit, Rate};
 use weftwire_network::model::{
@@ -16,6 +16,7 @@ use weftwire_network::model::{
 };
 use weftwire_network::results::{FlowResult, Results};
 use weftwire_sim::network::{Progress, Surroundings, simulate};
+use weftwire_text::Loader;
 
 pub const MILLISECOND: i64 = 1_000_000;
 pub const SECOND: i64 = 1_000_000_000;

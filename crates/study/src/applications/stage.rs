@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use weftwire_core::function::Ports;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Function, Port, Time};
-use weftwire_lang::SourceMap;
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace};
 use weftwire_sim::network::{Progress, Surroundings, simulate};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::engine::SubscriptionSwitch;
 use weftwire_subscribe::{Compiler, MessageFormats, read_rules};
+use weftwire_text::SourceMap;
 
 /// Frames with their nanoseconds after the start.
 pub type Frames = Vec<(i64, Vec<u8>)>;
@@ -26,7 +26,7 @@ impl Stage {
     /// A network with formats and rules for its switch.
     pub fn new(network: &str, formats: &str, rules: &str) -> Result<Stage, String> {
         let reading = weftwire_network::read("network", network, &[], &|name| Err(format!("there is no {name}")));
-        let said = |list: &[weftwire_lang::Diagnostic]| {
+        let said = |list: &[weftwire_text::Diagnostic]| {
             list.iter().map(|it| it.message.clone()).collect::<Vec<_>>().join("; ")
         };
         let mut network = reading.network.ok_or_else(|| said(&reading.diagnostics))?;

@@ -1,8 +1,8 @@
 //! The insides of annotations: lists `key=value, key=value`.
 
 use weftwire_core::p4::Annotation;
-use weftwire_lang::lexer::{Kind, Lexer, NumberValue};
-use weftwire_lang::{Diagnostic, Span};
+use weftwire_text::lexer::{Kind, Lexer, NumberValue};
+use weftwire_text::{Diagnostic, Span};
 
 /// One `key=value`.
 pub(super) struct Entry {

@@ -8,8 +8,8 @@ use super::*;
 use std::collections::BTreeSet;
 use weftwire_core::p4::{self, HeaderType};
 use weftwire_core::{Format, FormatField, FormatPlace, builtin_formats};
-use weftwire_lang::lexer::{Kind, NumberValue};
-use weftwire_lang::{Diagnostic, Severity, SourceMap, Span};
+use weftwire_text::lexer::{Kind, NumberValue};
+use weftwire_text::{Diagnostic, Severity, SourceMap, Span};
 
 /// Name of the field that every imported format starts with, so that its place can be asked for.
 const START: &str = "";

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weftwire_core::Port;
-use weftwire_lang::Span;
+use weftwire_text::Span;
 
 /// The filter of a subscription in normal form. Filters are equal if their normal forms are; a clone costs little.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use crate::formats::{Form, NAME_WORD};
 use crate::values::{Interval, ValueSet};
-use weftwire_lang::lexer::{Kind, NumberValue};
+use weftwire_text::lexer::{Kind, NumberValue};
 
 /// What is wrong with a constant, and what would be right.
 pub(super) struct Misfit {

@@ -7,9 +7,9 @@ use super::*;
 use crate::formats::{ArgumentKind, Form, MatchKind, MessageFormats, NAME_WORD, NameField, nanoseconds};
 use crate::values::Interval;
 use std::borrow::Cow;
-use weftwire_lang::diagnostic::nearest;
-use weftwire_lang::lexer::{Kind, Lexer, NumberValue, Token};
-use weftwire_lang::{Diagnostic, SourceMap};
+use weftwire_text::diagnostic::nearest;
+use weftwire_text::lexer::{Kind, Lexer, NumberValue, Token};
+use weftwire_text::{Diagnostic, SourceMap};
 
 /// Deepest nesting of parentheses and negations; keeps hostile text from exhausting the stack.
 const MOST_DEPTH: usize = 64;

@@ -1,8 +1,8 @@
 //! What tests share: formats and rules, which must be right.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::{Compiler, MessageFormats, Rule, read_rules};
+use weftwire_text::{Severity, SourceMap};
 
 /// Formats without any mistake or warning.
 pub fn formats(text: &str) -> MessageFormats {

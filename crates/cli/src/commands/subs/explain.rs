@@ -6,11 +6,11 @@ use crate::console::{self, say};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
-use weftwire_lang::{Severity, SourceMap};
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::formats::HeaderId;
 use weftwire_subscribe::rules::{Filter, Subject, Test};
 use weftwire_subscribe::{Message, packet, read_rules, show};
+use weftwire_text::{Severity, SourceMap};
 
 /// Tell which rules match a message, and why: one given by its fields, or those of a captured packet.
 #[derive(Args)]

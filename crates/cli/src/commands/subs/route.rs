@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use weftwire_lang::Diagnostic;
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::model::NodeKind;
 use weftwire_sim::report::document;
@@ -29,6 +28,7 @@ use weftwire_subscribe::route::{
 use weftwire_subscribe::rules::{Action, Rule};
 use weftwire_subscribe::subscriptions::{Subscription, read_subscriptions};
 use weftwire_subscribe::{Message, MessageFormats, order, packet, write};
+use weftwire_text::Diagnostic;
 
 /// Route subscriptions: the rules and tables of each switch of a network, so that every host gets what it subscribed to, once.
 #[derive(Args)]
@@ -253,7 +253,7 @@ fn resolve(
     for subscription in subscriptions {
         let Some(host) = hosts.get(subscription.host.as_str()) else {
             let error = Diagnostic::error(subscription.host_span, format!("there is no host `{}`", subscription.host));
-            found.push(match weftwire_lang::diagnostic::nearest(&subscription.host, hosts.keys().copied()) {
+            found.push(match weftwire_text::diagnostic::nearest(&subscription.host, hosts.keys().copied()) {
                 Some(near) => error.help(format!("did you mean `{near}`?")),
                 None => error.help(format!("hosts are named like `{}`", hosts.keys().next().unwrap_or(&"host1"))),
             });

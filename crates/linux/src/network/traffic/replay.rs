@@ -7,7 +7,7 @@ use crate::packet_socket::PacketSocket;
 use crate::port::FramePort;
 use std::io::BufReader;
 use std::sync::Arc;
-use weftwire_core::capture::CaptureReader;
+use weftwire_capture::CaptureReader;
 use weftwire_core::{Frame, LinkType};
 use weftwire_network::model::TrafficKind;
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use weftwire_control::protocol::{self, NumberedSubscription, Outcome, Subscription};
 use weftwire_control::{Client, ClientError};
-use weftwire_core::text::printable;
 use weftwire_linux::signals::StopSignal;
+use weftwire_text::printable;
 
 /// Subscriptions that go in one request.
 const BATCH: usize = 1_000;

@@ -1,10 +1,10 @@
 //! What hardware has still to do on a frame, as the comment on it says: so that a recording replays as it was received.
 
-use crate::format::Formats;
-use crate::packet::Packet;
-use crate::port::{Checksum, Frame, LinkType, Offload, Segmentation, SegmentationKind};
-use crate::segment::segments;
 use std::borrow::Cow;
+use weftwire_core::format::Formats;
+use weftwire_core::packet::Packet;
+use weftwire_core::port::{Checksum, Frame, LinkType, Offload, Segmentation, SegmentationKind};
+use weftwire_core::segment::segments;
 
 const PARTIAL: &str = "checksum partial";
 const VERIFIED: &str = "checksum verified";
@@ -80,8 +80,8 @@ pub fn restored(link: LinkType, mut bytes: Vec<u8>, offload: Offload) -> Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::checksum_is_partial;
-    use crate::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
+    use weftwire_core::packet::checksum_is_partial;
+    use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 
     fn frame(payload: usize) -> Vec<u8> {
         let front = FrameBuilder::ethernet([2; 6], [4; 6]).ipv4(&Ipv4Fields::default());

@@ -1,7 +1,7 @@
 //! Captures in both formats, there and back, and by hand where the library is not trusted.
 
 use proptest::prelude::*;
-use weftwire_core::capture::{CaptureError, CaptureInterface, CaptureReader, CaptureRecord, CaptureWriter};
+use weftwire_capture::{CaptureError, CaptureInterface, CaptureReader, CaptureRecord, CaptureWriter};
 use weftwire_core::{LinkType, Time};
 
 fn read(bytes: &[u8]) -> Result<(Vec<CaptureInterface>, Vec<CaptureRecord>), CaptureError> {

@@ -1,15 +1,14 @@
 //! Capture files: pcap and pcapng, in and out, with time stamps exact to the nanosecond.
 //!
 //! Formats: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng. The crate `pcap-file` reads pcap and writes both; pcapng
-//! is read here (see `pcapng`).
+//! is read here (see `pcapng`). Nothing here opens a file: readers and writers come in.
+#![forbid(unsafe_code)]
 
 mod mark;
 mod pcapng;
 
 pub use mark::{marked, recorded, restored};
 
-use crate::port::LinkType;
-use crate::time::Time;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -19,6 +18,8 @@ use pcapng::PcapNgReader;
 use std::borrow::Cow;
 use std::io::{self, Cursor, Read, Write};
 use std::time::Duration;
+use weftwire_core::port::LinkType;
+use weftwire_core::time::Time;
 
 /// The comment on frames that a function sent, in captures of runs and replays.
 pub const SENT: &str = "sent";

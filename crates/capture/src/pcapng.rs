@@ -3,9 +3,9 @@
 //! Done here because `pcap-file` 2.0 takes every time stamp for nanoseconds whatever `if_tsresol` and `if_tsoffset`
 //! say, refuses interfaces with an `if_tzone` option, and option lists that end without `opt_endofopt`.
 
-use super::{CaptureError, CaptureInterface, CaptureRecord, link_type};
-use crate::time::Time;
+use crate::{CaptureError, CaptureInterface, CaptureRecord, link_type};
 use std::io::Read;
+use weftwire_core::time::Time;
 
 /// How a file starts: the type of a section header block, the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
