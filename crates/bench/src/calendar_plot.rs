@@ -1,7 +1,7 @@
 //! The picture of what the calendar costs.
 
-use weftwire_sim::report::chart::{Chart, Shape, stack};
-use weftwire_sim::report::{Axis, Unit};
+use weftwire_draw::chart::{Chart, Shape, stack};
+use weftwire_draw::{Axis, Unit};
 
 use crate::calendar::Results;
 
@@ -33,6 +33,6 @@ pub fn picture(results: &Results) -> String {
         })
         .collect();
     // The picture stands alone, so it brings the style of the reports along.
-    let style = concat!("<style>", include_str!("../../sim/src/report/style.css"), "</style>\n");
+    let style = concat!("<style>", include_str!("../../draw/src/style.css"), "</style>\n");
     stack(&charts).replacen("</title>\n", &format!("</title>\n{style}"), 1)
 }

@@ -5,10 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod canonical;
+pub mod chains;
 mod error;
-pub mod explain;
 mod formats;
-pub mod graph;
 pub mod limits;
 pub mod profile;
 mod registers;

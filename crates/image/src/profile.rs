@@ -1,6 +1,6 @@
 //! Profiles: how large an image a platform takes.
 
-use crate::explain::{Chains, event_name, state_name};
+use crate::chains::{Chains, event_name, state_name};
 use crate::limits;
 use crate::types::{Image, Row};
 use std::fmt;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_core::format::builtin_formats;
-use weftwire_image::explain::{Form, explain};
+use weftwire_explain::{Form, explain};
 use weftwire_lang::{Compilation, Dialect, compile};
 use weftwire_text::{Loader, Severity};
 

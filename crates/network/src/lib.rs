@@ -19,7 +19,6 @@ pub mod model;
 pub mod read;
 pub mod results;
 pub mod routing;
-pub mod statistics;
 pub mod topology;
 pub mod traffic;
 

@@ -4,7 +4,6 @@
 
 mod metrics;
 
-pub use crate::statistics::percentile;
 pub use metrics::{SIZE_CLASSES, SizeClass};
 
 use crate::link::Counts;

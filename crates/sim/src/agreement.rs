@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use weftwire_core::Time;
 use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_draw::statistics::percentile;
 use weftwire_network::link::Counts;
-use weftwire_network::results::{FlowProgress, FlowResult, Results, RunFacts, percentile};
+use weftwire_network::results::{FlowProgress, FlowResult, Results, RunFacts};
 
 /// Goodputs agree if neither is more than this share away from the other.
 pub const GOODPUT_TOLERANCE: f64 = 0.05;

@@ -6,8 +6,8 @@ use crate::sheet::{alone, csv, table};
 use crate::study::{Line, Options, Part, Study};
 use serde::Serialize;
 use std::fmt::Write as _;
-use weftwire_sim::report::chart::{Chart, Shape, stack};
-use weftwire_sim::report::{Axis, Unit, document};
+use weftwire_draw::chart::{Chart, Shape, stack};
+use weftwire_draw::{Axis, Unit, document};
 
 /// The worst insertion that the paper reports, in tries, and the load at which it was seen.
 const PUBLISHED_WORST: (f64, f64) = (0.97, 71.0);

@@ -1,7 +1,7 @@
 //! Rows and charts as files: CSV, HTML, pictures.
 
 use std::fmt::Write as _;
-use weftwire_sim::report::chart::{Chart, stack};
+use weftwire_draw::chart::{Chart, stack};
 
 /// Colours for a picture that stands alone.
 const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.head{font-size:15px;font-weight:600}.plate{fill:none;stroke:#999}\

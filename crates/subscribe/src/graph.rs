@@ -5,6 +5,7 @@ use crate::diagram::NodeId;
 use crate::show;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
+use weftwire_draw::graph::{Edge, Graph, Label};
 
 /// Most boxes of a picture that anybody can read.
 pub const MOST_BOXES: usize = 200;
@@ -25,7 +26,9 @@ struct Boxes {
 /// [`TooLarge`].
 pub fn svg(compiler: &Compiler, title: &str) -> Result<String, TooLarge> {
     let Boxes { names, arrows } = boxes(compiler)?;
-    Ok(weftwire_image::graph::svg_of(title, names, arrows))
+    let labels = |lines: Vec<String>| lines.into_iter().map(|event| Label { event, conditions: Vec::new() }).collect();
+    let edges = arrows.into_iter().map(|(from, to, lines)| Edge { from, to, labels: labels(lines) });
+    Ok(Graph::new(names, edges.collect()).svg(title))
 }
 
 /// The diagram in Graphviz's language.

@@ -4,8 +4,8 @@ use crate::{load, output};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use weftwire_image::explain::{Form, explain};
-use weftwire_sim::report::document;
+use weftwire_draw::document;
+use weftwire_explain::{Form, explain};
 use weftwire_text::printable_lines;
 
 /// Show what a machine does: its registers, and every row of its rule table in words.

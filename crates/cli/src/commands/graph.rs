@@ -4,7 +4,7 @@ use crate::{load, output};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use weftwire_image::graph;
+use weftwire_explain::states;
 
 /// Draw a machine's states and what leads from one to another.
 #[derive(Args)]
@@ -31,10 +31,11 @@ enum Format {
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
     let image = load::image(&arguments.image, &arguments.includes)?;
+    let graph = states(&image);
     let text = match arguments.format {
-        Format::Svg => graph::svg(&image),
-        Format::Dot => graph::dot(&image),
-        Format::Mermaid => graph::mermaid(&image),
+        Format::Svg => graph.svg(&image.name),
+        Format::Dot => graph.dot(&image.name),
+        Format::Mermaid => graph.mermaid(),
     };
     output::text(arguments.out.as_deref(), &text)
 }

@@ -1,8 +1,9 @@
 //! The numbers in which tables and pages of many runs tell a run.
 
-use super::{FlowResult, LinkResult, Metrics, Results, percentile};
-use crate::statistics::{Summary, jain};
+use super::{FlowResult, LinkResult, Metrics, Results};
 use std::collections::BTreeMap;
+use weftwire_draw::statistics::percentile;
+use weftwire_draw::statistics::{Summary, jain};
 
 /// Links of networks with at most so many have metrics of their own.
 const MOST_LINKS_WITH_METRICS: usize = 16;

@@ -2,21 +2,22 @@
 
 mod events;
 
-use super::axis::Axis;
-use super::chart::{Chart, Shape, each};
-use super::grouped;
-use super::html::{Cell, facts, folded, notice, section, table};
 use super::network::time;
-use super::page::document;
-use super::unit::Unit;
 use crate::agreement::{
     Agreement, FlowAgreement, GOODPUT_TOLERANCE, LinkAgreement, Relation, Run, SequenceAgreement, Sides,
     TrafficAgreement, Verdict,
 };
 use std::fmt::Write as _;
-use weftwire_image::explain::escape_markup;
+use weftwire_draw::Axis;
+use weftwire_draw::Unit;
+use weftwire_draw::chart::{Chart, Shape, each};
+use weftwire_draw::document;
+use weftwire_draw::escape_markup;
+use weftwire_draw::grouped;
+use weftwire_draw::html::{Cell, facts, folded, notice, section, table};
+use weftwire_draw::statistics::percentile;
 use weftwire_network::link::Counts;
-use weftwire_network::results::{FlowProgress, percentile};
+use weftwire_network::results::FlowProgress;
 
 /// Sequences that are shown event by event; those that differ come first.
 const MOST_SEQUENCES: usize = 8;

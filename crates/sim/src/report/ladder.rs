@@ -1,10 +1,10 @@
 //! The ladder: time runs down, an arrow for each packet between the hosts and the function's ports.
 
 use super::connection::{Connection, Exchange, Standing};
-use super::{grouped, seconds};
 use std::fmt::Write as _;
 use weftwire_core::Port;
-use weftwire_image::explain::escape_markup;
+use weftwire_draw::escape_markup;
+use weftwire_draw::{grouped, seconds};
 
 const TIME_WIDTH: f64 = 92.0;
 const SPAN: f64 = 350.0;

@@ -1,21 +1,19 @@
 //! One run of a network as one HTML page: no network, no scripts, light or dark as the reader has it.
 
-use super::axis::Axis;
-use super::chart::{Chart, Shape, each};
-use super::grouped;
-use super::html::{Cell, facts, notice, section, table};
-use super::page::document;
 use super::topology::{self, picture};
-use super::unit::Unit;
 use crate::table::counter_rows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use weftwire_image::explain::escape_markup;
+use weftwire_draw::Axis;
+use weftwire_draw::Unit;
+use weftwire_draw::chart::{Chart, Shape, each};
+use weftwire_draw::document;
+use weftwire_draw::escape_markup;
+use weftwire_draw::grouped;
+use weftwire_draw::html::{Cell, facts, notice, section, table};
+use weftwire_draw::statistics::{Summary, jain, percentile};
 use weftwire_network::Network;
-use weftwire_network::results::{
-    FlowProgress, FlowResult, LinkResult, LinkSample, Results, RunFacts, SizeClass, percentile,
-};
-use weftwire_network::statistics::{Summary, jain};
+use weftwire_network::results::{FlowProgress, FlowResult, LinkResult, LinkSample, Results, RunFacts, SizeClass};
 
 /// Rows of links, flows and counters that are shown; the tables beside the report have all.
 const MOST_ROWS: usize = 200;

@@ -1,12 +1,14 @@
 //! One HTML page of everything: no network, no scripts, light or dark as the reader has it.
 
 use super::connection::{Connection, Tally};
-use super::html::{self, Cell, section, table};
-use super::{ladder, plot, seconds};
+use super::{ladder, plot};
 use std::fmt::Write as _;
 use weftwire_core::Port;
+use weftwire_draw::escape_markup;
+use weftwire_draw::html::{self, Cell, section, table};
+use weftwire_draw::{document, seconds};
+use weftwire_explain::{Form, explain, states};
 use weftwire_image::Image;
-use weftwire_image::explain::{Form, escape_markup, explain};
 
 /// What a page shows.
 #[derive(Clone, Copy, Debug)]
@@ -43,24 +45,12 @@ pub fn page(page: &Page<'_>) -> String {
     );
     section(&mut body, "Counts", "", || tallies(connection));
     if let Some(image) = page.image {
-        section(&mut body, "States", "", || weftwire_image::graph::svg(image));
+        section(&mut body, "States", "", || states(image).svg(&image.name));
         body.push_str("<section class=\"rules-part\">\n");
         body.push_str(&explain(image, Form::Html));
         body.push_str("</section>\n");
     }
     document(page.title, &body)
-}
-
-/// A complete HTML document around `body`, in the style of all of Weftwire's pages.
-pub fn document(title: &str, body: &str) -> String {
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n\
-         <body>\n<main>\n{body}</main>\n</body>\n</html>\n",
-        escape_markup(title),
-        include_str!("style.css")
-    )
 }
 
 fn facts(body: &mut String, page: &Page<'_>) {

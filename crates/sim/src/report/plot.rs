@@ -1,12 +1,12 @@
 //! The time-sequence plot (after tcptrace): bytes over time, one panel a direction and port, with the acknowledgments
 //! that answer them, SACK blocks, and repeated bytes.
 
-use super::axis::Axis;
-use super::chart::{Chart, Shape, stack};
 use super::connection::{Connection, Exchange, Standing};
-use super::unit::Unit;
 use std::collections::BTreeSet;
 use weftwire_core::Port;
+use weftwire_draw::Axis;
+use weftwire_draw::Unit;
+use weftwire_draw::chart::{Chart, Shape, stack};
 
 /// Draws the panels of one connection, or an empty text if no direction carries more than one packet of data.
 pub fn plot(connection: &Connection) -> String {

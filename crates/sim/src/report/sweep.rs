@@ -1,17 +1,17 @@
 //! Many runs as one HTML page: each metric over the sweep's first parameter, a series for each value of the second.
 
-use super::axis::Axis;
-use super::boxes::BoxPlot;
-use super::chart::{Chart, Shape};
-use super::html::{Cell, facts, section, table};
-use super::page::document;
-use super::unit::Unit;
 use crate::table::RunKey;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use weftwire_image::explain::escape_markup;
+use weftwire_draw::Axis;
+use weftwire_draw::BoxPlot;
+use weftwire_draw::Unit;
+use weftwire_draw::chart::{Chart, Shape};
+use weftwire_draw::document;
+use weftwire_draw::escape_markup;
+use weftwire_draw::html::{Cell, facts, section, table};
+use weftwire_draw::statistics::{Summary, percentile};
 use weftwire_network::results::Metrics;
-use weftwire_network::statistics::{Summary, percentile};
 
 /// Metrics that are drawn, in this order: name, title, unit. Of those of single links the ends of their names.
 const METRICS: [(&str, &str, Unit); 16] = [

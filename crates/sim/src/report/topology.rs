@@ -7,12 +7,12 @@
 mod labels;
 mod large;
 
-use super::chart::clip;
-use super::unit::Unit;
 use labels::Area;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use weftwire_image::explain::escape_markup;
+use weftwire_draw::Unit;
+use weftwire_draw::chart::clip;
+use weftwire_draw::escape_markup;
 use weftwire_network::Network;
 use weftwire_network::link::Rate;
 use weftwire_network::model::{Link, LinkIndex, Node, NodeKind};

@@ -3,9 +3,9 @@
 use super::{Cells, Table};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use weftwire_draw::statistics::Summary;
 use weftwire_network::link::Counts;
 use weftwire_network::results::{FlowResult, LinkResult, Metrics, Results};
-use weftwire_network::statistics::Summary;
 
 /// Which of many runs something is of.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use super::{Study, highway, market};
 use crate::sheet::{alone, csv, table};
 use std::fmt::Write as _;
-use weftwire_sim::report::chart::{Chart, Shape, stack};
-use weftwire_sim::report::{Axis, Unit, document};
+use weftwire_draw::chart::{Chart, Shape, stack};
+use weftwire_draw::{Axis, Unit, document};
 
 /// Shares of messages whose latency is told.
 const SHARES: [f64; 8] = [0.5, 0.9, 0.95, 0.965, 0.99, 0.995, 0.999, 1.0];

@@ -4,9 +4,9 @@ use super::{Line, Options, Outcome, Study, Trial};
 use crate::sheet::{alone, csv, table};
 use serde::Serialize;
 use std::fmt::Write as _;
-use weftwire_image::explain::escape_markup;
-use weftwire_sim::report::chart::{Chart, Shape, stack};
-use weftwire_sim::report::{Axis, Unit, document};
+use weftwire_draw::chart::{Chart, Shape, stack};
+use weftwire_draw::escape_markup;
+use weftwire_draw::{Axis, Unit, document};
 
 /// The layers of the fat tree.
 const LAYERS: [&str; 3] = ["top of rack", "aggregation", "core"];

@@ -1,9 +1,9 @@
 //! Pictures of an envelope and of its table's errors.
 
 use anyhow::{Context, Result};
+use weftwire_draw::chart::{Chart, Shape, stack};
+use weftwire_draw::{Axis, Unit, document};
 use weftwire_pace::{Envelope, Report, Solver, TimeUnit};
-use weftwire_sim::report::chart::{Chart, Shape, stack};
-use weftwire_sim::report::{Axis, Unit, document};
 
 /// Points of a curve.
 const POINTS: u32 = 400;

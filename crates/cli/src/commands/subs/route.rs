@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use weftwire_draw::document;
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::model::NodeKind;
-use weftwire_sim::report::document;
 use weftwire_study::sheet;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::document::Document;
@@ -472,7 +472,7 @@ impl Report {
             self.policy
         );
         for note in &self.notes {
-            let _ = writeln!(body, "<p class=\"note\">{}</p>", weftwire_image::explain::escape_markup(note));
+            let _ = writeln!(body, "<p class=\"note\">{}</p>", weftwire_draw::escape_markup(note));
         }
         let mut section = |title: &str, content: String| {
             let _ = writeln!(body, "<section>\n<h2>{title}</h2>\n<div class=\"scroll\">\n{content}</div>\n</section>");

@@ -1,10 +1,10 @@
 //! The events of a flow of a function on both sides, beside each other.
 
-use super::super::{grouped, seconds};
 use crate::agreement::{EventKind, MachineEvent, Run, SequenceAgreement, Sides, Stretch};
 use std::fmt::Write as _;
 use weftwire_core::trace::TraceRecord;
-use weftwire_image::explain::escape_markup;
+use weftwire_draw::escape_markup;
+use weftwire_draw::{grouped, seconds};
 
 /// Rows of a table.
 const MOST_EVENTS: usize = 300;

@@ -2,11 +2,11 @@
 //!
 //! Networks in tiers, such as fat trees, stand in rows, hosts at the bottom; others as far apart as there are links between.
 
-use super::super::unit::Unit;
 use super::{Place, frame, kind, stress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
-use weftwire_image::explain::escape_markup;
+use weftwire_draw::Unit;
+use weftwire_draw::escape_markup;
 use weftwire_network::Network;
 use weftwire_network::model::{LinkIndex, NodeKind};
 
@@ -205,7 +205,7 @@ impl Shape {
             for node in row {
                 let below: Vec<f64> =
                     self.neighbours[*node].iter().filter_map(|other| places.get(other).map(|place| place.0)).collect();
-                order.push((weftwire_network::statistics::mean(&below).unwrap_or(0.0), *node));
+                order.push((weftwire_draw::statistics::mean(&below).unwrap_or(0.0), *node));
             }
             order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             let step = WIDTH / row.len() as f64;

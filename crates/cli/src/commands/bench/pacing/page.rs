@@ -2,8 +2,8 @@
 
 use super::results::{BINS, Results, SHORTEST, Values, middle};
 use super::summary;
-use weftwire_sim::report::chart::{Chart, Shape, stack};
-use weftwire_sim::report::{Axis, BoxPlot, Unit, document};
+use weftwire_draw::chart::{Chart, Shape, stack};
+use weftwire_draw::{Axis, BoxPlot, Unit, document};
 
 /// Values drawn beyond the whiskers, of each box at most: the greatest.
 const MOST_OUTLIERS: usize = 200;

@@ -1,6 +1,6 @@
 //! Numbers with units, as people read them: on axes and in tables.
 
-use super::grouped;
+use crate::grouped;
 
 /// What a number counts. Values are in the unit itself: seconds, bits per second, bytes, a share from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

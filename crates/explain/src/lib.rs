@@ -1,19 +1,21 @@
-//! A machine image as people read it: registers, flow key, timers, and the rule table in words.
+//! A machine image as people read it: registers, flow key, timers and the rule table in words ([`explain`]), and the state
+//! diagram ([`states`]).
 
-mod chain;
+#![forbid(unsafe_code)]
+
 mod document;
 mod expression;
 mod phrase;
+mod states;
 
-pub use document::escape_markup;
+pub use states::states;
 
-pub(crate) use chain::Chains;
-pub(crate) use phrase::Phrases;
-
-use crate::types::*;
 use document::{Document, Table};
 use expression::duration;
+use phrase::Phrases;
 use std::collections::BTreeSet;
+use weftwire_image::chains::{Chains, event_name, state_name};
+use weftwire_image::*;
 
 /// Written form of [`explain`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,34 +57,6 @@ pub fn explain(image: &Image, form: Form) -> String {
         Form::Text => document.text(),
         Form::Markdown => document.markdown(),
         Form::Html => document.html(),
-    }
-}
-
-/// The event as a heading says it: `packet`, `timer rto`, `packet, continued (#3)`.
-pub(crate) fn event_name(image: &Image, chains: &Chains<'_>, state: u16, event: Event) -> String {
-    match event {
-        Event::Packet => "packet".into(),
-        Event::Timer(timer) => match image.timers.get(usize::from(timer)) {
-            Some(found) => format!("timer {}", found.name),
-            None => format!("timer {timer}"),
-        },
-        Event::Connect => "connect".into(),
-        Event::Close => "close".into(),
-        Event::Data => "data".into(),
-        Event::Enter => "enter".into(),
-        Event::Exit => "exit".into(),
-        Event::Expire => "expire".into(),
-        Event::Internal(number) => {
-            let origins: Vec<String> = chains
-                .origins(state, event)
-                .into_iter()
-                .map(|origin| event_name(image, chains, state, origin))
-                .collect();
-            match origins.is_empty() {
-                true => format!("continued (#{number}), never reached"),
-                false => format!("{}, continued (#{number})", origins.join(" or ")),
-            }
-        }
     }
 }
 
@@ -266,8 +240,4 @@ fn event_table(image: &Image, chains: &Chains<'_>, state: u16, event: Event, doc
         document.note(format!("where {line}"));
     }
     document.table(table);
-}
-
-pub(crate) fn state_name(image: &Image, state: u16) -> String {
-    image.states.get(usize::from(state)).map_or_else(|| format!("state {state}"), |found| found.name.clone())
 }

@@ -2,11 +2,11 @@
 //!
 //! However many points a series has, no more are drawn than there are pixels to tell them apart.
 
-use super::axis::{Axis, Scale};
-use super::boxes::BoxPlot;
+use crate::axis::{Axis, Scale};
+use crate::boxes::BoxPlot;
+use crate::escape_markup;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use weftwire_image::explain::escape_markup;
 
 /// Width of a chart in pixels.
 const WIDTH: f64 = 960.0;
@@ -218,7 +218,7 @@ impl Chart {
 }
 
 /// Charts one below the other, a picture each, so that a printed page can end between them.
-pub(super) fn each(charts: &[Chart]) -> String {
+pub fn each(charts: &[Chart]) -> String {
     charts.iter().map(Chart::svg).collect()
 }
 
@@ -243,7 +243,7 @@ pub fn stack(charts: &[Chart]) -> String {
 }
 
 /// At most so many letters, the last an ellipsis if some are missing.
-pub(super) fn clip(text: &str, most: usize) -> String {
+pub fn clip(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
         false => text.to_owned(),
@@ -379,8 +379,8 @@ fn sifted(marks: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Vec<(f64, f64
 
 #[cfg(test)]
 mod tests {
-    use super::super::unit::Unit;
     use super::*;
+    use crate::unit::Unit;
     use proptest::prelude::*;
 
     fn chart(shape: Shape) -> Chart {

@@ -1,7 +1,7 @@
 //! Axes: where values come to lie, and the round values that are named.
 
-use super::grouped;
-use super::unit::Unit;
+use crate::grouped;
+use crate::unit::Unit;
 
 /// Names of at most so many categories are drawn whole; of more, every second, third...
 const MOST_LABELS: usize = 12;
@@ -37,7 +37,7 @@ impl Axis {
 }
 
 /// An axis with its ends known, on pixels.
-pub(super) struct Scale {
+pub(crate) struct Scale {
     low: f64,
     high: f64,
     logarithmic: bool,
@@ -47,7 +47,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// The axis around these values; its ends lie at these pixels.
-    pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>, pixels: (f64, f64)) -> Scale {
+    pub(crate) fn new(axis: &Axis, values: impl Iterator<Item = f64>, pixels: (f64, f64)) -> Scale {
         let usable = |value: &f64| value.is_finite() && (!axis.logarithmic || *value > 0.0);
         let (low, high) = values
             .filter(usable)
@@ -69,7 +69,7 @@ impl Scale {
     }
 
     /// The pixel of a value; values outside lie at the ends.
-    pub(super) fn pixel(&self, value: f64) -> f64 {
+    pub(crate) fn pixel(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.max(self.low) / self.low).log10() / (self.high / self.low).log10()
         } else {
@@ -80,7 +80,7 @@ impl Scale {
     }
 
     /// The values to name, with their texts.
-    pub(super) fn ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
+    pub(crate) fn ticks(&self, axis: &Axis) -> Vec<(f64, String)> {
         if !axis.categories.is_empty() {
             let step = axis.categories.len().div_ceil(MOST_LABELS);
             let named = axis.categories.iter().enumerate().step_by(step);
@@ -110,7 +110,7 @@ impl Scale {
     }
 
     /// The axis' name with the unit of its numbers: `time, ms`.
-    pub(super) fn title(&self, axis: &Axis) -> String {
+    pub(crate) fn title(&self, axis: &Axis) -> String {
         let unit = if self.logarithmic || !axis.categories.is_empty() { "" } else { self.unit(axis).1 };
         match (axis.name.as_str(), unit) {
             (name, "") => name.to_owned(),
@@ -122,7 +122,7 @@ impl Scale {
 }
 
 /// Round values from `low` to `high`, at most eight, and the step between them.
-pub(super) fn ticks(low: f64, high: f64) -> (f64, Vec<f64>) {
+pub(crate) fn ticks(low: f64, high: f64) -> (f64, Vec<f64>) {
     let rough = (high - low) / 6.0;
     if !(rough.is_finite() && rough > 0.0) {
         return (1.0, vec![low]);

@@ -1,8 +1,8 @@
 //! Box plots: where the middle half of many values lies, and how far the others reach.
 
-use super::axis::Scale;
+use crate::axis::Scale;
+use crate::statistics::percentile;
 use std::fmt::Write as _;
-use weftwire_network::statistics::percentile;
 
 /// Half the width of a box in pixels.
 const HALF: f64 = 5.0;
@@ -33,12 +33,12 @@ impl BoxPlot {
     }
 
     /// All its heights.
-    pub(super) fn heights(&self) -> [f64; 5] {
+    pub(crate) fn heights(&self) -> [f64; 5] {
         [self.whiskers.0, self.quartiles.0, self.median, self.quartiles.1, self.whiskers.1]
     }
 
     /// Draws it into a path: the box, the median, both whiskers.
-    pub(super) fn draw(&self, path: &mut String, x: &Scale, y: &Scale) {
+    pub(crate) fn draw(&self, path: &mut String, x: &Scale, y: &Scale) {
         let middle = x.pixel(self.x);
         let (left, right) = (middle - HALF, middle + HALF);
         let [low, first, median, third, high] = self.heights().map(|value| y.pixel(value));
@@ -52,9 +52,9 @@ impl BoxPlot {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chart::{Chart, Shape};
-    use super::super::unit::Unit;
-    use super::super::{Axis, BoxPlot};
+    use crate::chart::{Chart, Shape};
+    use crate::unit::Unit;
+    use crate::{Axis, BoxPlot};
 
     #[test]
     fn whiskers_leave_outliers_out() {

@@ -3,8 +3,9 @@
 mod common;
 
 use common::sample;
-use weftwire_image::explain::{Form, escape_markup, explain};
-use weftwire_image::{graph, *};
+use weftwire_draw::escape_markup;
+use weftwire_explain::{Form, explain, states};
+use weftwire_image::*;
 
 #[test]
 fn the_rule_table_reads_as_statements() {
@@ -57,16 +58,16 @@ fn an_image_that_names_what_it_has_not_got_is_still_shown() {
     image.rows[1].when.push((99, true));
     let text = explain(&image, Form::Text);
     assert!(text.contains("-> state 77") && text.contains("send slot 9 to port register 99"), "{text}");
-    graph::svg(&image);
+    states(&image).svg("x");
 }
 
 #[test]
 fn the_diagram_follows_chains_of_internal_events() {
-    let dot = graph::dot(&sample());
+    let dot = states(&sample()).dot("x");
     assert!(dot.contains("s1 -> s1 [label=\"timer retransmit\\nretries < 5\"];"), "{dot}");
     assert!(dot.contains("s1 -> s0 [label=\"timer retransmit\\nretries >= 5\"];"), "{dot}");
     assert!(dot.contains("s1 -> end "), "{dot}");
-    let mermaid = graph::mermaid(&sample());
+    let mermaid = states(&sample()).mermaid();
     assert!(mermaid.contains("s3 --> [*]: packet<br/>tcp.acknowledgment at or after next"), "{mermaid}");
 }
 
@@ -74,8 +75,8 @@ fn the_diagram_follows_chains_of_internal_events() {
 fn the_picture_is_the_same_every_time_and_well_formed() {
     let mut image = sample();
     image.states[0].name = "<CLOSED> & \"quiet\"".into();
-    let svg = graph::svg(&image);
-    assert_eq!(svg, graph::svg(&image));
+    let svg = states(&image).svg("x");
+    assert_eq!(svg, states(&image).svg("x"));
     well_formed(&svg);
     assert!(!svg.contains("<CLOSED>"));
 }
@@ -98,7 +99,7 @@ fn labels_and_states_do_not_overlap() {
             });
         }
     }
-    let svg = graph::svg(&image);
+    let svg = states(&image).svg("x");
     let labels: Vec<(f64, f64)> =
         svg.split("<text class=\"event\" ").skip(1).map(|text| (attribute(text, "x"), attribute(text, "y"))).collect();
     assert_eq!(labels.len(), 16);

@@ -1,6 +1,6 @@
 //! Expressions of an image as text: brackets where they are needed, comparisons turned round, constants in their unit.
 
-use crate::types::*;
+use weftwire_image::*;
 
 /// An expression, kept as a tree so that it can be negated and bracketed.
 #[derive(Clone, Debug)]

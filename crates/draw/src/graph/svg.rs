@@ -2,7 +2,7 @@
 
 use super::layout::{Extent, Node, Placement, Wire, place};
 use super::{Edge, Graph};
-use crate::explain::escape_markup;
+use crate::escape_markup;
 use std::fmt::Write as _;
 
 const MARGIN: f64 = 18.0;

@@ -3,10 +3,11 @@
 //! Scratch registers are temporaries of the compiler. Wherever the value is still the one the preparation or the row
 //! computed, the defining expression stands in their place.
 
-use super::expression::{Expression, Style, comparison, compute};
-use crate::types::*;
+use crate::expression::{Expression, Style, comparison, compute};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use weftwire_image::chains::preparation;
+use weftwire_image::*;
 
 /// An expression longer than this many operands keeps its register's name.
 const LONGEST_EXPRESSION: usize = 6;
@@ -405,12 +406,6 @@ impl<'a> Phrases<'a> {
     fn template(&self, template: u16) -> String {
         name(self.image.templates.get(usize::from(template)).map(|found| &found.name), "template", template)
     }
-}
-
-/// The operations of the preparation of (state, event).
-pub(crate) fn preparation(image: &Image, state: u16, event: Event) -> &[Operation] {
-    let found = image.preparations.iter().find(|entry| entry.state == state && entry.event == event);
-    found.map_or(&[], |entry| &entry.operations)
 }
 
 /// A name, or the kind and number of something an image names but does not have.

@@ -1,11 +1,11 @@
 //! Parts of pages that all of them share: sections, facts, tables.
 
-use super::grouped;
+use crate::escape_markup;
+use crate::grouped;
 use std::fmt::Write as _;
-use weftwire_image::explain::escape_markup;
 
 /// A section with a title, a note and content; nothing if there is no content. `note` and `content` are markup.
-pub(super) fn section(body: &mut String, title: &str, note: &str, content: impl FnOnce() -> String) {
+pub fn section(body: &mut String, title: &str, note: &str, content: impl FnOnce() -> String) {
     let content = content();
     if content.is_empty() {
         return;
@@ -18,12 +18,12 @@ pub(super) fn section(body: &mut String, title: &str, note: &str, content: impl 
 }
 
 /// Content that opens when its summary is pressed. `summary` is text, `content` markup.
-pub(super) fn folded(summary: &str, content: &str) -> String {
+pub fn folded(summary: &str, content: &str) -> String {
     format!("<details><summary>{}</summary>\n{content}</details>\n", escape_markup(summary))
 }
 
 /// Names with values, side by side.
-pub(super) fn facts(body: &mut String, facts: &[(&str, String)]) {
+pub fn facts(body: &mut String, facts: &[(&str, String)]) {
     body.push_str("<dl class=\"facts\">");
     for (name, value) in facts {
         let _ = write!(body, "<div><dt>{}</dt><dd>{}</dd></div>", escape_markup(name), escape_markup(value));
@@ -32,7 +32,7 @@ pub(super) fn facts(body: &mut String, facts: &[(&str, String)]) {
 }
 
 /// A box with paragraphs that want to be seen. `class`: `alert` or `calm`.
-pub(super) fn notice<'a>(body: &mut String, class: &str, paragraphs: impl IntoIterator<Item = &'a str>) {
+pub fn notice<'a>(body: &mut String, class: &str, paragraphs: impl IntoIterator<Item = &'a str>) {
     let mut paragraphs = paragraphs.into_iter().peekable();
     if paragraphs.peek().is_none() {
         return;
@@ -45,7 +45,7 @@ pub(super) fn notice<'a>(body: &mut String, class: &str, paragraphs: impl IntoIt
 }
 
 /// A cell of a table.
-pub(super) enum Cell {
+pub enum Cell {
     /// Text, on the left.
     Text(String),
     /// A number, on the right.
@@ -55,22 +55,24 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    pub(super) fn text(text: impl Into<String>) -> Cell {
+    /// Of this text, which is escaped.
+    pub fn text(text: impl Into<String>) -> Cell {
         Cell::Text(text.into())
     }
 
-    pub(super) fn count(count: u64) -> Cell {
+    /// Of a number, its digits in groups.
+    pub fn count(count: u64) -> Cell {
         Cell::Number(grouped(i64::try_from(count).unwrap_or(i64::MAX)))
     }
 
     /// A number that may be unknown.
-    pub(super) fn known(text: Option<String>) -> Cell {
+    pub fn known(text: Option<String>) -> Cell {
         Cell::Number(text.unwrap_or_else(|| "-".to_owned()))
     }
 }
 
 /// A table; an empty text without rows. A column whose first cell is a number is aligned to the right.
-pub(super) fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
+pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
     let mut rows = rows.into_iter().peekable();
     let Some(first) = rows.peek() else { return String::new() };
     let class = if heads.len() > 9 { " class=\"wide\"" } else { "" };
@@ -96,4 +98,16 @@ pub(super) fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -
     }
     out.push_str("</tbody></table>\n");
     out
+}
+
+/// A complete HTML document around `body`, in the style of all of Weftwire's pages.
+pub fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n\
+         <body>\n<main>\n{body}</main>\n</body>\n</html>\n",
+        escape_markup(title),
+        include_str!("style.css")
+    )
 }

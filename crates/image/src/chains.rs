@@ -1,12 +1,11 @@
 //! How internal events hang together: from which events an internal one is reached, and which scratch registers it
 //! still reads.
 
-use super::phrase::preparation;
 use crate::types::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The internal events of an image, by state.
-pub(crate) struct Chains<'a> {
+pub struct Chains<'a> {
     image: &'a Image,
     /// Events of the outside from which (state, internal event) is reached.
     origins: BTreeMap<(u16, u16), BTreeSet<Event>>,
@@ -14,7 +13,7 @@ pub(crate) struct Chains<'a> {
 
 impl<'a> Chains<'a> {
     /// Follows every `raise` of the image. Internal events only raise greater numbers, so one walk in order is enough.
-    pub(crate) fn new(image: &'a Image) -> Chains<'a> {
+    pub fn new(image: &'a Image) -> Chains<'a> {
         let mut raising: Vec<&Row> = image.rows.iter().filter(|row| row.raise.is_some()).collect();
         raising.sort_by_key(|row| (row.state, row.event));
         let mut origins: BTreeMap<(u16, u16), BTreeSet<Event>> = BTreeMap::new();
@@ -30,7 +29,7 @@ impl<'a> Chains<'a> {
     }
 
     /// The events of the outside that lead to `event` in `state`; an outside event leads to itself.
-    pub(crate) fn origins(&self, state: u16, event: Event) -> BTreeSet<Event> {
+    pub fn origins(&self, state: u16, event: Event) -> BTreeSet<Event> {
         match event {
             Event::Internal(number) => self.origins.get(&(state, number)).cloned().unwrap_or_default(),
             outside => BTreeSet::from([outside]),
@@ -38,7 +37,7 @@ impl<'a> Chains<'a> {
     }
 
     /// All events that have rows in `state`: each outside event, and behind it the internal ones it leads to first.
-    pub(crate) fn events(&self, state: u16) -> Vec<Event> {
+    pub fn events(&self, state: u16) -> Vec<Event> {
         let mut events: Vec<Event> =
             self.image.rows.iter().filter(|row| row.state == state).map(|row| row.event).collect();
         events.sort_by_key(|event| (self.origins(state, *event).first().copied(), *event));
@@ -47,7 +46,7 @@ impl<'a> Chains<'a> {
     }
 
     /// What the values of `event` in `state` are called: an internal event keeps those of the event it comes from.
-    pub(crate) fn value_names(&self, state: u16, event: Event) -> Vec<String> {
+    pub fn value_names(&self, state: u16, event: Event) -> Vec<String> {
         let mut names: Vec<Vec<String>> = self
             .origins(state, event)
             .into_iter()
@@ -65,7 +64,7 @@ impl<'a> Chains<'a> {
     }
 
     /// The scratch registers that internal event `number` in `state`, or one it raises, reads from those before it.
-    pub(crate) fn live(&self, state: u16, number: u16) -> BTreeSet<u16> {
+    pub fn live(&self, state: u16, number: u16) -> BTreeSet<u16> {
         let event = Event::Internal(number);
         let mut live = BTreeSet::new();
         let mut written = BTreeSet::new();
@@ -137,4 +136,43 @@ fn scan(operation: &Operation, live: &mut BTreeSet<u16>, written: &mut BTreeSet<
         read(operand, written, live);
     }
     written.extend(writes);
+}
+
+/// The operations of the preparation of (state, event).
+pub fn preparation(image: &Image, state: u16, event: Event) -> &[Operation] {
+    let found = image.preparations.iter().find(|entry| entry.state == state && entry.event == event);
+    found.map_or(&[], |entry| &entry.operations)
+}
+
+/// The event as a heading says it: `packet`, `timer rto`, `packet, continued (#3)`.
+pub fn event_name(image: &Image, chains: &Chains<'_>, state: u16, event: Event) -> String {
+    match event {
+        Event::Packet => "packet".into(),
+        Event::Timer(timer) => match image.timers.get(usize::from(timer)) {
+            Some(found) => format!("timer {}", found.name),
+            None => format!("timer {timer}"),
+        },
+        Event::Connect => "connect".into(),
+        Event::Close => "close".into(),
+        Event::Data => "data".into(),
+        Event::Enter => "enter".into(),
+        Event::Exit => "exit".into(),
+        Event::Expire => "expire".into(),
+        Event::Internal(number) => {
+            let origins: Vec<String> = chains
+                .origins(state, event)
+                .into_iter()
+                .map(|origin| event_name(image, chains, state, origin))
+                .collect();
+            match origins.is_empty() {
+                true => format!("continued (#{number}), never reached"),
+                false => format!("{}, continued (#{number})", origins.join(" or ")),
+            }
+        }
+    }
+}
+
+/// The name of a state, or its number if the image has none.
+pub fn state_name(image: &Image, state: u16) -> String {
+    image.states.get(usize::from(state)).map_or_else(|| format!("state {state}"), |found| found.name.clone())
 }
