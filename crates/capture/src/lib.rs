@@ -4,9 +4,11 @@
 //! is read here (see `pcapng`). Nothing here opens a file: readers and writers come in.
 #![forbid(unsafe_code)]
 
+mod headers;
 mod mark;
 mod pcapng;
 
+pub use headers::{Headers, Tcp, Transport};
 pub use mark::{marked, recorded, restored};
 
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};

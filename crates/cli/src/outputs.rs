@@ -13,8 +13,8 @@ use std::path::Path;
 use weftwire_core::Time;
 use weftwire_network::Network;
 use weftwire_network::results::Results;
-use weftwire_sim::report;
-use weftwire_sim::table::{self, RunKey, Table};
+use weftwire_report as report;
+use weftwire_report::table::{self, RunKey, Table};
 
 type TableOf = fn(&Results) -> Table;
 

@@ -1,9 +1,9 @@
 //! The small texts that say what to replay or run: durations, connections, and sources of packets.
 
-use crate::packet::Packet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+use weftwire_capture::Headers;
 use weftwire_core::Endpoints;
 use weftwire_core::wire::ethernet::parse_address;
 use weftwire_text::quantity::QuantityError;
@@ -96,7 +96,7 @@ pub enum Source {
 
 impl Source {
     /// Whether a packet has this source.
-    pub fn matches(&self, packet: &Packet) -> bool {
+    pub fn matches(&self, packet: &Headers) -> bool {
         match self {
             Source::Ip(address) => packet.source == *address,
             Source::Ethernet(address) => packet.ethernet.is_some_and(|(source, _)| source == *address),

@@ -8,8 +8,8 @@ use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_core::trace::TraceRecord;
-use weftwire_sim::agreement::{Relation, Run, compare};
-use weftwire_sim::report::comparison;
+use weftwire_report::agreement::{Relation, Run, compare};
+use weftwire_report::comparison;
 
 /// Compare two runs of a network, such as a simulation and a real one: events of its functions, goodput, counts.
 ///

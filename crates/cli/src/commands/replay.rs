@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use weftwire_capture::Headers;
 use weftwire_capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
 use weftwire_core::function::{DropReason, Ports};
 use weftwire_core::packet::checksum_is_partial;
@@ -20,7 +21,6 @@ use weftwire_core::trace::TraceRecord;
 use weftwire_core::{FlowId, Formats, Frame, LinkType, Offload, Port, Time};
 use weftwire_linux::report::write_counters;
 use weftwire_linux::signals::StopSignal;
-use weftwire_sim::packet::Packet;
 use weftwire_sim::replay::{Captured, Input, Plan, Progress, Sink, Stop, Summary, replay};
 use weftwire_sim::spec::{Connect, Source, parse_duration};
 
@@ -212,7 +212,7 @@ fn read_input(spec: &PortSpec, checksums: Checksums, notes: &mut Notes) -> Resul
     let chosen = choose_interface(&interfaces, spec).with_context(|| format!("cannot read {}", path.display()))?;
     let link = interfaces[chosen].link;
     let wanted = |bytes: &[u8]| match &spec.source {
-        Some(source) => Packet::parse(link, bytes).is_some_and(|packet| source.matches(&packet)),
+        Some(source) => Headers::parse(link, bytes).is_some_and(|packet| source.matches(&packet)),
         None => true,
     };
     let all = records.len();

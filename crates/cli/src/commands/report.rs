@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use weftwire_capture::CaptureRecord;
 use weftwire_core::{LinkType, Port};
-use weftwire_sim::report::{Connection, Observed, Page, connections, page};
+use weftwire_report::{Connection, Observed, Page, connections, page};
 
 /// Most connections that the error for a wrong --flow lists.
 const MOST_LISTED: usize = 20;

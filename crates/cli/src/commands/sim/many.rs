@@ -20,9 +20,9 @@ use std::sync::{Mutex, PoisonError};
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::Network;
 use weftwire_network::results::Results;
+use weftwire_report::table::RunKey;
 use weftwire_sim::network::Progress;
 use weftwire_sim::network::memory::Memory;
-use weftwire_sim::table::RunKey;
 
 /// Most runs of one command: a guard against a sweep that nobody meant.
 const MOST_RUNS: u64 = 1_000_000;

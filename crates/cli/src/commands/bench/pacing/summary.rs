@@ -3,7 +3,7 @@
 use super::results::{BINS, Method, Results, SHORTEST, Statistics, Values, middle};
 use std::fmt::Write as _;
 use weftwire_draw::Unit;
-use weftwire_sim::table::Table;
+use weftwire_report::table::Table;
 
 /// Goals for policies that spin, in nanoseconds: of the median at every gap, and of the 99th percentile.
 const GOALS: (i64, i64) = (100, 1_000);

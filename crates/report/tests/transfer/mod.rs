@@ -3,7 +3,7 @@
 
 use etherparse::{PacketBuilder, TcpOptionElement};
 use weftwire_core::{LinkType, Port, Time};
-use weftwire_sim::report::Observed;
+use weftwire_report::Observed;
 
 pub struct Frame {
     pub at: i64,

@@ -11,7 +11,7 @@ use weftwire_network::Network;
 use weftwire_network::link::{Counts, LinkSettings, Rate};
 use weftwire_network::model::{FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing};
 use weftwire_network::results::{FlowProgress, FlowResult, Lateness, LinkResult, LinkSample, Results, RunFacts};
-use weftwire_sim::agreement::Run;
+use weftwire_report::agreement::Run;
 
 const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;

@@ -1,8 +1,8 @@
 //! Packets sorted into connections, with sequence numbers made relative and repeats found.
 
-use crate::packet::{Packet, Transport};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use weftwire_capture::{Headers, Transport};
 use weftwire_core::{LinkType, Port, Time};
 
 /// A frame as a capture with one interface a port holds it.
@@ -94,7 +94,7 @@ pub fn connections(observed: &[Observed<'_>]) -> Vec<Connection> {
     let mut homes: BTreeMap<SocketAddr, Port> = BTreeMap::new();
     let mut streams: BTreeMap<(usize, Port, bool), Stream> = BTreeMap::new();
     for record in observed {
-        let Some(packet) = Packet::parse(record.link, record.bytes) else { continue };
+        let Some(packet) = Headers::parse(record.link, record.bytes) else { continue };
         let (Some((from, to)), Some(transport)) = (packet.endpoints(), packet.transport.clone()) else { continue };
         // Without a direction in the capture, an end's own packets arrive where it was first seen.
         let home = *homes.entry(from).or_insert(record.port);

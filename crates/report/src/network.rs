@@ -1,7 +1,7 @@
 //! One run of a network as one HTML page: no network, no scripts, light or dark as the reader has it.
 
-use super::topology::{self, picture};
 use crate::table::counter_rows;
+use crate::topology::{self, picture};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use weftwire_draw::Axis;

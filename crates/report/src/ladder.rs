@@ -1,6 +1,6 @@
 //! The ladder: time runs down, an arrow for each packet between the hosts and the function's ports.
 
-use super::connection::{Connection, Exchange, Standing};
+use crate::connection::{Connection, Exchange, Standing};
 use std::fmt::Write as _;
 use weftwire_core::Port;
 use weftwire_draw::escape_markup;

@@ -1,7 +1,7 @@
 //! The time-sequence plot (after tcptrace): bytes over time, one panel a direction and port, with the acknowledgments
 //! that answer them, SACK blocks, and repeated bytes.
 
-use super::connection::{Connection, Exchange, Standing};
+use crate::connection::{Connection, Exchange, Standing};
 use std::collections::BTreeSet;
 use weftwire_core::Port;
 use weftwire_draw::Axis;

@@ -1,7 +1,7 @@
 //! One HTML page of everything: no network, no scripts, light or dark as the reader has it.
 
-use super::connection::{Connection, Tally};
-use super::{ladder, plot};
+use crate::connection::{Connection, Tally};
+use crate::{ladder, plot};
 use std::fmt::Write as _;
 use weftwire_core::Port;
 use weftwire_draw::escape_markup;

@@ -4,7 +4,7 @@ mod transfer;
 
 use transfer::{Frame, observed, transfer};
 use weftwire_core::{Port, Time};
-use weftwire_sim::report::{Page, Standing, connections, ladder, page, plot};
+use weftwire_report::{Page, Standing, connections, ladder, page, plot};
 
 #[test]
 fn both_sides_of_the_box_are_one_connection() {

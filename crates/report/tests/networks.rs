@@ -5,9 +5,9 @@ mod sample;
 use sample::{dumbbell, network, results, two_runs};
 use weftwire_core::trace::TraceKind;
 use weftwire_network::results::{Results, RunFacts};
-use weftwire_sim::agreement::{Relation, Run, Stretch, Verdict, compare};
-use weftwire_sim::report::{comparison, network as report, sweep};
-use weftwire_sim::table::{self, Cells, RunKey, Table};
+use weftwire_report::agreement::{Relation, Run, Stretch, Verdict, compare};
+use weftwire_report::table::{self, Cells, RunKey, Table};
+use weftwire_report::{comparison, network as report, sweep};
 
 /// What is opened is closed, nothing comes from elsewhere, nothing is not a number.
 fn check(html: &str) {

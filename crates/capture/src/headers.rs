@@ -9,7 +9,7 @@ use weftwire_core::LinkType;
 
 /// The headers of a packet that are of interest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Packet {
+pub struct Headers {
     /// Ethernet source and destination, if there is an Ethernet header.
     pub ethernet: Option<([u8; 6], [u8; 6])>,
     /// IP source address.
@@ -92,9 +92,9 @@ impl fmt::Display for Flags {
     }
 }
 
-impl Packet {
+impl Headers {
     /// Reads a frame. `None` if it is not IP.
-    pub fn parse(link: LinkType, bytes: &[u8]) -> Option<Packet> {
+    pub fn parse(link: LinkType, bytes: &[u8]) -> Option<Headers> {
         let sliced = match link {
             LinkType::Ethernet => LaxSlicedPacket::from_ethernet(bytes).ok()?,
             LinkType::Ip => LaxSlicedPacket::from_ip(bytes).ok()?,
@@ -133,7 +133,7 @@ impl Packet {
             }),
             _ => None,
         };
-        Some(Packet { ethernet, source, destination, transport })
+        Some(Headers { ethernet, source, destination, transport })
     }
 
     /// Both ends of a packet with ports: from, to.

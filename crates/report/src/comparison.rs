@@ -2,11 +2,11 @@
 
 mod events;
 
-use super::network::time;
 use crate::agreement::{
     Agreement, FlowAgreement, GOODPUT_TOLERANCE, LinkAgreement, Relation, Run, SequenceAgreement, Sides,
     TrafficAgreement, Verdict,
 };
+use crate::network::time;
 use std::fmt::Write as _;
 use weftwire_draw::Axis;
 use weftwire_draw::Unit;
@@ -93,7 +93,7 @@ fn header(body: &mut String, agreement: &Agreement, labels: Sides<&str>) {
             ("lasted", time(run.lasted)),
             ("packet-hops", grouped(i64::try_from(run.packet_hops).unwrap_or(i64::MAX))),
         ];
-        lines.extend(super::network::lateness(run));
+        lines.extend(crate::network::lateness(run));
         facts(body, &lines);
     }
     match &agreement.relation {
