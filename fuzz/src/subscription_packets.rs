@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use weftwire_core::{Frame, LinkType, Port};
-use weftwire_subscribe::engine::Engine;
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::{Compiler, MessageFormats, Rule, packet, read_rules};
+use weftwire_switch::Engine;
 use weftwire_text::SourceMap;
 
 /// Messages with lengths in front, counted; some with a further header behind them.

@@ -8,15 +8,16 @@ use std::process::Command;
 const PREFIX: &str = "weftwire-";
 
 /// The rows of the architecture page, bottom first.
-const ROWS: [&[&str]; 11] = [
+const ROWS: [&[&str]; 12] = [
     &["core"],
     &["draw", "text", "capture"],
     &["image", "calendar", "pace"],
     &["lang", "subscribe"],
-    &["engine", "route", "target", "workload"],
+    &["engine", "explain", "route", "target", "workload"],
     &["stack", "chain", "switch", "network"],
-    &["report", "explain"],
-    &["sim", "lab", "linux", "rtl", "measure"],
+    &["report"],
+    &["sim", "linux", "rtl"],
+    &["lab", "measure"],
     &["control", "publish", "study"],
     &["catalog"],
     &["cli"],

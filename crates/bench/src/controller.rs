@@ -15,9 +15,9 @@ use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::{Address, Client};
 use weftwire_core::Port;
 use weftwire_subscribe::MessageFormats;
-use weftwire_subscribe::workload::{ITCH_FORMATS, Numbers};
 use weftwire_testbed::{Running, peak_resident_bytes, resident_bytes};
 use weftwire_text::SourceMap;
+use weftwire_workload::{ITCH_FORMATS, Numbers};
 
 /// Subscriptions in one request of a list.
 const BATCH: usize = 1_000;

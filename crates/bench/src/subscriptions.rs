@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use weftwire_subscribe::budget::Budget;
 use weftwire_subscribe::compiler::Options;
-use weftwire_subscribe::engine::{Memory, Pipeline};
 use weftwire_subscribe::formats::MatchKind;
-use weftwire_subscribe::workload::{self, Numbers, Siena};
 use weftwire_subscribe::{Compiler, MessageFormats, Rule, RuleId, read_rules};
+use weftwire_switch::{Memory, Pipeline};
 use weftwire_text::{Severity, SourceMap};
+use weftwire_workload::{Numbers, Siena};
 
 const SEED: u64 = 1;
 
@@ -96,18 +96,26 @@ fn reset_peak_memory() {
 fn sets() -> Result<()> {
     let mut sets: Vec<(String, &str, String)> = Vec::new();
     for count in [100, 1_000, 10_000, 100_000] {
-        sets.push((format!("ITCH, {}", grouped(count)), workload::ITCH_FORMATS, workload::itch(count, SEED)));
+        sets.push((
+            format!("ITCH, {}", grouped(count)),
+            weftwire_workload::ITCH_FORMATS,
+            weftwire_workload::itch(count, SEED),
+        ));
     }
     sets.push((
         "INT, 100 switches x 1,000 latencies, one collector".into(),
-        workload::TELEMETRY_FORMATS,
-        workload::telemetry(100, 1000, 1),
+        weftwire_workload::TELEMETRY_FORMATS,
+        weftwire_workload::telemetry(100, 1000, 1),
     ));
-    sets.push(("the same, 200 collectors".into(), workload::TELEMETRY_FORMATS, workload::telemetry(100, 1000, 200)));
+    sets.push((
+        "the same, 200 collectors".into(),
+        weftwire_workload::TELEMETRY_FORMATS,
+        weftwire_workload::telemetry(100, 1000, 200),
+    ));
     sets.push((
         "hICN, 1,000,000 identifiers".into(),
-        workload::IDENTIFIER_FORMATS,
-        workload::identifiers(1_000_000, SEED),
+        weftwire_workload::IDENTIFIER_FORMATS,
+        weftwire_workload::identifiers(1_000_000, SEED),
     ));
     let mut table =
         Lines::new(&["rules", "read ms", "compile ms", "exact", "range", "states", "multicast groups", "peak MiB"]);
@@ -172,9 +180,9 @@ fn updates() -> Result<()> {
     ];
     let mut table = Lines::new(&heads);
     let sets = [
-        ("ITCH, 100,000", workload::ITCH_FORMATS, workload::itch(100_000, SEED)),
-        ("hICN, 100,000", workload::IDENTIFIER_FORMATS, workload::identifiers(100_000, SEED)),
-        ("hICN, 1,000,000", workload::IDENTIFIER_FORMATS, workload::identifiers(1_000_000, SEED)),
+        ("ITCH, 100,000", weftwire_workload::ITCH_FORMATS, weftwire_workload::itch(100_000, SEED)),
+        ("hICN, 100,000", weftwire_workload::IDENTIFIER_FORMATS, weftwire_workload::identifiers(100_000, SEED)),
+        ("hICN, 1,000,000", weftwire_workload::IDENTIFIER_FORMATS, weftwire_workload::identifiers(1_000_000, SEED)),
     ];
     for (name, format_text, text) in sets {
         let formats = formats(format_text)?;
@@ -184,8 +192,10 @@ fn updates() -> Result<()> {
         };
         let mut numbers = Numbers::new(SEED + 1);
         let fresh = match name {
-            "ITCH, 100,000" => (0..1000).map(|_| workload::itch_rule(&mut numbers)).collect::<Vec<_>>().join("\n"),
-            _ => workload::identifiers(1000, SEED + 1),
+            "ITCH, 100,000" => {
+                (0..1000).map(|_| weftwire_workload::itch_rule(&mut numbers)).collect::<Vec<_>>().join("\n")
+            }
+            _ => weftwire_workload::identifiers(1000, SEED + 1),
         };
         let fresh = rules(&fresh, &formats)?;
         let (mut pipeline, mut memory) = (Pipeline::new(&compiler), Memory::default());
@@ -240,7 +250,7 @@ fn siena() -> Result<()> {
         |(attributes, conjunctions, filters)| Siena { attributes, conjunctions, filters, string_percentage: 0, ..base },
     );
     for parameters in sweeps.chain(selective).chain(integers) {
-        let (format_text, text) = workload::siena(&parameters, SEED);
+        let (format_text, text) = weftwire_workload::siena(&parameters, SEED);
         let formats = formats(&format_text)?;
         let rules = rules(&text, &formats)?;
         let start = Start::now();

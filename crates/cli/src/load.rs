@@ -11,8 +11,8 @@ use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{Image, VerifiedImage};
 use weftwire_lang::{Compilation, Dialect};
 use weftwire_subscribe::Compiler;
-use weftwire_subscribe::application::Registry;
-use weftwire_subscribe::engine::SubscriptionSwitch;
+use weftwire_switch::SubscriptionSwitch;
+use weftwire_switch::application::Registry;
 use weftwire_text::Loader;
 
 pub use crate::diagnostics::{show, summary};

@@ -10,8 +10,8 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use weftwire_subscribe::workload::{self, Numbers};
 use weftwire_testbed::{Namespace, Running, run, skip_unless_root, wait_for};
+use weftwire_workload::Numbers;
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
 const FORMAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/subscriptions/itch.p4");
@@ -110,7 +110,7 @@ impl Exchange {
         let mut batches = Batches::new();
         for socket in &self.sockets {
             self.sequence += 1;
-            let frame = workload::itch_packet(25, self.sequence, &mut Numbers::new(7));
+            let frame = weftwire_workload::itch_packet(25, self.sequence, &mut Numbers::new(7));
             socket.send_to(&frame[BELOW..], (SUBSCRIBER.1, 26_400))?;
             batches.insert(self.sequence, messages(&frame[BELOW..]));
         }

@@ -7,8 +7,8 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
-use weftwire_subscribe::workload::{self, Numbers};
 use weftwire_testbed::{Namespace, skip_unless_root, wait_for};
+use weftwire_workload::Numbers;
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
 const FORMAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/subscriptions/itch.p4");
@@ -63,7 +63,7 @@ fn each_subscriber_gets_its_messages_of_a_batch() -> Result<()> {
     let weft = middle.spawn(&words)?;
     wait_for("the control socket", LIMIT, || control.exists())?;
 
-    let frame = workload::itch_packet(25, 1, &mut Numbers::new(7));
+    let frame = weftwire_workload::itch_packet(25, 1, &mut Numbers::new(7));
     let sender = exchange.enter(|| UdpSocket::bind(("10.0.0.1", 26_400)))??;
     sender.send_to(&frame[BELOW..], (SUBSCRIBER.1, 26_400))?;
     let all = messages(&frame[BELOW..]);

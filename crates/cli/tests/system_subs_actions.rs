@@ -9,8 +9,8 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use weftwire_subscribe::workload::{self, Numbers};
 use weftwire_testbed::{Namespace, Output, Running, skip_unless_root, wait_for};
+use weftwire_workload::Numbers;
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/subscriptions");
@@ -361,7 +361,7 @@ fn a_market_names_and_plain_ip_share_a_switch() -> Result<()> {
     let feed = std::thread::spawn(move || -> std::io::Result<u64> {
         let (mut numbers, mut sent) = (Numbers::new(11), 0);
         while matches!(stopped.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty)) {
-            let frame = workload::itch_packet(25, 1 + 25 * sent, &mut numbers);
+            let frame = weftwire_workload::itch_packet(25, 1 + 25 * sent, &mut numbers);
             exchange.send_to(&frame[BELOW..], "239.0.0.1:26400")?;
             sent += 1;
             // A feed's pace, and not a flood that leaves the others no room.

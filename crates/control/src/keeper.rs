@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
-use weftwire_subscribe::route::{HostId, SettingsError, SwitchId};
+use weftwire_route::{HostId, SettingsError, SwitchId};
 
 /// Most subscriptions in one request.
 pub const MOST_IN_REQUEST: usize = 10_000;
@@ -299,7 +299,7 @@ struct Planned<'a> {
     state: &'a State,
     events: Vec<Event>,
     /// The numbers of subscriptions that began or ended on the way.
-    changed: BTreeMap<(HostId, weftwire_subscribe::route::MessageFilter), Option<u64>>,
+    changed: BTreeMap<(HostId, weftwire_route::MessageFilter), Option<u64>>,
     next: u64,
     revision: u64,
     count: usize,

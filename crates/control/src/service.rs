@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
-use weftwire_subscribe::route::{Attached, MessageFilter, Out, SwitchId};
+use weftwire_route::{Attached, MessageFilter, Out, SwitchId};
 
 /// Most subscriptions on a page of the list.
 pub const MOST_ON_PAGE: usize = 1_000;

@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weftwire_core::Port;
-use weftwire_subscribe::MessageFormats;
-use weftwire_subscribe::route::{
+use weftwire_route::{
     Attached, Controller, HostId, MessageFilter, Out, Settings, SettingsError, SwitchId, Topology, ways,
 };
+use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::rules::Filter;
 use weftwire_subscribe::subscriptions::read_subscriptions;
 use weftwire_text::{Severity, SourceMap};

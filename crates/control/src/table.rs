@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weftwire_core::Port;
 use weftwire_core::function::Ports;
+use weftwire_route::MessageFilter;
 use weftwire_subscribe::compiler::Options;
-use weftwire_subscribe::engine::{Pipeline, SubscriptionSwitch};
 use weftwire_subscribe::formats::FieldId;
-use weftwire_subscribe::route::MessageFilter;
 use weftwire_subscribe::rules::{Action, Rule};
 use weftwire_subscribe::tables::Delta;
 use weftwire_subscribe::{Budget, CompileError, Compiler, MessageFormats, RuleId, order};
+use weftwire_switch::{Pipeline, SubscriptionSwitch};
 use weftwire_text::Span;
 
 /// Most entries that a switch takes.

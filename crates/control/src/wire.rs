@@ -129,8 +129,9 @@ fn decode_test(test: &protocol::Test, formats: &MessageFormats) -> Result<Test, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weftwire_subscribe::{read_rules, workload::ITCH_FORMATS};
+    use weftwire_subscribe::read_rules;
     use weftwire_text::SourceMap;
+    use weftwire_workload::ITCH_FORMATS;
 
     fn formats() -> MessageFormats {
         MessageFormats::read("f", ITCH_FORMATS, &mut SourceMap::default(), &mut Vec::new()).unwrap()

@@ -25,10 +25,10 @@ use weftwire_control::tls::{self, Files, TlsError};
 use weftwire_control::{Address, Client, ClientError};
 use weftwire_core::Port;
 use weftwire_linux::reach::Reach;
+use weftwire_route::{Settings, fat_tree};
 use weftwire_subscribe::MessageFormats;
-use weftwire_subscribe::route::{Settings, fat_tree};
-use weftwire_subscribe::workload::ITCH_FORMATS;
 use weftwire_text::SourceMap;
+use weftwire_workload::ITCH_FORMATS;
 
 const LIMIT: Duration = Duration::from_secs(20);
 

@@ -19,13 +19,13 @@ use weftwire_control::{Address, Client, ClientError};
 use weftwire_core::function::Ports;
 use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
 use weftwire_linux::reach::Reach;
-use weftwire_subscribe::engine::SubscriptionSwitch;
-use weftwire_subscribe::route::{Controller, MessageFilter, Out, Policy, Settings, Topology, fat_tree, ways};
+use weftwire_route::{Controller, MessageFilter, Out, Policy, Settings, Topology, fat_tree, ways};
 use weftwire_subscribe::subscriptions::read_subscriptions;
-use weftwire_subscribe::workload::market::{Feed, FeedSettings};
-use weftwire_subscribe::workload::{ITCH_FORMATS, Numbers};
 use weftwire_subscribe::{Budget, MessageFormats};
+use weftwire_switch::SubscriptionSwitch;
 use weftwire_text::SourceMap;
+use weftwire_workload::market::{Feed, FeedSettings};
+use weftwire_workload::{ITCH_FORMATS, Numbers};
 
 /// Where packets come from that switches of the tests forward.
 const OUTSIDE: Port = Port(9);

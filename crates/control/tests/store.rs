@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_control::store::{Contents, Kept, Store, StoreError, Write};
-use weftwire_subscribe::workload::Numbers;
+use weftwire_workload::Numbers;
 
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));

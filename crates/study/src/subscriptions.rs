@@ -11,15 +11,15 @@ pub use report::Document;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use weftwire_subscribe::budget::Budget;
-use weftwire_subscribe::compiler::Options as CompilerOptions;
-use weftwire_subscribe::formats::{FieldId, Form, HeaderId};
-use weftwire_subscribe::route::{
+use weftwire_route::{
     EdgeList, Failures, Fibs, HostId, MessageFilter, Out, Packet, Plan, Policy, Programs, Settings, Spread, Spreader,
     SwitchId, SwitchProgram, Table, Ties, Topology, Weight, fat_tree, tables, walk,
 };
-use weftwire_subscribe::workload::{Numbers, Siena, siena};
+use weftwire_subscribe::budget::Budget;
+use weftwire_subscribe::compiler::Options as CompilerOptions;
+use weftwire_subscribe::formats::{FieldId, Form, HeaderId};
 use weftwire_subscribe::{Message, MessageFormats, order, read_rules};
+use weftwire_workload::{Numbers, Siena, siena};
 
 /// Switches of a large graph whose rules are compiled: the others have fewer filters on fewer ports.
 const CANDIDATES: usize = 6;

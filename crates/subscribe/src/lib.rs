@@ -14,33 +14,27 @@
 //! Nothing here reads a clock, a file or a random source.
 #![forbid(unsafe_code)]
 
-pub mod application;
 pub mod budget;
 pub mod check;
 pub mod clauses;
 pub mod compiler;
 pub mod diagram;
 pub mod document;
-pub mod engine;
 pub mod evaluate;
 pub mod formats;
 pub mod graph;
-pub mod machine;
 pub mod message;
 pub mod order;
 pub mod packet;
 mod pieces;
-pub mod route;
 pub mod rules;
 pub mod show;
 pub mod subscriptions;
 pub mod switch;
 pub mod tables;
-pub mod target;
 mod trie;
 pub mod values;
 pub mod window;
-pub mod workload;
 pub mod write;
 
 pub use budget::{Budget, CompileError};

@@ -224,8 +224,8 @@ fn permutations(order: &mut Vec<FieldId>, from: usize, visit: &mut impl FnMut(&[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Numbers, itch_rule};
     use weftwire_text::SourceMap;
+    use weftwire_workload::{Numbers, itch_rule};
 
     #[test]
     fn prefers_the_selective_field() {

@@ -121,7 +121,7 @@ fn id_of_batch(formats: &MessageFormats) -> Option<HeaderId> {
 }
 
 /// Bytes of the length in front of each message.
-pub(crate) fn prefix_bytes(formats: &MessageFormats) -> usize {
+pub fn prefix_bytes(formats: &MessageFormats) -> usize {
     match formats.batch_header() {
         Some((_, Batch { framing: Framing::Prefix(bits), .. })) => usize::from(bits / 8),
         _ => 0,
@@ -130,7 +130,7 @@ pub(crate) fn prefix_bytes(formats: &MessageFormats) -> usize {
 
 /// Where the messages of a batch lie, as many as are there in whole: behind `at`, while the batch's header starts at
 /// `start`.
-pub(crate) fn places(batch: &Batch, start: usize, mut at: usize, frame: &[u8], places: &mut Vec<Range<usize>>) {
+pub fn places(batch: &Batch, start: usize, mut at: usize, frame: &[u8], places: &mut Vec<Range<usize>>) {
     let count = match batch.count {
         Some((offset, width)) => bits::read(frame, start * 8 + offset as usize, width.into()).unwrap_or(0),
         None => u128::MAX,

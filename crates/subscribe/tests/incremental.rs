@@ -10,9 +10,9 @@ use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::diagram::{NodeId, SetId};
 use weftwire_subscribe::formats::MatchKind;
 use weftwire_subscribe::tables::{Change, Delta, State, Tables};
-use weftwire_subscribe::workload::Numbers;
 use weftwire_subscribe::{Compiler, MessageFormats, RuleId, Variable};
 use weftwire_text::SourceMap;
+use weftwire_workload::Numbers;
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="100ns"]

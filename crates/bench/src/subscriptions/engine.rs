@@ -13,10 +13,10 @@ use std::process::Command;
 use std::time::Duration;
 use weftwire_core::{Frame, LinkType};
 use weftwire_subscribe::compiler::Options;
-use weftwire_subscribe::engine::{Engine, Memory, Pipeline};
-use weftwire_subscribe::workload::{self, Numbers};
 use weftwire_subscribe::{Compiler, Message, MessageFormats, packet};
+use weftwire_switch::{Engine, Memory, Pipeline};
 use weftwire_testbed::run;
+use weftwire_workload::Numbers;
 
 /// Messages that are matched over and over: more than caches of branches remember.
 const MESSAGES: usize = 32_768;
@@ -41,10 +41,10 @@ struct Rule {
 
 /// Measures all sizes of the ITCH set.
 pub fn measure() -> Result<()> {
-    let formats = formats(workload::ITCH_FORMATS)?;
+    let formats = formats(weftwire_workload::ITCH_FORMATS)?;
     let mut numbers = Numbers::new(SEED);
     let packets: Vec<Vec<u8>> = (0..MESSAGES / usize::from(BATCH))
-        .map(|index| workload::itch_packet(BATCH, 1 + index as u64 * u64::from(BATCH), &mut numbers))
+        .map(|index| weftwire_workload::itch_packet(BATCH, 1 + index as u64 * u64::from(BATCH), &mut numbers))
         .collect();
     let messages = adds(&formats, &packets)?;
     let mut table = Lines::new(&[
@@ -60,7 +60,7 @@ pub fn measure() -> Result<()> {
     let acl = Acl::build();
     let mut engine_rates = Vec::new();
     for count in [10, 100, 1_000, 10_000, 100_000] {
-        let text = workload::itch(count, SEED);
+        let text = weftwire_workload::itch(count, SEED);
         let Ok(compiler) = Compiler::new(formats.clone(), &Options::default(), &rules(&text, &formats)?) else {
             bail!("the workload has too many clauses")
         };

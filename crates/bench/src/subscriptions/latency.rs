@@ -14,8 +14,8 @@ use weftwire_draw::{Axis, Unit};
 use weftwire_study::applications::market::FEEDS;
 use weftwire_study::applications::quantile;
 use weftwire_study::sheet::{alone, csv};
-use weftwire_subscribe::workload::market::{FEED_PORT, Feed, FeedSettings};
 use weftwire_testbed::{Namespace, Running, skip_unless_root, wait_for};
+use weftwire_workload::market::{FEED_PORT, Feed, FeedSettings};
 
 /// Packets that are sent over and over.
 const PACKETS: usize = 8_192;

@@ -11,10 +11,10 @@ use weftwire_draw::chart::{Chart, Shape};
 use weftwire_draw::{Axis, Unit};
 use weftwire_study::sheet::{alone, csv};
 use weftwire_subscribe::compiler::Options;
-use weftwire_subscribe::engine::{Engine, Memory, Pipeline};
-use weftwire_subscribe::workload::Numbers;
-use weftwire_subscribe::workload::reports::{FIRST_HOP, REPORT_FORMATS, REPORT_PORT, hop, report_packet, report_rules};
 use weftwire_subscribe::{Compiler, packet};
+use weftwire_switch::{Engine, Memory, Pipeline};
+use weftwire_workload::Numbers;
+use weftwire_workload::reports::{FIRST_HOP, REPORT_FORMATS, REPORT_PORT, hop, report_packet, report_rules};
 
 /// Reports of one hop each that are filtered over and over: more than caches of branches remember.
 const REPORTS: usize = 32_768;

@@ -18,12 +18,12 @@ use clap::{Args, Subcommand, value_parser};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use weftwire_subscribe::application::Registry;
 use weftwire_subscribe::budget::{Budget, CompileError, Excess};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::order::{self, Choice};
 use weftwire_subscribe::{Compiler, MessageFormats, Rule, check, read_rules};
+use weftwire_switch::application::Registry;
 use weftwire_text::{Diagnostic, Severity, SourceMap};
 
 /// Compile packet subscriptions: filters on messages, and where messages that pass them go.

@@ -4,7 +4,7 @@ use super::Options;
 use super::host::Host;
 use super::stage::{Frames, Stage};
 use serde::Serialize;
-use weftwire_subscribe::workload::content::{RequestSettings, requests, split_rules};
+use weftwire_workload::content::{RequestSettings, requests, split_rules};
 
 const NETWORK: &str = include_str!("../../../../examples/networks/hicn.toml");
 const FORMATS: &str = include_str!("../../../../examples/subscriptions/hicn.p4");

@@ -2,7 +2,7 @@
 
 use super::stage::{Frames, Stage};
 use serde::Serialize;
-use weftwire_subscribe::workload::highway::{report_frame, reports};
+use weftwire_workload::highway::{report_frame, reports};
 
 const NETWORK: &str = include_str!("../../../../examples/networks/highway.toml");
 const FORMATS: &str = include_str!("../../../../examples/subscriptions/highway.p4");

@@ -4,8 +4,8 @@ use super::Options;
 use super::host::Host;
 use super::stage::{Frames, Stage};
 use serde::Serialize;
-use weftwire_subscribe::workload::market::{Feed, FeedSettings};
-use weftwire_subscribe::workload::{ITCH_FORMATS, Numbers};
+use weftwire_workload::market::{Feed, FeedSettings};
+use weftwire_workload::{ITCH_FORMATS, Numbers};
 
 /// An exchange, a switch and a subscriber on links of 100 Gbit/s; half a microsecond each way is also the switch's.
 const NETWORK: &str = r#"

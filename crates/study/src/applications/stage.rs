@@ -9,8 +9,8 @@ use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace};
 use weftwire_sim::network::{Progress, Surroundings, simulate};
 use weftwire_subscribe::compiler::Options;
-use weftwire_subscribe::engine::SubscriptionSwitch;
 use weftwire_subscribe::{Compiler, MessageFormats, read_rules};
+use weftwire_switch::SubscriptionSwitch;
 use weftwire_text::SourceMap;
 
 /// Frames with their nanoseconds after the start.

@@ -1,8 +1,8 @@
 //! Graphs like those of the Internet's autonomous systems.
 
 use std::collections::BTreeSet;
-use weftwire_subscribe::route::EdgeList;
-use weftwire_subscribe::workload::Numbers;
+use weftwire_route::EdgeList;
+use weftwire_workload::Numbers;
 
 /// Of the steps, in 10,000: links between nodes that are there; steps with a second link; the shift of preference. The
 /// values that Bu and Towsley found for the graph of autonomous systems.

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use weftwire_linux::signals::StopSignal;
+use weftwire_route::parse_edges;
 use weftwire_study::subscriptions::{Case, Document, Graph, Options, Study, Trial, plan};
-use weftwire_subscribe::route::parse_edges;
 
 #[derive(Args)]
 pub struct Arguments {

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use weftwire_linux::signals::StopSignal;
 use weftwire_subscribe::Compiler;
 use weftwire_subscribe::document::Document;
-use weftwire_subscribe::machine::{HEADERS, machine};
-use weftwire_subscribe::target::{self, Architecture, Program, Targets, commands, fit, limits};
+use weftwire_target::machine::{HEADERS, machine};
+use weftwire_target::{Architecture, Program, Targets, commands, fit, limits};
 
 /// Compile rules to tables, and say what they cost.
 #[derive(Args)]
@@ -65,10 +65,10 @@ impl Target {
     /// Its files: names and texts.
     fn files(self, compiler: &Compiler, arguments: &Arguments) -> Result<Vec<(&'static str, Vec<u8>)>> {
         let target = match self {
-            Target::P4 => target::Target::P4,
-            Target::Bmv2 => target::Target::Bmv2,
-            Target::P4Runtime => target::Target::P4Runtime,
-            Target::Tna => target::Target::Tna,
+            Target::P4 => weftwire_target::Target::P4,
+            Target::Bmv2 => weftwire_target::Target::Bmv2,
+            Target::P4Runtime => weftwire_target::Target::P4Runtime,
+            Target::Tna => weftwire_target::Target::Tna,
             Target::Xl | Target::Image if arguments.hairpin => {
                 bail!("machines send no packet back to where it came from; --hairpin is for programs of switches")
             }
@@ -89,7 +89,10 @@ impl Target {
         let program = Program::new(compiler, target.architecture(), &targets)
             .with_context(|| format!("the rules can't become a program for {}", target.name()))?;
         show_size(&program, target);
-        Ok(target::written(&program, target).into_iter().map(|file| (file.name, file.text.into_bytes())).collect())
+        Ok(weftwire_target::written(&program, target)
+            .into_iter()
+            .map(|file| (file.name, file.text.into_bytes()))
+            .collect())
     }
 }
 
@@ -155,7 +158,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 }
 
 /// Says what a program needs of its switch.
-fn show_size(program: &Program, target: target::Target) {
+fn show_size(program: &Program, target: weftwire_target::Target) {
     let size = program.size();
     say!(
         "{}: {} tables; {} exact entries of {} bits, {} ternary ones of {} bits",
@@ -169,14 +172,14 @@ fn show_size(program: &Program, target: target::Target) {
     if let Some(most) = program.most_messages {
         say!("{}: looks at {most} messages of a packet; one with more goes to all ports as it is", target.name());
     }
-    if let Some(options) = commands::options(program).filter(|_| target != target::Target::Tna) {
+    if let Some(options) = commands::options(program).filter(|_| target != weftwire_target::Target::Tna) {
         let groups = program.groups.len();
         say!(
             "{}: {groups} multicast groups, which simple_switch takes if it is started with -- {options}",
             target.name()
         );
     }
-    if target == target::Target::Tna {
+    if target == weftwire_target::Target::Tna {
         say!(
             "tna: at least {} stages in ingress and {} in egress, of which Tofino 1 has {}",
             limits::stages(&program.ingress),

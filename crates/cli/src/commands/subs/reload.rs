@@ -8,8 +8,8 @@ use weftwire_core::function::Ports;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::{CallError, Deadline, Endpoints, FlowId, Frame, Function, Outbox, Port, Time};
 use weftwire_linux::signals::HangUp;
-use weftwire_subscribe::application::Registry;
-use weftwire_subscribe::engine::SubscriptionSwitch;
+use weftwire_switch::SubscriptionSwitch;
+use weftwire_switch::application::Registry;
 
 /// A subscription switch that reads its rules again whenever SIGHUP comes, and goes over to them between two inputs. What
 /// is wrong with them goes to standard error, and the rules stay as they are.

@@ -16,15 +16,15 @@ use std::sync::Arc;
 use weftwire_draw::document;
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::model::NodeKind;
-use weftwire_study::sheet;
-use weftwire_subscribe::compiler::Options;
-use weftwire_subscribe::document::Document;
-use weftwire_subscribe::formats::FieldId;
-use weftwire_subscribe::route::{
+use weftwire_route::{
     Attached, EdgeList, Failures, Forwarding, HostId, LayerTraffic, Layers, MessageFilter, Mode, Node, Out, Packet,
     Plan, Policy, Settings, Spread, Spreader, SwitchId, SwitchProgram, Ties, Topology, Weight, fat_tree, parse_edges,
     tables, walk,
 };
+use weftwire_study::sheet;
+use weftwire_subscribe::compiler::Options;
+use weftwire_subscribe::document::Document;
+use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::rules::{Action, Rule};
 use weftwire_subscribe::subscriptions::{Subscription, read_subscriptions};
 use weftwire_subscribe::{Message, MessageFormats, order, packet, write};

@@ -16,7 +16,7 @@ use weftwire_control::store::Store;
 use weftwire_linux::local::{Place, Service};
 use weftwire_linux::privileges::{Account, drop_privileges, is_root};
 use weftwire_linux::random_words;
-use weftwire_subscribe::route::{Failures, Layers, Plan, fat_tree};
+use weftwire_route::{Failures, Layers, Plan, fat_tree};
 
 /// Keep the subscriptions of a network's hosts in a file, and tell its switches what follows from them, until it is
 /// interrupted. Hosts subscribe by `weft subs subscribe`, switches follow by `weft subs run --switch`; both also by gRPC.

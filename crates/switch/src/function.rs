@@ -1,0 +1,289 @@
+//! A subscription switch as a function, for every platform that runs functions.
+
+use crate::application::{Action, ActionError, Exit, Passing, Registry, Verdict};
+use crate::packets::{Engine, Outlet};
+use crate::pipeline::Pipeline;
+use crate::whole;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use weftwire_core::function::Ports;
+use weftwire_core::inspect::{Counters, Inspect};
+use weftwire_core::port::SegmentationKind;
+use weftwire_core::{
+    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Port, Segmentation,
+    Time, segments,
+};
+use weftwire_subscribe::compiler::{CallId, Compiler};
+use weftwire_subscribe::diagram::SetId;
+use weftwire_subscribe::tables::Delta;
+
+/// A switch that forwards by rules about messages. A packet never leaves by the port it came in, but for what actions
+/// answer.
+///
+/// It has no flows and no timers: windows are brought up to date by the messages that come. How often each of the
+/// application's actions was taken is counted, as [`Counters::rows`].
+pub struct SubscriptionSwitch {
+    engine: Engine,
+    ports: Ports,
+    now: Time,
+    frames_in: u64,
+    frames_out: u64,
+    drops: BTreeMap<&'static str, u64>,
+    /// What can be done; none: actions are counted only.
+    registry: Option<Registry>,
+    /// The application's actions, by number.
+    calls: Vec<Taken>,
+    /// Counts of actions that the rules before had, by their text.
+    past_calls: BTreeMap<String, u64>,
+    /// What actions count.
+    notes: BTreeMap<&'static str, u64>,
+    /// TCP super-frames need not be cut.
+    whole: bool,
+}
+
+/// An action of the application.
+#[derive(Default)]
+struct Taken {
+    /// Its text in rules; empty: the number is none.
+    text: String,
+    count: u64,
+    /// None: it is counted only.
+    action: Option<Box<dyn Action>>,
+}
+
+impl SubscriptionSwitch {
+    /// A switch with these rules and ports, before any packet. It counts the application's actions, and does nothing
+    /// else for them.
+    pub fn new(compiler: &Compiler, ports: Ports) -> SubscriptionSwitch {
+        let mut switch = SubscriptionSwitch {
+            engine: Engine::new(compiler),
+            ports,
+            now: Time::ZERO,
+            frames_in: 0,
+            frames_out: 0,
+            drops: BTreeMap::new(),
+            registry: None,
+            calls: Vec::new(),
+            past_calls: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            whole: false,
+        };
+        switch.name_calls(compiler, compiler.tables().leaves().values().copied());
+        switch
+    }
+
+    /// A switch that carries the application's actions out. Rules that come later may have others of them.
+    ///
+    /// # Errors
+    /// The formats declare an action that is not in the registry, or a rule gives one an argument that makes no sense.
+    pub fn with_actions(
+        compiler: &Compiler,
+        ports: Ports,
+        registry: Registry,
+    ) -> Result<SubscriptionSwitch, ActionError> {
+        registry.check_rules(compiler)?;
+        let mut switch = SubscriptionSwitch::new(compiler, ports);
+        switch.registry = Some(registry);
+        switch.calls.clear();
+        switch.name_calls(compiler, compiler.tables().leaves().values().copied());
+        Ok(switch)
+    }
+
+    /// Other ports than before.
+    pub fn set_ports(&mut self, ports: Ports) {
+        self.ports = ports;
+    }
+
+    /// Goes over to the rules that a compiler has now, laid out in `pipeline`, between two packets, and leaves the old ones
+    /// there: see [`Engine::swap`].
+    pub fn swap(&mut self, compiler: &Compiler, pipeline: &mut Pipeline) {
+        self.engine.swap(pipeline);
+        self.name_calls(compiler, compiler.tables().leaves().values().copied());
+    }
+
+    /// Follows the latest change of the compiler's rules, between two packets: see [`Engine::apply`].
+    pub fn apply(&mut self, compiler: &Compiler, delta: &Delta) {
+        self.engine.apply(compiler, delta);
+        self.name_calls(compiler, delta.leaves());
+    }
+
+    /// Goes over to the rules, formats and actions of another switch, between two packets, and leaves the old ones there: to
+    /// make the one and to free the other takes longer than packets may wait. Counts go on; windows and what actions
+    /// remember start anew.
+    pub fn replace(&mut self, other: &mut SubscriptionSwitch) {
+        other.engine.count_from(self.engine.tally());
+        std::mem::swap(&mut self.engine, &mut other.engine);
+        std::mem::swap(&mut self.registry, &mut other.registry);
+        std::mem::swap(&mut self.calls, &mut other.calls);
+        std::mem::swap(&mut self.whole, &mut other.whole);
+        for call in other.calls.iter().filter(|call| !call.text.is_empty()) {
+            *self.past_calls.entry(call.text.clone()).or_default() += call.count;
+        }
+        for call in &mut self.calls {
+            call.count = self.past_calls.remove(&call.text).unwrap_or(0);
+        }
+    }
+
+    /// Gets ready for the actions of these leaves. A call keeps its number as long as the compiler lives.
+    fn name_calls(&mut self, compiler: &Compiler, leaves: impl Iterator<Item = SetId>) {
+        for id in leaves.flat_map(|set| compiler.actions(set).calls) {
+            let place = id.0 as usize;
+            if self.calls.len() <= place {
+                self.calls.resize_with(place + 1, Taken::default);
+            }
+            let taken = &mut self.calls[place];
+            if taken.text.is_empty() {
+                let call = compiler.call(id);
+                taken.text = call.to_string();
+                taken.count = self.past_calls.remove(&taken.text).unwrap_or(0);
+                // What cannot be done was refused before, or came with rules added since: then it is counted only.
+                taken.action = self.registry.as_ref().and_then(|registry| registry.action(call).ok());
+            }
+        }
+        self.whole = whole::alike(compiler, self.engine.pipeline().columns());
+    }
+
+    fn one(&mut self, port: Port, link: LinkType, frame: Frame<'_>, out: &mut Outbox) {
+        let now = self.now;
+        let now_ns = u64::try_from(now.nanoseconds()).unwrap_or(0);
+        let SubscriptionSwitch { engine, ports, frames_out, drops, notes, calls, .. } = self;
+        let sending = Sending { now, ports, out, frames_out, drops, notes };
+        let mut leaving = Leaving { port, link, sending, calls };
+        let result = engine.frame_with_actions(now_ns, link, frame, &mut leaving);
+        if let Err(reason) = result {
+            leaving.sending.drop(reason.name());
+        }
+    }
+}
+
+/// Where packets go, and what is counted of them.
+struct Sending<'a> {
+    now: Time,
+    ports: &'a Ports,
+    out: &'a mut Outbox,
+    frames_out: &'a mut u64,
+    drops: &'a mut BTreeMap<&'static str, u64>,
+    notes: &'a mut BTreeMap<&'static str, u64>,
+}
+
+impl Sending<'_> {
+    fn drop(&mut self, reason: &'static str) {
+        *self.drops.entry(reason).or_default() += 1;
+    }
+}
+
+impl Exit for Sending<'_> {
+    fn send(&mut self, port: Port, link: LinkType, bytes: &[u8], offload: Offload) {
+        if self.ports.link(port) == Some(link) {
+            *self.frames_out += 1;
+            self.out.send(self.now, port, bytes, offload);
+        } else {
+            self.drop(DropReason::NoPort.name());
+        }
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.notes.entry(what).or_default() += 1;
+    }
+}
+
+/// The way out of the switch for one packet.
+struct Leaving<'a> {
+    port: Port,
+    link: LinkType,
+    sending: Sending<'a>,
+    calls: &'a mut [Taken],
+}
+
+impl Outlet for Leaving<'_> {
+    fn copy(&mut self, port: Port, frame: Frame<'_>) {
+        if port != self.port {
+            self.sending.send(port, self.link, frame.bytes, frame.offload);
+        }
+    }
+
+    fn act(
+        &mut self,
+        calls: &[CallId],
+        messages: &[Range<usize>],
+        frame: &mut Vec<u8>,
+        offload: Offload,
+    ) -> Option<Offload> {
+        let Leaving { port, link, sending, calls: known } = self;
+        let now = sending.now;
+        let mut passing = Passing { now, port: *port, link: *link, frame, offload, messages, exit: sending };
+        for id in calls {
+            let Some(taken) = known.get_mut(id.0 as usize) else { continue };
+            taken.count += messages.len().max(1) as u64;
+            let Some(action) = &mut taken.action else { continue };
+            match action.carry_out(&mut passing) {
+                Verdict::Continue => {}
+                Verdict::Done => return None,
+                Verdict::Drop(reason) => {
+                    sending.drop(reason);
+                    return None;
+                }
+            }
+        }
+        Some(passing.offload)
+    }
+}
+
+impl Function for SubscriptionSwitch {
+    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
+        self.now = self.now.max(now);
+        self.frames_in += 1;
+        let Some(link) = self.ports.link(port) else { return };
+        let is_tcp = |cut: Segmentation| !matches!(cut.kind, SegmentationKind::Udp);
+        if frame.offload.segmentation.is_none_or(|cut| self.whole && is_tcp(cut)) {
+            return self.one(port, link, frame, out);
+        }
+        // Messages are found in packets, not in what stands for many.
+        match segments(link, frame) {
+            Ok(packets) => {
+                for packet in packets {
+                    self.one(port, link, Frame::new(&packet), out);
+                }
+            }
+            Err(reason) => *self.drops.entry(reason.name()).or_default() += 1,
+        }
+    }
+
+    fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
+        Err(CallError::Unfit("a subscription switch opens no connections".into()))
+    }
+
+    fn write(&mut self, _: Time, flow: FlowId, _: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
+        Err(CallError::NoFlow(flow))
+    }
+
+    fn close(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
+        Err(CallError::NoFlow(flow))
+    }
+
+    fn fire(&mut self, now: Time, _: &mut Outbox) {
+        self.now = self.now.max(now);
+    }
+
+    fn next_deadline(&self) -> Option<Deadline<'_>> {
+        None
+    }
+}
+
+impl Inspect for SubscriptionSwitch {
+    fn counters(&self) -> Counters {
+        let tally = self.engine.tally();
+        let mut rows = vec![("messages".to_owned(), tally.messages), ("unmatched".to_owned(), tally.unmatched)];
+        let named = self.calls.iter().filter(|call| !call.text.is_empty());
+        rows.extend(named.map(|call| (call.text.clone(), call.count)));
+        rows.extend(self.past_calls.iter().map(|(text, count)| (text.clone(), *count)));
+        rows.extend(self.notes.iter().map(|(what, count)| ((*what).to_owned(), *count)));
+        Counters {
+            frames_in: self.frames_in,
+            frames_out: self.frames_out,
+            rows,
+            drops: self.drops.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
+            ..Counters::default()
+        }
+    }
+}
