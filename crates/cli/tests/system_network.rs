@@ -10,8 +10,8 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use weftwire_lab::state::{folder, read};
 use weftwire_linux::namespace::NetworkNamespace;
-use weftwire_linux::network::state::{folder, read};
 use weftwire_network::results::{FlowResult, Results};
 use weftwire_testbed::{Output, Running, skip_unless_root, wait_for};
 
@@ -241,9 +241,7 @@ fn an_up_that_is_killed_half_way_leaves_nothing_that_down_does_not_find() -> Res
         // Not a wait for anything: each round strikes at another moment.
         std::thread::sleep(Duration::from_millis(milliseconds));
         holder.kill();
-        half += u32::from(
-            read(&site.name).is_some_and(|state| state.phase == weftwire_linux::network::state::Phase::Building),
-        );
+        half += u32::from(read(&site.name).is_some_and(|state| state.phase == weftwire_lab::state::Phase::Building));
         if folder(&site.name).exists() {
             site.down()?;
         }

@@ -6,6 +6,7 @@ mod axis;
 mod boxes;
 pub mod chart;
 pub mod graph;
+mod histogram;
 pub mod html;
 mod markup;
 mod number;
@@ -14,6 +15,7 @@ mod unit;
 
 pub use axis::Axis;
 pub use boxes::BoxPlot;
+pub use histogram::Histogram;
 pub use html::document;
 pub use markup::escape_markup;
 pub use number::{grouped, seconds};

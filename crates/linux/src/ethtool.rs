@@ -18,7 +18,7 @@ struct Value {
 }
 
 /// Whether the interface `name` has a carrier. The answer waits for changes of interfaces that are under way.
-pub(crate) fn has_link(name: &str) -> io::Result<bool> {
+pub fn has_link(name: &str) -> io::Result<bool> {
     let query = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
     let mut value = Value { command: ETHTOOL_GLINK, data: 0 };
     let mut request = interface_request(name);

@@ -86,7 +86,7 @@ impl Interface {
 }
 
 /// Sets an interface administratively up.
-pub(crate) fn bring_up(name: &str) -> io::Result<()> {
+pub fn bring_up(name: &str) -> io::Result<()> {
     let query = query_socket()?;
     let flags = flags(&query, name)?;
     let mut request = interface_request(name);

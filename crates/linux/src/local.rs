@@ -159,7 +159,7 @@ impl Drop for Place {
 }
 
 /// Makes a folder that nobody but this user may change, or sees that it is one.
-pub(crate) fn own_folder(path: &Path) -> Result<(), LinuxError> {
+pub fn own_folder(path: &Path) -> Result<(), LinuxError> {
     let failed = |error| LinuxError::system(format!("make the folder {}", path.display()), error);
     let unsafe_folder = |path: &Path, reason| LinuxError::UnsafeFolder { path: path.display().to_string(), reason };
     // Who may write to the folder above may put another one in the place of this one.

@@ -32,7 +32,7 @@ struct Received {
 }
 
 /// A port that reads and writes by system calls.
-pub(crate) struct PacketSocket {
+pub struct PacketSocket {
     socket: OwnedFd,
     link: LinkType,
     buffers: Box<[u8]>,
@@ -43,7 +43,7 @@ pub(crate) struct PacketSocket {
 
 impl PacketSocket {
     /// Opens a port on the interface `name`.
-    pub(crate) fn open(name: &str) -> Result<PacketSocket, LinuxError> {
+    pub fn open(name: &str) -> Result<PacketSocket, LinuxError> {
         let (socket, interface) = open_socket(name)?;
         bind(&socket, &interface)?;
         Ok(PacketSocket {

@@ -41,7 +41,7 @@ impl User {
     }
 
     /// Lets the process be this user and nobody else, with no further groups. May be called between fork and exec.
-    pub(crate) fn become_for_good(self) -> io::Result<()> {
+    pub fn become_for_good(self) -> io::Result<()> {
         // SAFETY: `setgroups` reads one group number; the others take no pointers.
         unsafe {
             check(libc::setgroups(1, &self.gid))?;

@@ -57,7 +57,7 @@ fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
 }
 
 /// A TCP socket that listens.
-pub(crate) fn listen(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> {
+pub fn listen(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> {
     let socket = bound(libc::SOCK_STREAM, local, patience)?;
     // SAFETY: takes numbers.
     check(unsafe { libc::listen(socket.as_raw_fd(), 4096) })?;
@@ -66,7 +66,7 @@ pub(crate) fn listen(local: SocketAddr, patience: Duration) -> io::Result<OwnedF
 
 /// A TCP connection from `local` to `remote`, with this congestion control if one is given. Connecting gives up after `limit`,
 /// sending and receiving after `patience`.
-pub(crate) fn connect(
+pub fn connect(
     local: SocketAddr,
     remote: SocketAddr,
     control: Option<&str>,
@@ -85,7 +85,7 @@ pub(crate) fn connect(
 }
 
 /// A UDP socket.
-pub(crate) fn udp(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> {
+pub fn udp(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> {
     let socket = bound(libc::SOCK_DGRAM, local, patience)?;
     // As much as is allowed: a burst may wait for its thread.
     let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(8_i32 << 20));
@@ -93,7 +93,7 @@ pub(crate) fn udp(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> 
 }
 
 /// Chooses the congestion control of a TCP socket, which takes effect at once. The kernel loads a module for it if it may.
-pub(crate) fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> {
+pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> {
     let (descriptor, name) = (socket.as_fd().as_raw_fd(), name.as_bytes());
     // SAFETY: the kernel reads so many bytes of the name.
     let done = unsafe {
@@ -109,7 +109,7 @@ pub(crate) fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Resu
 }
 
 /// The congestion control of a TCP socket.
-pub(crate) fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
+pub fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
     let mut name = [0_u8; 16];
     let mut length = name.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes.
@@ -127,7 +127,7 @@ pub(crate) fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
 }
 
 /// Sees that the kernel has a congestion control; if not, says which it has.
-pub(crate) fn check_congestion_control(name: &str) -> Result<(), String> {
+pub fn check_congestion_control(name: &str) -> Result<(), String> {
     let socket =
         socket(libc::AF_INET, libc::SOCK_STREAM, 0).map_err(|error| format!("cannot open a socket: {error}"))?;
     set_congestion_control(&socket, name).map_err(|error| {
@@ -144,19 +144,19 @@ pub(crate) fn check_congestion_control(name: &str) -> Result<(), String> {
 
 /// What the kernel knows of a TCP connection (`TCP_INFO`).
 #[derive(Clone, Copy, Default)]
-pub(crate) struct TcpInfo {
+pub struct TcpInfo {
     /// Smoothed round-trip time, microseconds; 0 without any.
-    pub(crate) rtt: u32,
+    pub rtt: u32,
     /// Least round-trip time, microseconds.
-    pub(crate) rtt_min: u32,
+    pub rtt_min: u32,
     /// Segments sent again.
-    pub(crate) retransmissions: u32,
+    pub retransmissions: u32,
     /// Segments with payload sent.
-    pub(crate) data_segments: u32,
+    pub data_segments: u32,
 }
 
 /// Asks for the state of a connection. Kernels before 4.6 know less: zeros.
-pub(crate) fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
+pub fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
     // `struct tcp_info` of linux/tcp.h, which only ever grows: 8 bytes of flags, then words of 32 bits up to
     // tcpi_total_retrans, then wider ones.
     let mut words = [0_u32; 64];

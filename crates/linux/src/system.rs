@@ -3,15 +3,17 @@
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use weftwire_core::Time;
 
 /// Turns the C convention of -1 and `errno` into a result.
-pub(crate) fn check(result: c_int) -> io::Result<c_int> {
+pub fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Opens a socket, closed on exec.
-pub(crate) fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+pub fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers; a new descriptor belongs to nobody else.
     unsafe {
         let descriptor = check(libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol))?;
@@ -20,7 +22,7 @@ pub(crate) fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<
 }
 
 /// Sets a socket option whose value is the plain C type `T`.
-pub(crate) fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+pub fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
     // SAFETY: the kernel only reads `size_of::<T>()` bytes behind a valid reference.
     let result = unsafe {
         libc::setsockopt(
@@ -66,7 +68,7 @@ pub fn processor_seconds() -> f64 {
 }
 
 /// Seconds of processor time that this process and those of its children that have ended used.
-pub(crate) fn process_seconds() -> f64 {
+pub fn process_seconds() -> f64 {
     let seconds = |who| {
         // SAFETY: rusage is plain data, which the kernel fills; with these numbers the call can't fail.
         let usage: libc::rusage = unsafe {
@@ -82,7 +84,7 @@ pub(crate) fn process_seconds() -> f64 {
 
 /// Waits until a descriptor is ready or `timeout_ns` have passed; `None` waits without end. Interruption by a
 /// signal is an early return, not an error.
-pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ns: Option<i64>) -> io::Result<()> {
+pub fn poll(descriptors: &mut [libc::pollfd], timeout_ns: Option<i64>) -> io::Result<()> {
     let timeout = timeout_ns.map(|ns| {
         let ns = ns.max(0);
         libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
@@ -98,7 +100,7 @@ pub(crate) fn poll(descriptors: &mut [libc::pollfd], timeout_ns: Option<i64>) ->
 }
 
 /// A poll entry that waits for input.
-pub(crate) fn poll_input(descriptor: BorrowedFd<'_>) -> libc::pollfd {
+pub fn poll_input(descriptor: BorrowedFd<'_>) -> libc::pollfd {
     libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }
 }
 
@@ -121,12 +123,12 @@ impl Clock {
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
-pub(crate) fn monotonic_ns() -> i64 {
+pub fn monotonic_ns() -> i64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// Nanoseconds since 1970.
-pub(crate) fn realtime_ns() -> i64 {
+pub fn realtime_ns() -> i64 {
     clock_ns(libc::CLOCK_REALTIME)
 }
 
@@ -148,4 +150,17 @@ pub fn random_words<const N: usize>() -> io::Result<[u64; N]> {
     // Requests of up to 256 bytes are answered whole.
     let result = unsafe { libc::getrandom(words.as_mut_ptr().cast(), size_of_val(&words), 0) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(words) }
+}
+
+/// Has the kernel kill the process when the thread that starts it ends, however it ends.
+pub fn die_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: prctl and getppid are allowed between fork and exec, and nothing is allocated here.
+    unsafe {
+        command.pre_exec(move || {
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong))?;
+            // It may have ended just before.
+            if libc::getppid() as u32 == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+        });
+    }
 }

@@ -5,6 +5,7 @@
 mod metrics;
 
 pub use metrics::{SIZE_CLASSES, SizeClass};
+use weftwire_draw::Histogram;
 
 use crate::link::Counts;
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,14 @@ pub struct Lateness {
     pub allowed: i64,
     /// The run was too late to be trusted.
     pub late: bool,
+}
+
+impl Lateness {
+    /// Of these latenesses in nanoseconds, with what was allowed for their 99th percentile.
+    pub fn of(histogram: &Histogram, allowed: i64) -> Lateness {
+        let (p50, p99) = (histogram.quantile(0.5), histogram.quantile(0.99));
+        Lateness { packets: histogram.count(), p50, p99, worst: histogram.greatest(), allowed, late: p99 > allowed }
+    }
 }
 
 /// One direction of a link.

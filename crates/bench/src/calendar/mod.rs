@@ -2,7 +2,6 @@
 
 mod cases;
 mod dpdk;
-mod histogram;
 mod peers;
 mod singles;
 

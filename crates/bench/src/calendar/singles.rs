@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::cases::{CASES, FILL, Operations, STRUCTURES, prepare};
-use super::histogram::Histogram;
+use weftwire_draw::Histogram;
 
 /// Operations, or pairs, that are timed one by one.
 const SINGLES: usize = 2_000_000;
@@ -43,7 +43,7 @@ pub fn measure(timers: u32) -> Vec<Singles> {
 
 fn singles(case: &'static str, timers: u32) -> Singles {
     let mut least = vec![u32::MAX; SINGLES];
-    let mut all = Histogram::new();
+    let mut all = Histogram::default();
     let mut wall = Duration::ZERO;
     // They stay, so that each run gets memory that was never used: growing is part of what is measured.
     let mut kept: Vec<Operations> = Vec::new();
@@ -60,21 +60,21 @@ fn singles(case: &'static str, timers: u32) -> Singles {
             let after = Instant::now();
             let nanoseconds = (after - before).as_nanos() as u64;
             *least = (*least).min(u32::try_from(nanoseconds).unwrap_or(u32::MAX));
-            all.add(nanoseconds);
+            all.add(nanoseconds as i64);
             before = Instant::now();
         }
         wall += start.elapsed();
         kept.push(operations);
     }
-    let mut minima = Histogram::new();
+    let mut minima = Histogram::default();
     least.into_iter().for_each(|it| minima.add(it.into()));
     Singles {
         case,
         timers: if case == FILL { SINGLES as u32 } else { timers },
-        least: SHARES.map(|share| minima.quantile(share)),
-        least_above: minima.above(MOST),
-        all: SHARES.map(|share| all.quantile(share)),
-        above_a_second: all.above(MOST) as f64 / wall.as_secs_f64(),
+        least: SHARES.map(|share| minima.quantile(share) as u64),
+        least_above: minima.above(MOST as i64),
+        all: SHARES.map(|share| all.quantile(share) as u64),
+        above_a_second: all.above(MOST as i64) as f64 / wall.as_secs_f64(),
         nothing_a_second: nothing(wall),
     }
 }

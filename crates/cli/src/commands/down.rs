@@ -4,8 +4,8 @@ use crate::console::say;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::Path;
-use weftwire_linux::network::state::{NETWORKS, names, read};
-use weftwire_linux::network::supervisor::down;
+use weftwire_lab::state::{NETWORKS, names, read};
+use weftwire_lab::supervisor::down;
 
 /// Remove a network made by `weft up`, all of it and nothing else, also after a crash.
 #[derive(Args)]

@@ -6,8 +6,8 @@ use clap::Args;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use weftwire_lab::state::read;
 use weftwire_linux::namespace::NetworkNamespace;
-use weftwire_linux::network::state::read;
 
 /// Run a command in a node of a network that is up. Terminal, signals and exit code are the command's own.
 #[derive(Args)]

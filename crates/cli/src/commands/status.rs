@@ -6,9 +6,9 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use std::fmt::Write as _;
-use weftwire_linux::network::relay::drops;
-use weftwire_linux::network::state::{Phase, State, folder, names, read, read_json};
-use weftwire_linux::network::supervisor::Status;
+use weftwire_lab::relay::drops;
+use weftwire_lab::state::{Phase, State, folder, names, read, read_json};
+use weftwire_lab::supervisor::Status;
 use weftwire_text::{printable, printable_lines};
 
 /// Show the networks that are up: nodes, links, the relay's lateness, and what a crash has left behind.

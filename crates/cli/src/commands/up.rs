@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use weftwire_core::Time;
+use weftwire_lab::run::{RunProgress, run};
+use weftwire_lab::state::{State, folder};
+use weftwire_lab::supervisor::{self, UpOptions};
 use weftwire_linux::LinuxError;
-use weftwire_linux::network::run::{RunProgress, run};
-use weftwire_linux::network::state::{State, folder};
-use weftwire_linux::network::supervisor::{self, UpOptions};
 use weftwire_linux::privileges::User;
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::Network;
@@ -172,7 +172,7 @@ fn description(network: &Network) -> String {
     println(format_args!("{name} is up: {} nodes, {} links", network.nodes.len(), network.links.len()));
     let width = network.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0);
     for node in network.nodes.iter().take(20) {
-        let kind = weftwire_linux::network::build::kind_name(&node.kind);
+        let kind = weftwire_lab::build::kind_name(&node.kind);
         let addresses = match node.is_addressed() {
             true => format!("{}  {}", node.ipv4, node.ipv6),
             false => String::new(),

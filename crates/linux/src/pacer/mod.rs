@@ -17,7 +17,7 @@ mod waiter;
 
 pub use clock::{Clock, Monotonic};
 pub use place::{Place, Standing};
-pub(crate) use policy::SHORTEST_SLEEP;
+pub use policy::SHORTEST_SLEEP;
 pub use policy::{Policy, Precision, Step};
 pub use qdisc::{Departures, TransmitClock, departures};
 pub use scheduler::Scheduler;

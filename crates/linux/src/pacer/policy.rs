@@ -4,7 +4,7 @@ use std::str::FromStr;
 use weftwire_text::quantity::parse_duration;
 
 /// No sleep is worth less than this: falling asleep and waking up take longer.
-pub(crate) const SHORTEST_SLEEP: i64 = 10_000;
+pub const SHORTEST_SLEEP: i64 = 10_000;
 
 /// How the time until a deadline passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

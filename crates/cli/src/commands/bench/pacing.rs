@@ -14,12 +14,12 @@ use clap::Args;
 use results::{FlowsResult, Machine, Results, Series};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use weftwire_linux::measure::jitter::Jitter;
-use weftwire_linux::measure::line::{Line, NEAR};
-use weftwire_linux::measure::sweep::{self, Sweep};
-use weftwire_linux::measure::{flows as many, kernel, ticker};
 use weftwire_linux::pacer::{Departures, Place, Policy, Precision, departures};
 use weftwire_linux::signals::StopSignal;
+use weftwire_measure::jitter::Jitter;
+use weftwire_measure::line::{Line, NEAR};
+use weftwire_measure::sweep::{self, Sweep};
+use weftwire_measure::{flows as many, kernel, ticker};
 use weftwire_pace::{Envelope, Shape, Solver, TimeUnit};
 
 /// The first and the last gap, in seconds: the last is that of frames of 1,500 bytes at 10 Gbit/s.

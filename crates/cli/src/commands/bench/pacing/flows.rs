@@ -5,9 +5,9 @@ use super::{FlowsResult, Results};
 use crate::console::tell;
 use anyhow::Result;
 use std::time::Duration;
-use weftwire_linux::measure::line::Line;
 use weftwire_linux::pacer::{Place, Policy};
 use weftwire_linux::signals::StopSignal;
+use weftwire_measure::line::Line;
 
 /// The fastest flow is so many times as fast as the slowest.
 const SPREAD: f64 = 100.0;

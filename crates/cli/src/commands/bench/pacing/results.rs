@@ -1,10 +1,10 @@
 //! What was measured, and its statistics.
 
 use serde::Serialize;
-use weftwire_linux::measure::jitter::Jitter;
-use weftwire_linux::measure::kernel::Paced;
-use weftwire_linux::measure::usage::Usage;
 use weftwire_linux::pacer::Standing;
+use weftwire_measure::jitter::Jitter;
+use weftwire_measure::kernel::Paced;
+use weftwire_measure::usage::Usage;
 
 /// Gaps fall into bins, each twice as wide as the one before; the first begins at this gap, in seconds.
 pub const SHORTEST: f64 = 1.22e-6;

@@ -1,0 +1,290 @@
+//! Makes the namespaces, wires, addresses and routes of a network.
+//!
+//! Each node is a namespace; each end of a link is a veth pair between the node (`port1`, `port2`, ...) and the hub, where
+//! the relay sits (`l0a` for end 0 of the first link, `l0b` for its other end). All offloads are off, so that what
+//! crosses a link is real packets with complete checksums. All next hops are static, so nodes never ask for any.
+
+use crate::routing;
+use crate::state::{LinkState, NodeState, Phase, Process, State};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use weftwire_core::Port;
+use weftwire_linux::LinuxError;
+use weftwire_linux::ethtool::switch_offloads_off;
+use weftwire_linux::interface::bring_up;
+use weftwire_linux::ip::Batch;
+use weftwire_linux::namespace::{self, NetworkNamespace};
+use weftwire_network::Network;
+use weftwire_network::link::{LinkSettings, Rate};
+use weftwire_network::model::{Link, Node, NodeIndex, NodeKind, PortPlace};
+use weftwire_network::routing::Routes;
+
+/// Bytes of an IP packet on a link.
+pub const MTU: u32 = 1500;
+
+/// How long processes in the namespaces have between SIGTERM and SIGKILL.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The namespace of the relay.
+pub fn hub_name(network: &str) -> String {
+    format!("weft.{network}")
+}
+
+/// The namespace of a node. Names of networks and nodes have no dot, so no two are equal.
+pub fn namespace_name(network: &str, node: &str) -> String {
+    format!("weft.{network}.{node}")
+}
+
+/// The node's interface of a port.
+pub fn port_name(port: Port) -> String {
+    format!("port{}", port.0)
+}
+
+/// The hub's interface of an end of a link.
+pub(crate) fn hub_interface(link: usize, end: usize) -> String {
+    format!("l{link}{}", ["a", "b"][end])
+}
+
+/// What a node is, in one word.
+pub fn kind_name(kind: &NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Host { .. } => "host",
+        NodeKind::Router => "router",
+        NodeKind::Switch => "switch",
+        NodeKind::Sink => "sink",
+        NodeKind::Echo => "echo",
+        NodeKind::Function(_) => "function",
+    }
+}
+
+/// Whether the kernel of the node's namespace has its addresses. Sinks, echoes and functions take frames themselves.
+pub(crate) fn has_kernel_addresses(kind: &NodeKind) -> bool {
+    matches!(kind, NodeKind::Host { .. } | NodeKind::Router)
+}
+
+/// The state of a network that is about to be made.
+///
+/// # Errors
+/// There is no `/proc`.
+pub fn plan(network: &Network, file: &Path, foreground: bool) -> Result<State, LinuxError> {
+    let node = |node: &Node| NodeState {
+        name: node.name.clone(),
+        kind: kind_name(&node.kind).to_owned(),
+        namespace: namespace_name(&network.name, &node.name),
+        ipv4: node.is_addressed().then_some(node.ipv4),
+        ipv6: node.is_addressed().then_some(node.ipv6),
+        interfaces: (1..)
+            .zip(&node.ports)
+            .map(|(port, (link, _))| (port_name(Port(port)), network.link(*link).name.clone()))
+            .collect(),
+    };
+    let link = |link: &Link| LinkState {
+        name: link.name.clone(),
+        ends: link.ends.map(|end| network.place_name(end)),
+        rates: [0, 1].map(|direction| constant_rate(&link.directions[direction])),
+    };
+    Ok(State {
+        name: network.name.clone(),
+        file: file.to_owned(),
+        phase: Phase::Building,
+        supervisor: Process::own()?,
+        foreground,
+        hub: hub_name(&network.name),
+        nodes: network.nodes.iter().map(node).collect(),
+        links: network.links.iter().map(link).collect(),
+    })
+}
+
+/// A direction's rate, if it is limited and does not change.
+pub(crate) fn constant_rate(settings: &LinkSettings) -> Option<u64> {
+    match settings.rate {
+        Some(Rate::Constant(rate)) => Some(rate),
+        _ => None,
+    }
+}
+
+impl State {
+    /// All namespaces of the network.
+    pub fn namespaces(&self) -> Vec<String> {
+        [self.hub.clone()].into_iter().chain(self.nodes.iter().map(|node| node.namespace.clone())).collect()
+    }
+}
+
+/// Refuses names that somebody else's namespaces have.
+///
+/// # Errors
+/// Which one is taken.
+pub fn refuse_taken(state: &State) -> Result<(), LinuxError> {
+    match state.namespaces().into_iter().find(|name| namespace::exists(name)) {
+        None => Ok(()),
+        Some(taken) => Err(LinuxError::Network(format!(
+            "there is a namespace `{taken}` that no network of this program has made; remove it with `ip netns delete \
+             {taken}`, or give the network another name with --name"
+        ))),
+    }
+}
+
+/// Makes everything that the kernel holds. What was made stays when it fails: see [`remove`].
+///
+/// # Errors
+/// What could not be made, and why.
+pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
+    routing::refuse_spraying(network)?;
+    let mut batch = Batch::default();
+    for name in state.namespaces() {
+        batch.line(format_args!("netns add {name}"));
+    }
+    batch.run(None)?;
+
+    in_namespace(&state.hub, || quiet(false))?;
+    for (node, made) in network.nodes.iter().zip(&state.nodes) {
+        in_namespace(&made.namespace, || {
+            quiet(has_kernel_addresses(&node.kind))?;
+            if matches!(node.kind, NodeKind::Router) {
+                set("ipv4/ip_forward", "1")?;
+                set("ipv6/conf/all/forwarding", "1")?;
+            }
+            Ok(())
+        })?;
+    }
+
+    let mut batch = Batch::default();
+    for (index, link) in network.links.iter().enumerate() {
+        for (end, place) in link.ends.iter().enumerate() {
+            batch.line(format_args!(
+                "link add name {} address {} mtu {MTU} netns {} type veth peer name {} mtu {MTU} netns {}",
+                port_name(place.port),
+                mac_text(network.mac(*place)),
+                state.nodes[place.node.0 as usize].namespace,
+                hub_interface(index, end),
+                state.hub,
+            ));
+        }
+    }
+    batch.run(None)?;
+
+    in_namespace(&state.hub, || {
+        for index in 0..network.links.len() {
+            for end in 0..2 {
+                start(&hub_interface(index, end))?;
+            }
+        }
+        Ok(())
+    })?;
+    let mut routes = Routes::new(network);
+    for ((index, node), made) in network.nodes().zip(&state.nodes) {
+        let spreads = has_kernel_addresses(&node.kind) && routing::has_choice(network, &mut routes, index);
+        in_namespace(&made.namespace, || {
+            made.interfaces.iter().try_for_each(|(port, _)| start(port))?;
+            if spreads { routing::spread(network.route_seed(index)) } else { Ok(()) }
+        })?;
+        node_batch(network, &mut routes, index, node).run(Some(&made.namespace))?;
+    }
+    Ok(())
+}
+
+/// Addresses, neighbours and routes, or a bridge.
+fn node_batch(network: &Network, routes: &mut Routes, index: NodeIndex, node: &Node) -> Batch {
+    let mut batch = Batch::default();
+    if let NodeKind::Switch = node.kind {
+        batch.line(format_args!("link add name bridge type bridge stp_state 0 mcast_snooping 0 forward_delay 0"));
+        for port in 1..=node.ports.len() {
+            batch.line(format_args!("link set dev port{port} master bridge"));
+        }
+        batch.line(format_args!("link set dev bridge up"));
+    }
+    if !has_kernel_addresses(&node.kind) {
+        return batch;
+    }
+    let device = if node.ports.is_empty() { "lo" } else { "port1" };
+    batch.line(format_args!("address add {}/32 dev {device}", node.ipv4));
+    batch.line(format_args!("address add {}/128 dev {device} nodad", node.ipv6));
+    for hop in routes.neighbours(index).to_vec() {
+        let (mac, port) = (mac_text(network.mac(hop.to)), hop.port.0);
+        let neighbour = network.node(hop.to.node);
+        batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv4));
+        batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv6));
+        let local = routing::link_local(network, &hop);
+        batch.line(format_args!("neighbour replace {local} lladdr {mac} dev port{port} nud permanent"));
+    }
+    routing::route_lines(network, routes, index).iter().for_each(|line| batch.line(format_args!("route add {line}")));
+    batch
+}
+
+/// Removes everything that `state` names and nothing else; what is not there is fine.
+///
+/// # Errors
+/// A namespace can't be removed; the others are.
+pub fn remove(state: &State) -> Result<(), LinuxError> {
+    let names = state.namespaces();
+    namespace::end_processes(&names, PATIENCE);
+    let mut result = Ok(());
+    for name in names {
+        if let Err(error) = namespace::delete(&name) {
+            result = Err(LinuxError::privileged(format!("remove the namespace {name}"), "root", error));
+        }
+    }
+    result
+}
+
+/// Runs `work` in a namespace; says which if it fails.
+pub(crate) fn in_namespace<T: Send>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, LinuxError> + Send,
+) -> Result<T, LinuxError> {
+    let entered = NetworkNamespace::open(name).and_then(|namespace| namespace.run(work));
+    entered.map_err(|error| LinuxError::system(format!("enter the namespace {name}"), error))?.map_err(|error| {
+        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        let text: Vec<String> = causes.map(ToString::to_string).collect();
+        LinuxError::Network(format!("in namespace {name}: {}", text.join(": ")))
+    })
+}
+
+fn start(interface: &str) -> Result<(), LinuxError> {
+    switch_offloads_off(interface)
+        .and_then(|()| bring_up(interface))
+        .map_err(|error| LinuxError::system(format!("switch the offloads of {interface} off and bring it up"), error))
+}
+
+/// Sends nothing by itself: no router solicitations, no duplicate-address detection, no link-local addresses, no
+/// redirects. Forgets what TCP learned of a path with each connection. Loopback is up.
+fn quiet(ipv6: bool) -> Result<(), LinuxError> {
+    for place in ["all", "default"] {
+        for (key, value) in [("rp_filter", "0"), ("accept_redirects", "0"), ("send_redirects", "0")] {
+            set(&format!("ipv4/conf/{place}/{key}"), value)?;
+        }
+        for (key, value) in [
+            ("accept_dad", "0"),
+            ("dad_transmits", "0"),
+            ("accept_ra", "0"),
+            ("accept_redirects", "0"),
+            ("router_solicitations", "0"),
+            // No link-local addresses.
+            ("addr_gen_mode", "1"),
+            ("disable_ipv6", if ipv6 { "0" } else { "1" }),
+        ] {
+            // A kernel without IPv6 has no such setting, and is quiet. Adding an address will tell.
+            let _ = set(&format!("ipv6/conf/{place}/{key}"), value);
+        }
+    }
+    set("ipv4/tcp_no_metrics_save", "1")?;
+    bring_up("lo").map_err(|error| LinuxError::system("bring lo up", error))
+}
+
+/// Sets a setting of the namespace that the thread is in.
+pub(crate) fn set(key: &str, value: &str) -> Result<(), LinuxError> {
+    let path = format!("/proc/sys/net/{key}");
+    fs::write(&path, value).map_err(|error| LinuxError::system(format!("write {value} to {path}"), error))
+}
+
+/// An Ethernet address as tools write it.
+pub fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// The next hop's Ethernet address and the own one, from a node towards another.
+pub(crate) fn next_hop(network: &Network, from: NodeIndex, to: NodeIndex) -> Option<([u8; 6], [u8; 6])> {
+    let (hop, _) = *Routes::new(network).all(from, to).first()?;
+    Some((network.mac(PortPlace { node: from, port: hop.port }), network.mac(hop.to)))
+}
