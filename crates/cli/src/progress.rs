@@ -23,6 +23,11 @@ impl ProgressLine {
         ProgressLine { begun: Instant::now(), pace: Pace::default(), terminal: io::stderr().is_terminal() }
     }
 
+    /// Whether anything is ever shown.
+    pub fn is_shown(&self) -> bool {
+        self.terminal
+    }
+
     /// Tells that this share of the work, from 0 to 1, is done, and what it is about. May be called as often as one likes.
     pub fn tell(&mut self, share: f64, what: impl Display) {
         if self.terminal

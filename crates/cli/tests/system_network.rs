@@ -185,16 +185,22 @@ fn a_network_is_made_used_and_removed() -> Result<()> {
     let failed = weft(&["exec", "--network", name, "b", "--", "sh", "-c", "exit 7"])?;
     ensure!(failed.status.code() == Some(7), "{:?}", failed.status);
 
-    // A machine with other work may be late now and then: the best of three has to be right.
+    // A machine with other work is late now and then: one try of many has to be right, and none may be early.
     for ipv6 in [false, true] {
-        let handshakes = (0..3).map(|_| Ok(site.transfer("a", "b", ipv6, 1000)?.0)).collect::<Result<Vec<_>>>()?;
-        let least = handshakes.iter().min().map_or(0, Duration::as_micros);
-        ensure!((20_000..22_000).contains(&least), "handshakes over 2 x 10 ms took {handshakes:?}");
+        let mut handshakes = Vec::new();
+        while handshakes.len() < 30 && handshakes.last().is_none_or(|last| *last >= 22_000) {
+            handshakes.push(site.transfer("a", "b", ipv6, 1000)?.0.as_micros());
+        }
+        let least = handshakes.iter().min().copied().unwrap_or_default();
+        ensure!((20_000..22_000).contains(&least), "handshakes over 2 x 10 ms took {handshakes:?} us");
     }
     let bytes = 2_500_000;
     // Of 1,514 bytes on the link 1,448 are the application's.
-    let goodput = |_| Ok(bytes as f64 * 8.0 / site.transfer("a", "b", false, bytes)?.1 / 1448.0 * 1514.0);
-    let goodputs = (0..3).map(goodput).collect::<Result<Vec<f64>>>()?;
+    let goodput = || anyhow::Ok(bytes as f64 * 8.0 / site.transfer("a", "b", false, bytes)?.1 / 1448.0 * 1514.0);
+    let mut goodputs = Vec::new();
+    while goodputs.len() < 20 && goodputs.last().is_none_or(|last| *last < 9.5e6) {
+        goodputs.push(goodput()?);
+    }
     let best = goodputs.iter().copied().fold(0.0, f64::max);
     ensure!((9.5e6..10.1e6).contains(&best), "{goodputs:?} bit/s of frames over 10 Mbit/s");
 

@@ -33,6 +33,6 @@ pub use envelope::{Envelope, Setting, Shape, TimeUnit};
 pub use evolution::Machine;
 pub use fault::{Fault, SolveError};
 pub use formula::parse;
-pub use report::{Report, measure};
+pub use report::{Report, measure, measure_watched};
 pub use solve::Solver;
-pub use table::{Evolution, Form, Options, compile};
+pub use table::{Evolution, Form, Options, Watch, compile, compile_watched};

@@ -7,7 +7,7 @@
 use crate::envelope::{Envelope, Shape};
 use crate::evolution::Machine;
 use crate::fault::SolveError;
-use crate::table::{Evolution, Then, times};
+use crate::table::{Evolution, Then, Watch, times};
 
 /// What a comparison found.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,9 +66,20 @@ pub fn measure(
     packets: u64,
     ticks_per_unit: u64,
 ) -> Result<Report, SolveError> {
+    measure_watched(envelope, evolution, packets, ticks_per_unit, &mut |_| ())
+}
+
+/// The same, watched.
+pub fn measure_watched(
+    envelope: &Envelope,
+    evolution: &Evolution,
+    packets: u64,
+    ticks_per_unit: u64,
+    watch: &mut Watch<'_>,
+) -> Result<Report, SolveError> {
     let exact = match envelope.shape {
         Shape::Poisson { rate, .. } => drawn(evolution, rate, packets.min(1 << 22)),
-        _ => times(envelope, evolution.first, packets.min(1 << 22))?,
+        _ => times(envelope, evolution.first, packets.min(1 << 22), watch)?,
     };
     let grain = 1.0 / (1_u64 << evolution.fraction_bits) as f64;
     let mut machine = Machine::new(evolution, ticks_per_unit);

@@ -181,8 +181,24 @@ pub enum CompileError {
     Options(String),
 }
 
+/// Hears how many packets more were solved: all but them takes little time.
+pub type Watch<'a> = dyn FnMut(u64) + 'a;
+
+/// Packets that are solved between two words.
+const WATCH_STEP: u64 = 64;
+
 /// Compiles an envelope; `text` is what it was made from, kept in the document.
 pub fn compile(envelope: &Envelope, text: &str, options: &Options) -> Result<Evolution, CompileError> {
+    compile_watched(envelope, text, options, &mut |_| ())
+}
+
+/// The same, watched: a table follows [`Options::packets`] packets or [`Options::entries`] at most.
+pub fn compile_watched(
+    envelope: &Envelope,
+    text: &str,
+    options: &Options,
+    watch: &mut Watch<'_>,
+) -> Result<Evolution, CompileError> {
     let wrong = |message: &str| Err(CompileError::Options(message.to_owned()));
     if !(1..=MOST_ENTRIES).contains(&options.entries) || !(1..=MOST_ENTRIES).contains(&options.packets) {
         return wrong("a table has 1 to 1048576 entries, and follows as many packets at most");
@@ -200,8 +216,8 @@ pub fn compile(envelope: &Envelope, text: &str, options: &Options) -> Result<Evo
         return Ok(random(envelope, text, rate, seed, options));
     }
     match options.form {
-        Form::Interpolated => interpolated(envelope, text, options),
-        Form::Direct | Form::Carried => plain(envelope, text, options),
+        Form::Interpolated => interpolated(envelope, text, options, watch),
+        Form::Direct | Form::Carried => plain(envelope, text, options, watch),
         Form::Polynomial => followed(envelope, text, options),
     }
 }
@@ -229,7 +245,12 @@ fn followed(envelope: &Envelope, text: &str, options: &Options) -> Result<Evolut
 }
 
 /// T(n) for packets from `first` on, from T(first) = 0. Fewer if the envelope ends.
-pub(crate) fn times(envelope: &Envelope, first: u64, count: u64) -> Result<Vec<f64>, SolveError> {
+pub(crate) fn times(
+    envelope: &Envelope,
+    first: u64,
+    count: u64,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<f64>, SolveError> {
     let mut solver = Solver::new(envelope);
     let start = solver.time_of_packet(first)?;
     let mut times: Vec<f64> = Vec::with_capacity(count as usize + 1);
@@ -242,6 +263,9 @@ pub(crate) fn times(envelope: &Envelope, first: u64, count: u64) -> Result<Vec<f
             return Err(SolveError::Backwards { packet: n as f64 });
         }
         times.push(time);
+        if n > first && (n - first).is_multiple_of(WATCH_STEP) {
+            watch(WATCH_STEP);
+        }
     }
     Ok(times)
 }
@@ -286,12 +310,12 @@ fn round(envelope: &Envelope, first: u64) -> Option<Round> {
 }
 
 /// One entry a packet.
-fn plain(envelope: &Envelope, text: &str, options: &Options) -> Result<Evolution, CompileError> {
+fn plain(envelope: &Envelope, text: &str, options: &Options, watch: &mut Watch<'_>) -> Result<Evolution, CompileError> {
     let first = first_packet(envelope);
     let entries = u64::from(options.entries);
     let round = round(envelope, first).filter(|round| round.prefix + round.packets <= entries);
     let count = round.as_ref().map_or(entries, |round| round.prefix + round.packets);
-    let times = times(envelope, first, count)?;
+    let times = times(envelope, first, count, watch)?;
     let greatest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     let fraction_bits = fit::fraction_bits(greatest, options.word_bits);
     let mut quantizer = Quantizer::new(fraction_bits, options.word_bits, options.form != Form::Direct);
@@ -308,7 +332,12 @@ fn plain(envelope: &Envelope, text: &str, options: &Options) -> Result<Evolution
     Ok(document(envelope, text, options, first, quantizer, band))
 }
 
-fn interpolated(envelope: &Envelope, text: &str, options: &Options) -> Result<Evolution, CompileError> {
+fn interpolated(
+    envelope: &Envelope,
+    text: &str,
+    options: &Options,
+    watch: &mut Watch<'_>,
+) -> Result<Evolution, CompileError> {
     let first = first_packet(envelope);
     let mut quantizer = Quantizer::new(INTERPOLATED_GRAIN, options.word_bits, true);
     if let Shape::Exponential { window, doubling } = envelope.shape
@@ -324,7 +353,7 @@ fn interpolated(envelope: &Envelope, text: &str, options: &Options) -> Result<Ev
     }
     let round = round(envelope, first);
     let count = round.as_ref().map_or(u64::from(options.packets), |round| round.prefix + round.packets);
-    let times = times(envelope, first, count)?;
+    let times = times(envelope, first, count, watch)?;
     let then = finish_round(
         &mut quantizer,
         round.as_ref(),

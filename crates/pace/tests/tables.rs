@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 use weftwire_pace::polynomial::{Coefficient, Polynomial};
 use weftwire_pace::table::{CompileError, Then};
-use weftwire_pace::{Envelope, Evolution, Form, Machine, Options, Report, Setting, compile, measure, parse};
+use weftwire_pace::{
+    Envelope, Evolution, Form, Machine, Options, Report, Setting, compile, compile_watched, measure, measure_watched,
+    parse,
+};
 
 /// 100 ms in ticks of 5 ns: the published calendar.
 const ROUND_TRIP: u64 = 20_000_000;
@@ -41,6 +44,16 @@ fn the_published_sizes_of_slow_start_err_by_less_than_the_published_error() {
         assert!(report.gap_error.0 <= goal, "{form:?} {entries}: {report:?}");
         assert!(report.gap_error.0 > 1e-12, "an error of nothing is measured: {report:?}");
     }
+}
+
+#[test]
+fn who_watches_hears_of_every_packet() {
+    let (text, mut solved) = ("cubic(window = 1000, rtt = 100 ms)", 0);
+    let options = Options { packets: 1 << 14, ..Options::default() };
+    let watched = compile_watched(&envelope(text), text, &options, &mut |packets| solved += packets).expect("a table");
+    assert_eq!((solved, &watched), (1 << 14, &table(text, &options)));
+    let report = measure_watched(&envelope(text), &watched, 6_400, ROUND_TRIP, &mut |packets| solved += packets);
+    assert_eq!((solved, report), ((1 << 14) + 6_400, measure(&envelope(text), &watched, 6_400, ROUND_TRIP)));
 }
 
 #[test]

@@ -10,10 +10,13 @@ pub mod host;
 pub mod market;
 mod report;
 mod stage;
+mod work;
 
 pub use report::quantile;
 
 use serde::Serialize;
+use std::ops::ControlFlow;
+use work::Work;
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -55,17 +58,35 @@ pub struct Study {
     pub highway: Vec<highway::Alert>,
 }
 
+/// Why there are no results.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StudyError {
+    /// Who watched broke it off.
+    #[error("interrupted")]
+    Interrupted,
+    /// What the simulator says; a defect, as networks and rules are fixed.
+    #[error("{0}")]
+    Defect(String),
+}
+
+impl From<String> for StudyError {
+    fn from(said: String) -> StudyError {
+        StudyError::Defect(said)
+    }
+}
+
 impl Study {
-    /// Runs everything.
+    /// Runs everything. `watch` hears now and then which share is done, from 0 to 1, and may break it off.
     ///
     /// # Errors
-    /// What the simulator says; a defect, as networks and rules are fixed.
-    pub fn run(options: &Options) -> Result<Study, String> {
+    /// [`StudyError`].
+    pub fn run(options: &Options, watch: &mut dyn FnMut(f64) -> ControlFlow<()>) -> Result<Study, StudyError> {
+        let mut work = Work::new(market::packets(options) + content::packets(options), watch);
         Ok(Study {
             options: *options,
-            market: market::run(options)?,
-            content: content::run(options)?,
-            highway: highway::run()?,
+            market: market::run(options, &mut work)?,
+            content: content::run(options, &mut work)?,
+            highway: highway::run(&mut work)?,
         })
     }
 }

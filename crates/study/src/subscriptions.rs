@@ -18,7 +18,7 @@ use weftwire_route::{
 use weftwire_subscribe::budget::Budget;
 use weftwire_subscribe::compiler::Options as CompilerOptions;
 use weftwire_subscribe::formats::{FieldId, Form, HeaderId};
-use weftwire_subscribe::{Message, MessageFormats, order, read_rules};
+use weftwire_subscribe::{Message, MessageFormats, Watch, order, read_rules};
 use weftwire_workload::{Numbers, Siena, siena};
 
 /// Switches of a large graph whose rules are compiled: the others have fewer filters on fewer ports.
@@ -169,7 +169,7 @@ fn filters(variables: usize, count: usize, seed: u64) -> Option<Filters> {
     let formats = Arc::new(MessageFormats::read("formats", &formats, &mut sources, &mut found)?);
     let rules = read_rules("rules", &rules, &formats, &mut sources, &mut found);
     let list = rules.iter().filter_map(|rule| MessageFilter::new(&rule.filter, &formats).ok()).collect();
-    let order = Some(order::choose(&formats, &rules));
+    let order = Some(order::choose(&formats, &rules, &Watch::default()));
     let options = CompilerOptions { order, budget: Budget::UNLIMITED, ..CompilerOptions::default() };
     Some(Filters { formats, list, options })
 }

@@ -1,12 +1,20 @@
 //! The applications behave as their figures are to show.
 
-use weftwire_study::applications::{Options, Study, quantile};
+use std::ops::ControlFlow;
+use weftwire_study::applications::{Options, Study, StudyError, quantile};
 
 #[test]
 fn filtering_in_the_network_is_early() {
     let options = Options { packets: 4_000, ..Options::default() };
-    let study = Study::run(&options).expect("networks and rules are right");
-    assert_eq!(study, Study::run(&options).expect("the same again"));
+    let study = Study::run(&options, &mut |_| ControlFlow::Continue(())).expect("networks and rules are right");
+    let mut shares = Vec::new();
+    let mut watch = |share| {
+        shares.push(share);
+        ControlFlow::Continue(())
+    };
+    assert_eq!(study, Study::run(&options, &mut watch).expect("the same again"));
+    // One after each part, and more in the long ones.
+    assert!(shares.len() > 11 && shares.is_sorted() && shares.last() == Some(&1.0), "{shares:?}");
 
     // Both places of filtering find all messages, and the switch's subscriber has them earlier: it gets little.
     for feed in study.market.chunks(2) {
@@ -36,4 +44,18 @@ fn filtering_in_the_network_is_early() {
     assert_eq!(study.alerts_csv().lines().count(), 1 + study.highway.len());
     assert!(study.page().contains("Hot and cold content"));
     assert!([study.figure_8(), study.figure_11(), study.alerts()].iter().all(|picture| picture.starts_with("<svg")));
+}
+
+#[test]
+fn who_watches_may_break_it_off_everywhere() {
+    let options = Options { packets: 4_000, ..Options::default() };
+    for until in [0.1, 0.2, 0.5, 0.9] {
+        let mut last = 0.0;
+        let outcome = Study::run(&options, &mut |share| {
+            assert!(last < until, "it went on");
+            last = share;
+            if share < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        assert_eq!(outcome.unwrap_err(), StudyError::Interrupted);
+    }
 }

@@ -4,10 +4,12 @@ use crate::budget::{Budget, CompileError, MOST_TESTS};
 use crate::clauses::{Clause, Term, aggregates, clauses, header_of, with_header};
 use crate::diagram::{Diagram, Effect, NodeId, SetId};
 use crate::formats::{FieldId, HeaderId, MatchKind, MessageFormats};
+use crate::order;
 use crate::rules::{Action, Aggregate, Call, Rule};
 use crate::tables::{Delta, Tables};
 use crate::trie::{Branch, Tests};
 use crate::values::Interval;
+use crate::watch::Watch;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_core::Port;
@@ -86,7 +88,7 @@ impl Actions {
 }
 
 /// How rules are compiled.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The order of fields; those that are missing follow in the formats' order. `None` takes the formats' order.
     pub order: Option<Vec<FieldId>>,
@@ -94,6 +96,8 @@ pub struct Options {
     pub without_state: bool,
     /// What it may cost to compile them all, and then each change.
     pub budget: Budget,
+    /// Hears how far the compilation of them all is.
+    pub watch: Watch,
 }
 
 /// The clauses of one rule, as they went into the trie.
@@ -140,6 +144,9 @@ impl Compiler {
     /// [`CompileError`], with the place in `rules` of the one that is too large; of all together, the one that adds most.
     pub fn new(formats: MessageFormats, options: &Options, rules: &[Rule]) -> Result<Compiler, (usize, CompileError)> {
         let formats_again = formats.clone();
+        if options.watch.is_on() {
+            options.watch.expect(order::expected_steps(&formats, options, rules));
+        }
         Compiler::try_new(formats, options, rules).map_err(|(rule, error)| {
             (rule.unwrap_or_else(|| Compiler::costliest(formats_again, options, rules)), error)
         })
@@ -162,7 +169,9 @@ impl Compiler {
         }
         compiler.next_rule = rules.len() as u32;
         compiler.diagram.begin(options.budget);
+        compiler.diagram.watched(options.watch.clone());
         compiler.root = compiler.trie.build(&mut compiler.diagram);
+        compiler.diagram.watched(Watch::default());
         if let Some(excess) = compiler.diagram.excess() {
             return Err((None, CompileError::OverBudget(excess, options.budget)));
         }
@@ -176,6 +185,8 @@ impl Compiler {
     pub(crate) fn costliest(formats: MessageFormats, options: &Options, rules: &[Rule]) -> usize {
         let mut compiler = Compiler::empty(formats, options);
         compiler.diagram.begin(options.budget);
+        options.watch.expect(options.budget.steps);
+        compiler.diagram.watched(options.watch.clone());
         let mut most = (0, 0);
         for (index, rule) in rules.iter().enumerate() {
             let Ok(compiled) = compiler.compile(rule) else { break };

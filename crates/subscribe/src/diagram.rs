@@ -7,6 +7,7 @@
 use crate::budget::{Budget, Excess, MOST_TESTS};
 use crate::pieces::{self, Piece, Pieces};
 use crate::values::Interval;
+use crate::watch::Watch;
 use hashbrown::{HashMap, HashTable};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -121,6 +122,8 @@ pub struct Diagram {
     /// Edges and effects looked at since [`Diagram::begin`].
     steps: u64,
     excess: Option<Excess>,
+    /// Hears of the steps.
+    watch: Watch,
 }
 
 impl Diagram {
@@ -142,6 +145,7 @@ impl Diagram {
             budget: Budget::UNLIMITED,
             steps: 0,
             excess: None,
+            watch: Watch::default(),
         };
         diagram.set(&[]);
         diagram
@@ -162,8 +166,14 @@ impl Diagram {
         self.steps
     }
 
+    /// From now on this hears of the steps.
+    pub(crate) fn watched(&mut self, watch: Watch) {
+        self.watch = watch;
+    }
+
     fn spend(&mut self, steps: usize) {
         self.steps += steps as u64;
+        self.watch.spend(steps as u64);
         if self.excess.is_none() {
             if self.size.saturating_add(self.unions.len()) > self.budget.size {
                 self.excess = Some(Excess::Size);

@@ -34,6 +34,7 @@ pub mod switch;
 pub mod tables;
 mod trie;
 pub mod values;
+pub mod watch;
 pub mod window;
 pub mod write;
 
@@ -42,3 +43,4 @@ pub use compiler::{Actions, Compiler, Options, RuleId, Variable};
 pub use formats::MessageFormats;
 pub use message::Message;
 pub use rules::{Rule, read_rules};
+pub use watch::Watch;

@@ -8,6 +8,7 @@ use crate::clauses::{Term, clauses};
 use crate::compiler::{Compiler, Options};
 use crate::formats::{FieldId, MessageFormats};
 use crate::rules::Rule;
+use crate::watch::Watch;
 
 /// Rules in a sample; fewer if they come to more than [`MOST_ENTRIES`] in the order of the formats.
 const MOST_RULES: usize = 512;
@@ -49,24 +50,35 @@ pub fn compile(
     options: &Options,
     rules: &[Rule],
 ) -> Result<(Compiler, Choice), (usize, CompileError)> {
-    let sample = Sample::of(formats, rules);
+    let watch = &options.watch;
+    let sample = Sample::of(formats, rules, watch);
     let new = |order: &[FieldId], budget: Budget| {
         let options = Options { order: Some(order.to_vec()), budget, ..options.clone() };
         Compiler::try_new(formats.clone(), &options, rules)
     };
+    // The search, and then the finalists, which take no more steps than the order of the formats.
+    let rest = |once: u64| sample.search_steps(formats).saturating_add(once.saturating_mul(FINALISTS as u64));
+    if watch.is_on() {
+        let once = expected_steps(formats, &Options { order: None, ..options.clone() }, rules);
+        watch.expect(rest(once).saturating_add(once));
+    }
     let in_file_order = new(&[], options.budget);
+    let once = in_file_order.as_ref().map_or(options.budget.steps, Compiler::steps);
+    watch.expect(rest(once));
     let entries_in_file_order = in_file_order.as_ref().ok().map(|compiler| compiler.tables().entry_count());
     let mut best = in_file_order.map(|compiler| (compiler, sample.file_order.clone()));
-    for order in sample.best_orders(formats) {
+    let orders = sample.best_orders(formats, watch);
+    for (tried, order) in orders.iter().enumerate() {
+        watch.expect(once.saturating_mul((orders.len() - tried) as u64));
         let known = best.as_ref().ok().map(|(compiler, _)| compiler);
         // An order that takes more steps is hardly better.
         let steps = known.map_or(options.budget.steps, |known| known.steps().min(options.budget.steps));
         let least = known.map_or(usize::MAX, |known| known.tables().entry_count());
-        if let Ok(mut compiler) = new(&order, Budget { steps, ..options.budget })
+        if let Ok(mut compiler) = new(order, Budget { steps, ..options.budget })
             && compiler.tables().entry_count() < least
         {
             compiler.set_budget(options.budget);
-            best = Ok((compiler, order));
+            best = Ok((compiler, order.clone()));
         }
     }
     let (compiler, order) = match best {
@@ -82,9 +94,31 @@ pub fn compile(
 }
 
 /// The best order for a sample of the rules.
-pub fn choose(formats: &MessageFormats, rules: &[Rule]) -> Vec<FieldId> {
-    let sample = Sample::of(formats, rules);
-    sample.best_orders(formats).into_iter().next().unwrap_or(sample.file_order)
+pub fn choose(formats: &MessageFormats, rules: &[Rule], watch: &Watch) -> Vec<FieldId> {
+    let sample = Sample::of(formats, rules, watch);
+    watch.expect(sample.search_steps(formats));
+    sample.best_orders(formats, watch).into_iter().next().unwrap_or(sample.file_order)
+}
+
+/// How many steps all rules will take in the order of the options, as far as a sample tells.
+pub(crate) fn expected_steps(formats: &MessageFormats, options: &Options, rules: &[Rule]) -> u64 {
+    let order = options.order.as_deref().unwrap_or_default();
+    // Small beside them all.
+    let size = (rules.len() / 8).max(16);
+    let [(fewer, less), (more, steps)] = [size / 2, size].map(|size| {
+        let sample = spread(rules, size);
+        let cost = cost(formats, &sample, order, SAMPLE.steps, &options.watch);
+        (sample.len().max(1) as f64, cost.map_or(SAMPLE.steps, |(_, steps)| steps).max(1) as f64)
+    });
+    // If steps go on to grow as they do from one sample to the other.
+    let power = if more > fewer { ((steps / less).ln() / (more / fewer).ln()).clamp(1.0, 3.0) } else { 1.0 };
+    let expected = steps * (rules.len() as f64 / more).max(1.0).powf(power);
+    (expected as u64).min(options.budget.steps)
+}
+
+/// So many rules from all over a set.
+fn spread(rules: &[Rule], size: usize) -> Vec<Rule> {
+    rules.iter().step_by(rules.len().div_ceil(size).max(1)).cloned().collect()
 }
 
 /// Rules from all over a set.
@@ -96,14 +130,13 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(formats: &MessageFormats, rules: &[Rule]) -> Sample {
+    fn of(formats: &MessageFormats, rules: &[Rule], watch: &Watch) -> Sample {
         let mut sample = Sample { rules: Vec::new(), file_order: Vec::new(), cost: None };
         // Twice as many each time while that stays small.
         let mut size = 16;
         loop {
-            let step = rules.len().div_ceil(size).max(1);
-            let wider: Vec<Rule> = rules.iter().step_by(step).cloned().collect();
-            let cost = cost(formats, &wider, &[], SAMPLE.steps);
+            let wider = spread(rules, size);
+            let cost = cost(formats, &wider, &[], SAMPLE.steps, watch);
             let small = cost.is_some_and(|(entries, _)| entries <= MOST_ENTRIES);
             if sample.rules.is_empty() || small {
                 sample.rules = wider;
@@ -118,18 +151,28 @@ impl Sample {
         sample
     }
 
+    /// Steps of the search for a better order at most.
+    fn search_steps(&self, formats: &MessageFormats) -> u64 {
+        let (_, steps) = self.cost.unwrap_or((usize::MAX, SAMPLE.steps));
+        (steps + self.each(formats)).saturating_mul(MOST_TIMES).min(MOST_STEPS)
+    }
+
+    /// What a try takes beside the steps of compiling: even an order that is given up at once takes its time.
+    fn each(&self, formats: &MessageFormats) -> u64 {
+        (self.rules.len() + formats.fields().len()) as u64
+    }
+
     /// Orders that need fewer entries than that of the formats, the best first.
-    fn best_orders(&self, formats: &MessageFormats) -> Vec<Vec<FieldId>> {
+    fn best_orders(&self, formats: &MessageFormats, watch: &Watch) -> Vec<Vec<FieldId>> {
         let (entries, steps) = self.cost.unwrap_or((usize::MAX, SAMPLE.steps));
-        // Even an order that is given up at once takes its time.
-        let each = (self.rules.len() + formats.fields().len()) as u64;
         let mut search = Search {
             formats,
             sample: &self.rules,
             entries,
             steps,
-            each,
-            left: (steps + each).saturating_mul(MOST_TIMES).min(MOST_STEPS),
+            each: self.each(formats),
+            left: self.search_steps(formats),
+            watch,
             found: Vec::new(),
         };
         if self.file_order.len() <= FIELDS_FOR_ALL_ORDERS {
@@ -166,6 +209,7 @@ struct Search<'a> {
     each: u64,
     /// Steps that the search may still take.
     left: u64,
+    watch: &'a Watch,
     /// The best orders, the very best first, with their entries.
     found: Vec<(usize, Vec<FieldId>)>,
 }
@@ -182,7 +226,7 @@ impl Search<'_> {
         self.left -= self.each;
         // Twice: an order may take more steps to fewer entries.
         let most = self.steps.saturating_mul(2).min(self.left);
-        let cost = cost(self.formats, self.sample, order, most);
+        let cost = cost(self.formats, self.sample, order, most, self.watch);
         self.left -= cost.map_or(most, |(_, steps)| steps.min(most));
         if let Some((entries, _)) = cost.filter(|(entries, _)| *entries < self.entries) {
             let at = self.found.partition_point(|(known, _)| *known <= entries);
@@ -193,9 +237,15 @@ impl Search<'_> {
 }
 
 /// Entries of rules in an order, and the steps to them; `None` if there are more steps.
-fn cost(formats: &MessageFormats, rules: &[Rule], order: &[FieldId], steps: u64) -> Option<(usize, u64)> {
+fn cost(
+    formats: &MessageFormats,
+    rules: &[Rule],
+    order: &[FieldId],
+    steps: u64,
+    watch: &Watch,
+) -> Option<(usize, u64)> {
     let budget = Budget { steps, ..SAMPLE };
-    let options = Options { order: Some(order.to_vec()), without_state: true, budget };
+    let options = Options { order: Some(order.to_vec()), without_state: true, budget, watch: watch.clone() };
     let compiler = Compiler::try_new(formats.clone(), &options, rules).ok()?;
     Some((compiler.tables().entry_count(), compiler.steps()))
 }
@@ -239,7 +289,7 @@ mod tests {
         let (_, choice) = compile(&formats, &Options::default(), &rules).unwrap();
         let names: Vec<String> = choice.order.iter().map(|field| formats.full_name(*field)).collect();
         assert_eq!(names, ["add_order.stock", "add_order.price"]);
-        assert_eq!(choose(&formats, &rules), choice.order);
+        assert_eq!(choose(&formats, &rules, &Watch::default()), choice.order);
         assert!(choice.entries_in_file_order.unwrap() > 5 * choice.entries, "{choice:?}");
         assert_eq!(compile(&formats, &Options::default(), &[]).unwrap().1.entries, 0);
     }

@@ -3,10 +3,11 @@
 mod common;
 
 use common::{formats, rules};
+use std::sync::mpsc::channel;
 use weftwire_subscribe::budget::{Budget, CompileError, Excess, MOST_TESTS};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::formats::FieldId;
-use weftwire_subscribe::{Compiler, MessageFormats, Rule, RuleId, check, order};
+use weftwire_subscribe::{Compiler, MessageFormats, Rule, RuleId, Watch, check, order};
 
 const SMALL: Budget = Budget { size: 100_000, steps: 1_000_000 };
 
@@ -93,7 +94,7 @@ fn the_order_that_is_best_for_a_sample_is_tried_with_all_rules() {
         Compiler::new(formats.clone(), &options, &all).unwrap().tables().entry_count()
     };
     let (first, second) = (entries(&[0, 1]), entries(&[1, 0]));
-    assert_eq!(order::choose(&formats, &all), [FieldId(1), FieldId(0)]);
+    assert_eq!(order::choose(&formats, &all, &Watch::default()), [FieldId(1), FieldId(0)]);
     assert!(first < second, "{first} {second}");
     let (compiler, choice) = order::compile(&formats, &wide, &all).unwrap();
     assert_eq!(compiler.tables().entry_count(), first);
@@ -186,5 +187,26 @@ fn checking_is_bounded() {
     );
     for set in [&all, &one, &dropping] {
         check::check(&formats, set);
+    }
+}
+
+/// What compiling is expected to take is near enough what it takes, whatever the order.
+#[test]
+fn who_watches_hears_how_far_it_is() {
+    let formats = formats(weftwire_workload::ITCH_FORMATS);
+    let all = rules(&weftwire_workload::itch(20_000, 1), &formats);
+    let shares = |compile: &dyn Fn(&Options)| {
+        let (sender, shares) = channel();
+        let watch = Watch::new(move |share| sender.send(share).unwrap());
+        compile(&Options { watch, ..Options::default() });
+        shares.iter().collect::<Vec<f64>>()
+    };
+    for shares in [
+        shares(&|options| drop(Compiler::new(formats.clone(), options, &all).unwrap())),
+        shares(&|options| drop(order::compile(&formats, options, &all).unwrap())),
+    ] {
+        assert!(shares.len() > 10 && shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+        let half = shares.partition_point(|share| *share < 0.5);
+        assert!((shares.len() / 10..shares.len() * 9 / 10).contains(&half), "{half} of {shares:?}");
     }
 }

@@ -17,6 +17,7 @@ mod nginx;
 mod ns3;
 mod payload;
 mod process;
+mod terminal;
 mod turn;
 mod user;
 
@@ -27,5 +28,6 @@ pub use nginx::Nginx;
 pub use ns3::{Ns3, Overload, overload_network};
 pub use payload::{Download, Payload, download, fetch, sha256_of_file};
 pub use process::{Output, Running, peak_resident_bytes, resident_bytes, run, wait_for};
+pub use terminal::Terminal;
 pub use turn::{Turn, is_installed, skip_unless_installed, skip_unless_root};
 pub use user::as_user;

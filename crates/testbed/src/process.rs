@@ -1,6 +1,7 @@
 //! Processes with captured output and a hard time limit.
 
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
@@ -36,9 +37,22 @@ impl Running {
     /// # Errors
     ///
     /// If the program cannot be started.
-    pub fn start(mut command: Command) -> Result<Running> {
+    pub fn start(command: Command) -> Result<Running> {
+        Running::start_with(command, Stdio::piped())
+    }
+
+    /// The same, with a terminal as its standard error: see [`Terminal::open`](crate::Terminal::open).
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be started.
+    pub fn start_on(command: Command, terminal: OwnedFd) -> Result<Running> {
+        Running::start_with(command, terminal.into())
+    }
+
+    fn start_with(mut command: Command, errors: Stdio) -> Result<Running> {
         let name = format!("{command:?}");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors).process_group(0);
         let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let stdout = child.stdout.take().map(collect);
         let stderr = child.stderr.take().map(collect);

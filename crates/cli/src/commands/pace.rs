@@ -5,13 +5,15 @@ mod picture;
 use crate::console;
 use crate::input::{self, Kind};
 use crate::output;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use weftwire_linux::signals::StopSignal;
 use weftwire_pace::pieces::Pieces;
 use weftwire_pace::table::{CompileError, Then};
-use weftwire_pace::{Envelope, Evolution, Form, Options, Report, Setting, Shape, Solver, TimeUnit, measure};
+use weftwire_pace::{Envelope, Evolution, Form, Options, Report, Setting, Shape, Solver, TimeUnit};
 use weftwire_sim::spec::parse_duration;
 
 /// Pace packets from a rate envelope: times, tables for hardware, pictures.
@@ -151,20 +153,28 @@ fn times(arguments: &Times) -> Result<()> {
     let mut solver = Solver::new(&envelope);
     let mut text = String::new();
     let digits = usize::from(arguments.digits);
+    let mut line = ProgressLine::begin();
     for n in 1..=arguments.count {
         let time = solver.time_of_packet(n)?;
         let _ = writeln!(text, "{time:.digits$}");
+        if n.is_multiple_of(64) {
+            line.tell(n as f64 / arguments.count as f64, format_args!("{n} of {} packets", arguments.count));
+        }
         if text.len() > 1 << 16 {
+            line.clear();
             output::text(None, &text)?;
             text.clear();
         }
     }
+    drop(line);
     output::text(None, &text)
 }
 
 fn compile(arguments: &Compile) -> Result<()> {
     let (_, evolution, report) = compiled(&arguments.given, &arguments.options, arguments.memory.is_some())?;
     let description = describe(&evolution, &report, arguments.options.tick);
+    // Up to here nothing is written; an interruption waits until all of these files are.
+    let _stop = arguments.memory.is_some().then(StopSignal::install).transpose()?;
     if let Some(folder) = &arguments.memory {
         let files = weftwire_pace::memory::files(&evolution)?;
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -187,10 +197,35 @@ fn compile(arguments: &Compile) -> Result<()> {
     }
 }
 
+/// Packets that are solved, of those that are to be.
+struct Solving {
+    line: ProgressLine,
+    done: u64,
+    all: u64,
+}
+
+impl Solving {
+    fn begin() -> Solving {
+        Solving { line: ProgressLine::begin(), done: 0, all: 0 }
+    }
+
+    /// So many more are to be solved.
+    fn expect(&mut self, packets: u64) {
+        self.all = self.done + packets;
+    }
+
+    fn tell(&mut self, packets: u64) {
+        self.done += packets;
+        let share = self.done as f64 / self.all.max(1) as f64;
+        self.line.tell(share, format_args!("{} of {} packets", self.done.min(self.all), self.all));
+    }
+}
+
 /// `table`: it must be a table, not a polynomial.
 fn compiled(given: &Given, options: &TableOptions, table: bool) -> Result<(Envelope, Evolution, Report)> {
     let envelope = given.envelope()?;
-    let compile = |form: FormName| {
+    let mut solving = Solving::begin();
+    let mut compile = |form: FormName| {
         let mut chosen = Options {
             form: match form {
                 FormName::Direct => Form::Direct,
@@ -204,10 +239,19 @@ fn compiled(given: &Given, options: &TableOptions, table: bool) -> Result<(Envel
             ..Options::default()
         };
         chosen.packets = options.packets.unwrap_or(chosen.packets);
-        match weftwire_pace::compile(&envelope, &given.envelope, &chosen) {
+        let mut compile = |chosen: &Options| {
+            let followed = match chosen.form {
+                Form::Direct | Form::Carried => chosen.entries,
+                Form::Interpolated => chosen.packets,
+                Form::Polynomial => 0,
+            };
+            solving.expect(options.check + u64::from(followed));
+            weftwire_pace::compile_watched(&envelope, &given.envelope, chosen, &mut |packets| solving.tell(packets))
+        };
+        match compile(&chosen) {
             Err(CompileError::TooManyEntries { reached, wanted, .. }) if options.packets.is_none() => {
                 chosen.packets = chosen.packets.saturating_sub((wanted - reached) as u32).max(1);
-                weftwire_pace::compile(&envelope, &given.envelope, &chosen)
+                compile(&chosen)
             }
             done => done,
         }
@@ -220,7 +264,10 @@ fn compiled(given: &Given, options: &TableOptions, table: bool) -> Result<(Envel
             held => compile(FormName::Polynomial).or(held)?,
         },
     };
-    let report = measure(&envelope, &evolution, options.check, options.ticks_per_unit(envelope.unit)?)?;
+    solving.expect(options.check);
+    let ticks = options.ticks_per_unit(envelope.unit)?;
+    let mut watch = |packets| solving.tell(packets);
+    let report = weftwire_pace::measure_watched(&envelope, &evolution, options.check, ticks, &mut watch)?;
     Ok((envelope, evolution, report))
 }
 

@@ -13,16 +13,17 @@ mod services;
 use crate::console::say;
 use crate::input::{self, Kind};
 use crate::load;
+use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, value_parser};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use weftwire_subscribe::budget::{Budget, CompileError, Excess};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::order::{self, Choice};
-use weftwire_subscribe::{Compiler, MessageFormats, Rule, check, read_rules};
+use weftwire_subscribe::{Compiler, MessageFormats, Rule, Watch, check, read_rules};
 use weftwire_switch::application::Registry;
 use weftwire_text::{Diagnostic, Severity, SourceMap};
 
@@ -185,13 +186,15 @@ impl Loaded {
 
     /// Compiles the rules.
     fn compile(&self, compiling: &Compiling) -> Result<(Compiler, Option<Choice>)> {
-        let options = |order| Options { order, budget: compiling.budget(), ..Options::default() };
+        let watch = Line::begin().watch([0.0, 1.0], format!("{} rules", self.rules.len()));
+        let options = |order| Options { order, budget: compiling.budget(), watch: watch.clone(), ..Options::default() };
         let new = |order| Compiler::new(self.formats.clone(), &options(order), &self.rules).map(|it| (it, None));
         let compiled = match compiling.order.as_str() {
             "auto" => order::compile(&self.formats, &options(None), &self.rules).map(|(it, choice)| (it, Some(choice))),
             "file" => new(None),
             names => new(Some(names.split(',').map(|name| self.field(name.trim())).collect::<Result<_>>()?)),
         };
+        drop(watch);
         compiled.map_err(|(rule, error)| {
             let mut found = Diagnostic::error(self.rules[rule].span, error.to_string());
             if let CompileError::OverBudget(Excess::Size | Excess::Steps, _) = error {
@@ -213,6 +216,30 @@ impl Loaded {
             },
         };
         found.with_context(|| format!("there is no one field `{name}` that filters may use"))
+    }
+}
+
+/// A line that compilations tell how far they are.
+#[derive(Clone)]
+struct Line(Arc<Mutex<ProgressLine>>);
+
+impl Line {
+    fn begin() -> Line {
+        Line(Arc::new(Mutex::new(ProgressLine::begin())))
+    }
+
+    fn tell(&self, share: f64, what: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).tell(share, what);
+    }
+
+    /// For a compilation that begins and ends with these shares of the whole.
+    fn watch(&self, [from, to]: [f64; 2], what: String) -> Watch {
+        if !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_shown() {
+            return Watch::default();
+        }
+        self.tell(from, &what);
+        let line = self.clone();
+        Watch::new(move |share| line.tell(from + share * (to - from), &what))
     }
 }
 

@@ -284,10 +284,7 @@ impl<'a> Choices<'a> {
             4 => Expression::Or(sub(self), sub(self)),
             5 => Expression::Not(sub(self)),
             6 => self.leaf(Type::Bool, place),
-            7 if self.one_in(2) => {
-                let (address, bits) = [(0, 0), (0, 24), (0x0a00_0000, 8), (300, 32), (1 << 31, 1)][self.pick(5)];
-                Expression::Prefix(Box::new(self.value(Type::Integer, place, 1)), address, bits)
-            }
+            7 if self.one_in(2) => self.address_test(place),
             choice => {
                 let type_ = [Type::Integer, Type::Sequence, Type::Unsigned, Type::Time][self.pick(4)];
                 let comparison = self.comparison();
@@ -298,6 +295,35 @@ impl<'a> Choices<'a> {
                     _ => self.value(type_, place, 1),
                 };
                 Expression::Compare(comparison, type_, left, Box::new(right))
+            }
+        }
+    }
+
+    fn address_test(&mut self, place: &Place) -> Expression {
+        let kind = [Address::Ipv4, Address::Mac][self.pick(2)];
+        let value = Box::new(self.address(kind, place, 2));
+        if self.one_in(2) {
+            return Expression::SameAddress(self.pick(2) == 0, value, Box::new(self.address(kind, place, 1)));
+        }
+        let top = 1 << (kind.bits() - 1);
+        let prefixes = [(0, 0), (0, 24), (10 << (kind.bits() - 8), 8), (300, kind.bits()), (top, 1)];
+        let (prefix, bits) = prefixes[self.pick(5)];
+        Expression::Prefix(value, kind, prefix, bits)
+    }
+
+    fn address(&mut self, kind: Address, place: &Place, depth: usize) -> Expression {
+        match self.pick(3) {
+            1 if depth > 0 => {
+                let mut side = || Box::new(self.address(kind, place, depth - 1));
+                Expression::Masked(side(), side())
+            }
+            2 => {
+                let all = u64::MAX >> (64 - kind.bits());
+                Expression::AddressLiteral(kind, [0, all, 300, all - 255, 10 << (kind.bits() - 8)][self.pick(5)])
+            }
+            _ => {
+                let from = [Type::Integer, Type::Unsigned][self.pick(2)];
+                Expression::AddressCast(kind, Box::new(self.value(from, place, 1)))
             }
         }
     }

@@ -478,9 +478,13 @@ impl Run<'_, '_> {
                 0 => 0,
                 time => ((self.value(bytes) as u64).wrapping_mul(8_000_000_000) / time) as i64,
             },
-            Expression::Prefix(value, address, bits) => {
-                let shift = 32 - bits;
-                i64::from(u64::from(self.value(value) as u32) >> shift == u64::from(*address) >> shift)
+            Expression::AddressLiteral(_, value) => *value as i64,
+            Expression::AddressCast(address, value) => self.value(value) & ((1 << address.bits()) - 1),
+            Expression::Masked(value, mask) => self.value(value) & self.value(mask),
+            Expression::SameAddress(equal, left, right) => i64::from((self.value(left) == self.value(right)) == *equal),
+            Expression::Prefix(value, address, prefix, bits) => {
+                let shift = address.bits() - bits;
+                i64::from(self.value(value) as u64 >> shift == prefix >> shift)
             }
             Expression::Count(_, nanoseconds, time) => self.value(time) / nanoseconds,
             Expression::Named(condition) => self.value(&self.machine.program.conditions[*condition]),

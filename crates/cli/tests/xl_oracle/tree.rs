@@ -53,6 +53,37 @@ impl Kind {
     }
 }
 
+/// The types of addresses. They are made of numbers and only compared: nothing keeps one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Address {
+    Ipv4,
+    Mac,
+}
+
+impl Address {
+    pub fn bits(self) -> u32 {
+        match self {
+            Address::Ipv4 => 32,
+            Address::Mac => 48,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Address::Ipv4 => "ipv4",
+            Address::Mac => "mac",
+        }
+    }
+
+    fn literal(self, value: u64) -> String {
+        let bytes = &value.to_be_bytes()[8 - self.bits() as usize / 8..];
+        match self {
+            Address::Ipv4 => bytes.iter().map(u8::to_string).collect::<Vec<_>>().join("."),
+            Address::Mac => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"),
+        }
+    }
+}
+
 pub const REGISTERS: [(&str, Kind, i64); 10] = [
     ("c", Kind::I64, -1),
     ("a", Kind::U8, 255),
@@ -155,8 +186,16 @@ pub enum Expression {
     Cast(Kind, Sub),
     /// `u64(bytes / time)`: a rate.
     Speed(Sub, Sub),
-    /// `ipv4(value) in address/bits`
-    Prefix(Sub, u32, u32),
+    /// An address as it stands.
+    AddressLiteral(Address, u64),
+    /// A number as an address.
+    AddressCast(Address, Sub),
+    /// An address under a mask.
+    Masked(Sub, Sub),
+    /// Whether two addresses are equal, or (`false`) are not.
+    SameAddress(bool, Sub, Sub),
+    /// An address in a prefix: address and bits.
+    Prefix(Sub, Address, u64, u32),
     /// A time in units of so many nanoseconds, and the function that gives it.
     Count(&'static str, i64, Sub),
     /// A named condition.
@@ -501,8 +540,12 @@ fn expression(value: &Expression) -> String {
         Expression::Not(inner) => format!("(not {})", expression(inner)),
         Expression::Cast(kind, inner) => format!("{}({})", kind.name(), expression(inner)),
         Expression::Speed(bytes, time) => format!("u64(({}) / ({}))", expression(bytes), expression(time)),
-        Expression::Prefix(value, address, bits) => {
-            format!("(ipv4({}) in {}/{bits})", expression(value), std::net::Ipv4Addr::from(*address))
+        Expression::AddressLiteral(address, value) => address.literal(*value),
+        Expression::AddressCast(address, value) => format!("{}({})", address.name(), expression(value)),
+        Expression::Masked(value, mask) => both(value, "&", mask),
+        Expression::SameAddress(equal, left, right) => both(left, if *equal { "==" } else { "!=" }, right),
+        Expression::Prefix(value, address, prefix, bits) => {
+            format!("({} in {}/{bits})", expression(value), address.literal(*prefix))
         }
         Expression::Count(function, _, time) => format!("{function}({})", expression(time)),
         Expression::Named(condition) => format!("condition_{condition}"),

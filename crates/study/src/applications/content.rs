@@ -1,8 +1,9 @@
 //! Hot and cold content: which requests go to a cache in the network, and how late cold content is. After Figure 11.
 
-use super::Options;
 use super::host::Host;
 use super::stage::{Frames, Stage};
+use super::work::Work;
+use super::{Options, StudyError};
 use serde::Serialize;
 use weftwire_workload::content::{RequestSettings, requests, split_rules};
 
@@ -58,8 +59,13 @@ impl Cache {
     }
 }
 
+/// What the work is: the requests go twice.
+pub(super) fn packets(options: &Options) -> usize {
+    2 * requests(&RequestSettings::default(), options.seed).len()
+}
+
 /// The requests of the example, with its rules and with rules that send all to the cache.
-pub fn run(options: &Options) -> Result<Vec<Run>, String> {
+pub(super) fn run(options: &Options, work: &mut Work<'_>) -> Result<Vec<Run>, StudyError> {
     let settings = RequestSettings::default();
     let split = split_rules(settings.contents, 10, "100ms");
     let list = requests(&settings, options.seed);
@@ -83,7 +89,7 @@ pub fn run(options: &Options) -> Result<Vec<Run>, String> {
                 *(if node == 0 { cached } else { past }) += 1;
             }
         };
-        Stage::new(NETWORK, FORMATS, rules)?.run(frames.clone(), &["cache", "producer"], &mut arrive)?;
+        Stage::new(NETWORK, FORMATS, rules)?.run(frames.clone(), &["cache", "producer"], work, &mut arrive)?;
         cold_ns.sort_unstable();
         runs.push(Run { rules: name, at_cache, hits: cache.hits, past_cache, hot_by_window, cold_ns });
     }

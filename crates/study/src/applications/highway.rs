@@ -1,6 +1,8 @@
 //! When cars' reports become alerts.
 
+use super::StudyError;
 use super::stage::{Frames, Stage};
+use super::work::Work;
 use serde::Serialize;
 use weftwire_workload::highway::{report_frame, reports};
 
@@ -28,7 +30,7 @@ pub struct Alert {
 }
 
 /// The example's cars and rules.
-pub fn run() -> Result<Vec<Alert>, String> {
+pub(super) fn run(work: &mut Work<'_>) -> Result<Vec<Alert>, StudyError> {
     let frames: Frames =
         reports(48, 3_000_000_000, 1).iter().map(|report| (report.at_ns as i64, report_frame(report))).collect();
     let mut alerts = Vec::new();
@@ -40,6 +42,6 @@ pub fn run() -> Result<Vec<Alert>, String> {
             alerts.push(Alert { at_ns, subscriber: SUBSCRIBERS[node], car, speed, segment: *segment });
         }
     };
-    Stage::new(NETWORK, FORMATS, RULES)?.run(frames, &SUBSCRIBERS, &mut arrive)?;
+    Stage::new(NETWORK, FORMATS, RULES)?.run(frames, &SUBSCRIBERS, work, &mut arrive)?;
     Ok(alerts)
 }

@@ -1,8 +1,9 @@
 //! Figure 8: how late the messages of interest of a market's feed are.
 
-use super::Options;
 use super::host::Host;
 use super::stage::{Frames, Stage};
+use super::work::Work;
+use super::{Options, StudyError};
 use serde::Serialize;
 use weftwire_workload::market::{Feed, FeedSettings};
 use weftwire_workload::{ITCH_FORMATS, Numbers};
@@ -65,11 +66,16 @@ pub struct Run {
     pub latencies_ns: Vec<u64>,
 }
 
+/// What the work is: each feed is made once and sent twice.
+pub(super) fn packets(options: &Options) -> usize {
+    FEEDS.len() * 3 * options.packets as usize
+}
+
 /// Both feeds, each filtered by the switch and by the host.
-pub fn run(options: &Options) -> Result<Vec<Run>, String> {
+pub(super) fn run(options: &Options, work: &mut Work<'_>) -> Result<Vec<Run>, StudyError> {
     let mut runs = Vec::new();
     for (feed, settings) in FEEDS {
-        let (frames, rate) = frames(options, settings);
+        let (frames, rate) = frames(options, settings, work)?;
         let wanted = frames.iter().map(|(_, frame)| orders(frame).count()).sum();
         let rules = ["add_order.stock == GOOGL : fwd(2);", "udp.destination_port == 26400 : fwd(2);"];
         for (filter, rules) in ["switch", "host"].into_iter().zip(rules) {
@@ -80,7 +86,7 @@ pub fn run(options: &Options) -> Result<Vec<Run>, String> {
                     latencies_ns.extend(orders(frame).map(|sent| done - sent));
                 }
             };
-            Stage::new(NETWORK, ITCH_FORMATS, rules)?.run(frames.clone(), &["subscriber"], &mut arrive)?;
+            Stage::new(NETWORK, ITCH_FORMATS, rules)?.run(frames.clone(), &["subscriber"], work, &mut arrive)?;
             latencies_ns.sort_unstable();
             runs.push(Run { feed, filter, packets_per_second: rate, packets_at_host, wanted, latencies_ns });
         }
@@ -112,7 +118,7 @@ fn orders(frame: &[u8]) -> impl Iterator<Item = u64> {
 
 /// The feed in bursts, and its packets a second. Bursts begin after times with an exponential distribution and have a geometric
 /// number of packets, one behind the other on the wire.
-fn frames(options: &Options, settings: FeedSettings) -> (Frames, f64) {
+fn frames(options: &Options, settings: FeedSettings, work: &mut Work<'_>) -> Result<(Frames, f64), StudyError> {
     let start = Feed::new(settings, options.seed).opened();
     // What a packet costs the host on average.
     let mut sample = start.clone();
@@ -131,8 +137,12 @@ fn frames(options: &Options, settings: FeedSettings) -> (Frames, f64) {
         let frame = feed.packet(at);
         wire_free = at + (frame.len() as u64 + WIRE.1) * 8 / WIRE.0;
         frames.push((at as i64, frame));
+        if frames.len().is_multiple_of(1 << 12) && work.tell(frames.len()).is_break() {
+            return Err(StudyError::Interrupted);
+        }
     }
+    work.finish(frames.len())?;
     let lasted = frames.last().map_or(1, |(at, _)| *at).max(1) as f64;
     let sent = frames.len() as f64 / lasted * 1e9;
-    (frames, sent)
+    Ok((frames, sent))
 }

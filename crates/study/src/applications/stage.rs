@@ -1,5 +1,7 @@
 //! A network with a subscription switch, and who is listened to.
 
+use super::StudyError;
+use super::work::Work;
 use std::io;
 use std::ops::ControlFlow;
 use weftwire_core::function::Ports;
@@ -39,13 +41,14 @@ impl Stage {
     }
 
     /// Plays `frames` as the network's capture; `arrive` hears of each frame that arrives at the first port of one of the nodes `at`:
-    /// the node's place in `at`, nanoseconds, and the frame.
+    /// the node's place in `at`, nanoseconds, and the frame. The work done is that of `frames`.
     pub fn run(
         &mut self,
         frames: Frames,
         at: &[&str],
+        work: &mut Work<'_>,
         arrive: &mut dyn FnMut(usize, u64, &[u8]),
-    ) -> Result<(), String> {
+    ) -> Result<(), StudyError> {
         let place = |name: &&str| {
             let found = self.network.nodes.iter().position(|node| node.name == **name);
             let node = found.ok_or_else(|| format!("no node {name}"))?;
@@ -53,19 +56,28 @@ impl Stage {
         };
         let places = at.iter().map(place).collect::<Result<Vec<PortPlace>, String>>()?;
         self.network.captures.clone_from(&places);
-        let mut world = World { compiler: &self.compiler, frames, places, arrive };
-        simulate(&self.network, &mut world).map(drop).map_err(|error| error.to_string())
+        let (packets, last) = (frames.len(), frames.last().map_or(0, |(at, _)| *at));
+        let mut world = World { compiler: &self.compiler, frames, packets, last, places, work, arrive };
+        let results = simulate(&self.network, &mut world).map_err(|error| error.to_string())?;
+        if results.run.interrupted {
+            return Err(StudyError::Interrupted);
+        }
+        work.finish(packets)
     }
 }
 
-struct World<'a> {
+struct World<'a, 'b> {
     compiler: &'a Compiler,
     frames: Frames,
+    packets: usize,
+    /// When the last frame goes.
+    last: i64,
     places: Vec<PortPlace>,
+    work: &'a mut Work<'b>,
     arrive: &'a mut dyn FnMut(usize, u64, &[u8]),
 }
 
-impl Surroundings for World<'_> {
+impl Surroundings for World<'_, '_> {
     fn function(&mut self, _: NodeIndex, ports: &Ports, _: u64) -> io::Result<Box<dyn Function>> {
         Ok(Box::new(SubscriptionSwitch::new(self.compiler, ports.clone())))
     }
@@ -85,7 +97,8 @@ impl Surroundings for World<'_> {
         Ok(())
     }
 
-    fn progress(&mut self, _: &Progress) -> ControlFlow<()> {
-        ControlFlow::Continue(())
+    fn progress(&mut self, progress: &Progress) -> ControlFlow<()> {
+        let share = progress.now.nanoseconds() as f64 / self.last.max(1) as f64;
+        self.work.tell((share.min(1.0) * self.packets as f64) as usize)
     }
 }

@@ -3,10 +3,13 @@
 use crate::console::say;
 use crate::folder::OutputFolder;
 use crate::outputs;
-use anyhow::{Result, anyhow};
+use crate::progress::ProgressLine;
+use anyhow::{Result, bail};
 use clap::Args;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use weftwire_study::applications::{Options, Study, quantile};
+use weftwire_linux::signals::StopSignal;
+use weftwire_study::applications::{Options, Study, StudyError, quantile};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -38,6 +41,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
+    let stop = StopSignal::install()?;
     // A folder that cannot be made is known before the work.
     let folder = OutputFolder::begin(&arguments.out)?;
     let options = Options {
@@ -49,7 +53,16 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         cache_ns: arguments.cache_ns,
         seed: arguments.seed,
     };
-    let study = Study::run(&options).map_err(|error| anyhow!(error))?;
+    let mut line = ProgressLine::begin();
+    let study = Study::run(&options, &mut |share| {
+        line.tell(share, "market, content and highway");
+        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    drop(line);
+    let study = match study {
+        Err(StudyError::Interrupted) => bail!("interrupted; nothing was written"),
+        study => study?,
+    };
     write(folder.path(), &study)?;
     folder.finish()?;
     describe(&study, &arguments.out);

@@ -1,6 +1,6 @@
 //! `weft subs route`: subscriptions of a network's hosts to rules and tables of its switches.
 
-use super::{Compiling, Loaded, is_error, read};
+use super::{Compiling, Line, Loaded, is_error, read};
 use crate::console::{say, tell};
 use crate::folder::OutputFolder;
 use crate::network::NetworkFile;
@@ -179,12 +179,13 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let notes = notes(&topology, &plan, arguments.policy);
     notes.iter().for_each(|note| tell!("note: {note}"));
     let messages = arguments.messages.as_deref().map(|file| messages(file, &formats)).transpose()?;
-    let stop = StopSignal::install()?;
-    let programs = compile(&topology, &plan, &filters, &formats, &options, &stop)?;
+    let programs = compile(&topology, &plan, &filters, &formats, &options)?;
     let mut report = report(arguments, &topology, &filters, &programs, notes);
     if let Some(messages) = &messages {
         traffic(&mut report, &topology, &plan, &programs, messages);
     }
+    // Up to here nothing is written; from here on an interruption waits until all is.
+    let _stop = StopSignal::install()?;
     let folder = OutputFolder::begin(&arguments.out)?;
     let out = folder.path();
     for (switch, program) in topology.switches().zip(&programs) {
@@ -269,7 +270,11 @@ fn resolve(
 
 fn field_order(loaded: &Loaded, order: &str) -> Result<Option<Vec<FieldId>>> {
     Ok(match order {
-        "auto" => Some(order::choose(&loaded.formats, &loaded.rules)),
+        "auto" => {
+            let watch =
+                Line::begin().watch([0.0, 1.0], format!("the order of fields of {} filters", loaded.rules.len()));
+            Some(order::choose(&loaded.formats, &loaded.rules, &watch))
+        }
         "file" => None,
         names => Some(names.split(',').map(|name| loaded.field(name.trim())).collect::<Result<_>>()?),
     })
@@ -296,18 +301,15 @@ fn compile(
     filters: &[(HostId, MessageFilter)],
     formats: &MessageFormats,
     options: &Options,
-    stop: &StopSignal,
 ) -> Result<Vec<SwitchProgram>> {
     let tables = tables(topology, plan, filters);
     let mut programs = Vec::with_capacity(topology.switch_count());
-    let (mut line, all) = (ProgressLine::begin(), topology.switch_count());
-    for switch in topology.switches() {
-        let done = programs.len();
-        line.tell(done as f64 / all as f64, format_args!("{done} of {all} switches"));
-        if stop.requested() {
-            bail!("interrupted; nothing was written");
-        }
-        programs.push(SwitchProgram::new(topology, plan, switch, tables.table(switch), formats, options)?);
+    let (line, all) = (Line::begin(), topology.switch_count());
+    for (done, switch) in topology.switches().enumerate() {
+        let shares = [done, done + 1].map(|done| done as f64 / all as f64);
+        let watch = line.watch(shares, format!("{done} of {all} switches"));
+        let options = Options { watch, ..options.clone() };
+        programs.push(SwitchProgram::new(topology, plan, switch, tables.table(switch), formats, &options)?);
     }
     Ok(programs)
 }
@@ -379,7 +381,9 @@ fn traffic(report: &mut Report, topology: &Topology, plan: &Plan, programs: &[Sw
     let mut spreader = Spreader::new(Spread::FlowHash, 1);
     let mut layers: BTreeMap<u16, LayerTraffic> = BTreeMap::new();
     let hosts: Vec<HostId> = topology.hosts().collect();
+    let mut line = ProgressLine::begin();
     for (flow, (message, publisher)) in messages.iter().zip(hosts.iter().cycle()).enumerate() {
+        line.tell(flow as f64 / messages.len() as f64, format_args!("{flow} of {} messages", messages.len()));
         let packet = Packet { publisher: *publisher, message, flow: flow as u64 };
         let walk = walk(topology, plan, &Network(programs), packet, &mut spreader);
         report.messages += 1;
