@@ -1,9 +1,8 @@
 //! The architecture's layers, checked: crates depend on rows below their own, never on one above or beside.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 const PREFIX: &str = "weftwire-";
 
@@ -36,18 +35,8 @@ const IMPURE: [&str; 8] = ["libc", "rustix", "nix", "socket2", "mio", "tokio", "
 const PLATFORMS: usize = 7;
 
 /// Checks the normal dependencies of all crates of the workspace.
-pub fn check(root: &Path) -> Result<()> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--no-deps"])
-        .current_dir(root)
-        .output()
-        .context("can't run cargo metadata")?;
-    if !output.status.success() {
-        bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")?;
-    let dependencies = dependencies(&metadata, root);
+pub fn check(metadata: &Value, root: &Path) -> Result<()> {
+    let dependencies = dependencies(metadata, root);
     let faults: Vec<String> = dependencies.iter().filter_map(|(from, to)| fault(from, to)).collect();
     if !faults.is_empty() {
         bail!("the layers are broken:\n  {}", faults.join("\n  "));

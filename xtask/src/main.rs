@@ -3,9 +3,12 @@
 
 mod generate;
 mod layers;
+mod unused;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -14,10 +17,28 @@ fn main() -> Result<()> {
     match words[..] {
         ["generate"] => generate::write(root),
         ["generate", "--check"] => generate::check(root),
-        ["layers"] => layers::check(root),
+        ["layers"] => {
+            let metadata = metadata(root)?;
+            layers::check(&metadata, root)?;
+            unused::check(&metadata)
+        }
         _ => bail!(
             "say one of\n  generate          write every generated file\n  generate --check  see that they are up to date\n  \
-             layers            see that crates depend downwards only"
+             layers            see that crates depend downwards only, and on nothing that they do not use"
         ),
     }
+}
+
+/// What cargo knows of the workspace's packages.
+fn metadata(root: &Path) -> Result<Value> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--no-deps"])
+        .current_dir(root)
+        .output()
+        .context("can't run cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")
 }
