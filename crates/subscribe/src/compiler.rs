@@ -259,8 +259,9 @@ impl Compiler {
     /// # Errors
     /// [`CompileError`]; nothing is changed then.
     pub fn add(&mut self, rule: &Rule) -> Result<(RuleId, Delta), CompileError> {
-        let compiled = self.compile(rule)?;
+        // Before the rule's sets of effects are there, which nothing holds yet.
         self.make_room();
+        let compiled = self.compile(rule)?;
         self.diagram.begin(self.budget);
         if let Err(error) = self.change(&compiled, true) {
             let gone = self.release(&compiled);

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{formats, rules};
+use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
+use weftwire_core::Port;
 use weftwire_subscribe::budget::{Budget, CompileError, Excess, MOST_TESTS};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::formats::FieldId;
@@ -126,6 +128,21 @@ fn a_refused_change_leaves_everything_as_it_was() {
         compiler.remove(RuleId(id as u32)).unwrap().unwrap();
     }
     assert_eq!((compiler.rule_count(), compiler.tables().entry_count()), (0, 0));
+}
+
+/// What is forgotten to make room for a rule is nothing that this rule needs.
+#[test]
+fn a_rule_that_room_is_made_for_has_its_actions() {
+    let formats = fields(2);
+    let text: String = (1..=200).map(|rule| format!("f0 == {rule} and f1 > {rule}: fwd({rule});\n")).collect();
+    let mut compiler = Compiler::new(formats.clone(), &options(Budget::of_size(3_000)), &[]).unwrap();
+    for (count, rule) in (1..).zip(&rules(&text, &formats)) {
+        compiler.add(rule).unwrap();
+        let leaves = compiler.tables().leaves().values();
+        let ports: BTreeSet<u16> =
+            leaves.flat_map(|set| compiler.actions(*set).ports).map(|port: Port| port.0).collect();
+        assert_eq!(ports, (1..=count).collect());
+    }
 }
 
 /// To take a rule out is work too: it may have covered others.
