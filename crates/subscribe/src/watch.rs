@@ -45,7 +45,10 @@ impl Watch {
         let before = meter.done.fetch_add(steps, Ordering::Relaxed);
         if before / PAUSE != (before + steps) / PAUSE {
             let (done, expected) = (before + steps, meter.expected.load(Ordering::Relaxed));
-            (meter.tell)(done as f64 / expected.max(done) as f64);
+            // Before anything is known of the whole there is nothing to tell.
+            if expected > 0 {
+                (meter.tell)(done as f64 / expected.max(done) as f64);
+            }
         }
     }
 }

@@ -223,7 +223,8 @@ fn who_watches_hears_how_far_it_is() {
         shares(&|options| drop(order::compile(&formats, options, &all).unwrap())),
     ] {
         assert!(shares.len() > 10 && shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
-        let half = shares.partition_point(|share| *share < 0.5);
-        assert!((shares.len() / 10..shares.len() * 9 / 10).contains(&half), "{half} of {shares:?}");
+        // A guess of the whole that is four times too much, or too little, would be no better than none.
+        let (before, last) = (shares[shares.len() / 4], shares[shares.len() - 1]);
+        assert!(before < 0.75 && last > 0.25, "{shares:?}");
     }
 }
