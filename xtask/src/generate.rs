@@ -6,11 +6,12 @@ use std::path::Path;
 /// A generated file: its path and how it is made.
 type Generated = (&'static str, fn(&Path) -> Result<String>);
 
-const FILES: [Generated; 4] = [
+const FILES: [Generated; 5] = [
     ("docs/image.schema.json", image_schema),
     ("docs/network.schema.json", network_schema),
     ("docs/table.schema.json", table_schema),
     ("crates/control/src/controller.v1.rs", controller_protocol),
+    ("docs/images/crates.svg", crate_map),
 ];
 
 /// Writes every generated file.
@@ -35,6 +36,10 @@ pub fn check(root: &Path) -> Result<()> {
     }
     println!("{} generated files are up to date", FILES.len());
     Ok(())
+}
+
+fn crate_map(root: &Path) -> Result<String> {
+    crate::map::draw(&crate::metadata(root)?, root)
 }
 
 fn image_schema(_: &Path) -> Result<String> {

@@ -4,10 +4,11 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 use std::path::Path;
 
-const PREFIX: &str = "weftwire-";
+/// What the names of all packages begin with.
+pub const PREFIX: &str = "weftwire-";
 
 /// The rows of the architecture page, bottom first.
-const ROWS: [&[&str]; 12] = [
+pub const ROWS: [&[&str]; 12] = [
     &["core"],
     &["draw", "text", "capture"],
     &["image", "calendar", "pace"],
@@ -23,7 +24,7 @@ const ROWS: [&[&str]; 12] = [
 ];
 
 /// Crates that test and measure the others: above all rows, used by none.
-const TOOLS: [&str; 2] = ["bench", "testbed"];
+pub const TOOLS: [&str; 2] = ["bench", "testbed"];
 
 /// Downward dependencies that the page forbids all the same: the engine runs images, it does not make them.
 const FORBIDDEN: [(&str, &str); 1] = [("engine", "lang")];
@@ -47,7 +48,7 @@ pub fn check(metadata: &Value, root: &Path) -> Result<()> {
 
 /// All pairs (package of the folder `crates`, what it depends on), tests' and build scripts' dependencies left out.
 /// The repository's own tools are no layer.
-fn dependencies(metadata: &Value, root: &Path) -> Vec<(String, String)> {
+pub fn dependencies(metadata: &Value, root: &Path) -> Vec<(String, String)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let is_layer = |package: &Value| {
         package["manifest_path"].as_str().is_some_and(|path| Path::new(path).starts_with(root.join("crates")))

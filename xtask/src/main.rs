@@ -3,6 +3,7 @@
 
 mod generate;
 mod layers;
+mod map;
 mod unused;
 
 use anyhow::{Context, Result, bail};

@@ -1,4 +1,5 @@
 //! The command `weft`: one module a subcommand, nothing else here.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

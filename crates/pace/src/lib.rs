@@ -7,6 +7,7 @@
 //!
 //! The crate is pure: the same text gives the same bits on every machine, as all its transcendental functions come from
 //! `libm`. After Pontarelli, Bianchi and Welzl, "A Programmable Hardware Calendar for High Resolution Pacing", section III.
+#![forbid(unsafe_code)]
 
 pub mod bytes;
 mod cells;

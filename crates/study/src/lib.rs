@@ -9,6 +9,7 @@
 //! [`Study`](study::Study) puts them together as tables and pictures. All of it is a pure function of the seed.
 //!
 //! After Pontarelli, Bianchi and Welzl, "A Programmable Hardware Calendar for High Resolution Pacing", sections IV and V.
+#![forbid(unsafe_code)]
 
 pub mod applications;
 mod as_published;
