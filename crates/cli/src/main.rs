@@ -15,6 +15,7 @@ mod diagnostics;
 mod folder;
 mod input;
 mod load;
+mod memory;
 mod network;
 mod output;
 mod outputs;

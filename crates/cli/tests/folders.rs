@@ -160,6 +160,31 @@ fn a_network_larger_than_memory_is_refused_before_it_starts() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// The same for real networks, which are refused before anything of them is made, and whoever asks.
+#[test]
+fn a_real_network_larger_than_memory_is_refused_before_it_is_made() {
+    let folder = folder("real-memory");
+    let flows = |gap: &str| {
+        let traffic = format!("kind = \"flows\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1kB\"\ngap = \"{gap}\"\n");
+        let link = "[[links]]\nbetween = [\"a\", \"b\"]\n";
+        format!("duration = \"10000s\"\n[nodes.a]\n[nodes.b]\n{link}[[traffic]]\n{traffic}")
+    };
+    fs::write(folder.join("endless.toml"), flows("1ns")).unwrap();
+    fs::write(folder.join("large.toml"), flows("1ms")).unwrap();
+    let nodes: String = (0..40_000).map(|number| format!("[nodes.n{number}]\n")).collect();
+    fs::write(folder.join("wide.toml"), format!("duration = \"1s\"\n{nodes}[[links]]\nbetween = [\"n0\", \"n1\"]\n"))
+        .unwrap();
+    // More than any machine has.
+    refused(&folder, "up endless.toml --run --out out", "for 10000000000000 flows");
+    refused(&folder, "up wide.toml", "for 40000 nodes, 1 links and their routes; make it smaller");
+    let before = names(&folder);
+    let command = format!("ulimit -v 1000000 && {WEFT} up large.toml --run --out limited");
+    let output = Command::new("sh").args(["-c", &command]).current_dir(&folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("for 10000000 flows"), "{said}");
+    assert_eq!(names(&folder), before);
+}
+
 #[test]
 fn other_commands_leave_nothing_old_behind() {
     let folder = folder("others");
