@@ -5,26 +5,22 @@
     reason = "these tests run the command and look at the files it writes"
 )]
 
-use std::collections::BTreeSet;
+mod support;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-const WEFT: &str = env!("CARGO_BIN_EXE_weft");
-const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+use std::process::{Command, Output};
+use support::place::{self, EXAMPLES, WEFT, names};
 
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("folders-{name}"));
-    // It may be there from the last run.
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+    place::folder(&format!("folders-{name}"))
 }
 
+/// Words with spaces between them; `$` is the folder of the examples.
 fn weft(folder: &Path, words: &str) -> Output {
     let words = words.replace('$', EXAMPLES);
-    Command::new(WEFT).args(words.split(' ')).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+    place::weft(folder, &words.split(' ').collect::<Vec<_>>())
 }
 
 fn done(folder: &Path, words: &str) {
@@ -38,11 +34,6 @@ fn refused(folder: &Path, words: &str, reason: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains(reason), "{words}: {said}");
     assert_eq!(names(folder), before, "{words} left something");
-}
-
-fn names(folder: &Path) -> BTreeSet<String> {
-    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.collect()
 }
 
 const RECORDED: &str = "sim $/networks/arq.toml --duration 50ms --out";
