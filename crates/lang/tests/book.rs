@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use weftwire_core::format::builtin_formats;
 use weftwire_explain::{Form, explain};
 use weftwire_lang::{Compilation, Dialect, compile};
-use weftwire_text::{Loader, Severity};
 use weftwire_testbed::blocks;
+use weftwire_text::{Loader, Severity};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
