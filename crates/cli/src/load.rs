@@ -10,12 +10,16 @@ use weftwire_core::function::Ports;
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{Image, VerifiedImage};
 use weftwire_lang::{Compilation, Dialect};
+use weftwire_network::memory::FRAME;
 use weftwire_subscribe::Compiler;
 use weftwire_switch::SubscriptionSwitch;
 use weftwire_switch::application::Registry;
 use weftwire_text::Loader;
 
 pub use crate::diagnostics::{show, summary};
+
+/// Bytes of an instance with its places in the flow table, without registers and packets.
+const INSTANCE: u64 = 512;
 
 /// A function that is loaded and not yet started.
 #[derive(Clone)]
@@ -64,6 +68,17 @@ impl Loaded {
         match self {
             Loaded::Machine(image) => &image.name,
             Loaded::Subscriptions { name, .. } => name,
+        }
+    }
+
+    /// Bytes that its flow table takes if it fills up, as far as the image tells: buffers of applications come on top.
+    pub fn flow_table(&self) -> u64 {
+        match self {
+            Loaded::Machine(image) => {
+                let each = INSTANCE + 8 * image.registers.len() as u64 + FRAME * image.slots.len() as u64;
+                u64::from(image.flow.max).saturating_mul(each)
+            }
+            Loaded::Subscriptions { .. } => 0,
         }
     }
 

@@ -16,6 +16,7 @@ mod diagnostics;
 mod folder;
 mod input;
 mod load;
+mod memory;
 mod network;
 mod output;
 mod outputs;

@@ -5,26 +5,22 @@
     reason = "these tests run the command and look at the files it writes"
 )]
 
-use std::collections::BTreeSet;
+mod support;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-const WEFT: &str = env!("CARGO_BIN_EXE_weft");
-const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+use std::process::{Command, Output};
+use support::place::{self, EXAMPLES, WEFT, names};
 
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("folders-{name}"));
-    // It may be there from the last run.
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+    place::folder(&format!("folders-{name}"))
 }
 
+/// Words with spaces between them; `$` is the folder of the examples.
 fn weft(folder: &Path, words: &str) -> Output {
     let words = words.replace('$', EXAMPLES);
-    Command::new(WEFT).args(words.split(' ')).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+    place::weft(folder, &words.split(' ').collect::<Vec<_>>())
 }
 
 fn done(folder: &Path, words: &str) {
@@ -38,11 +34,6 @@ fn refused(folder: &Path, words: &str, reason: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains(reason), "{words}: {said}");
     assert_eq!(names(folder), before, "{words} left something");
-}
-
-fn names(folder: &Path) -> BTreeSet<String> {
-    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.collect()
 }
 
 const RECORDED: &str = "sim $/networks/arq.toml --duration 50ms --out";
@@ -158,6 +149,31 @@ fn a_network_larger_than_memory_is_refused_before_it_starts() {
     assert!(output.status.code() == Some(1) && said.contains("for 900000 flows"), "{said}");
     let output = limited("small");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The same for real networks, which are refused before anything of them is made, and whoever asks.
+#[test]
+fn a_real_network_larger_than_memory_is_refused_before_it_is_made() {
+    let folder = folder("real-memory");
+    let flows = |gap: &str| {
+        let traffic = format!("kind = \"flows\"\nfrom = \"a\"\nto = \"b\"\nsize = \"1kB\"\ngap = \"{gap}\"\n");
+        let link = "[[links]]\nbetween = [\"a\", \"b\"]\n";
+        format!("duration = \"10000s\"\n[nodes.a]\n[nodes.b]\n{link}[[traffic]]\n{traffic}")
+    };
+    fs::write(folder.join("endless.toml"), flows("1ns")).unwrap();
+    fs::write(folder.join("large.toml"), flows("1ms")).unwrap();
+    let nodes: String = (0..40_000).map(|number| format!("[nodes.n{number}]\n")).collect();
+    fs::write(folder.join("wide.toml"), format!("duration = \"1s\"\n{nodes}[[links]]\nbetween = [\"n0\", \"n1\"]\n"))
+        .unwrap();
+    // More than any machine has.
+    refused(&folder, "up endless.toml --run --out out", "for 10000000000000 flows");
+    refused(&folder, "up wide.toml", "for 40000 nodes, 1 links and their routes; make it smaller");
+    let before = names(&folder);
+    let command = format!("ulimit -v 1000000 && {WEFT} up large.toml --run --out limited");
+    let output = Command::new("sh").args(["-c", &command]).current_dir(&folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("for 10000000 flows"), "{said}");
+    assert_eq!(names(&folder), before);
 }
 
 #[test]

@@ -6,34 +6,27 @@
     reason = "these tests run the command and look at the files it writes"
 )]
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use support::place::{self, EXAMPLES, WEFT, weft};
 
-const WEFT: &str = env!("CARGO_BIN_EXE_weft");
-const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 const GOOD: &str = "machine good; initial state only { on packet { notify seen; } }\n";
 
 /// A fresh folder with a program.
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("outputs-{name}"));
-    // It may be there from the last run.
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
+    let folder = place::folder(&format!("outputs-{name}"));
     fs::write(folder.join("good.xl"), GOOD).unwrap();
     folder
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-fn weft(folder: &Path, words: &[&str]) -> Output {
-    Command::new(WEFT).args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+    place::names(folder).into_iter().collect()
 }
 
 /// The program's image, written to standard output.

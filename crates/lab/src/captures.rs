@@ -14,7 +14,7 @@ use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace};
 
 /// Frames that may wait for the disk. More are lost, and counted.
-const WAITING: usize = 65_536;
+pub(super) const WAITING: usize = 65_536;
 
 /// A frame that crossed a captured port.
 pub(crate) struct Captured {

@@ -14,6 +14,7 @@ mod captures;
 mod drops;
 mod functions;
 pub mod lateness;
+pub mod memory;
 mod process;
 pub mod relay;
 mod routing;

@@ -20,37 +20,11 @@ use std::path::{Path, PathBuf};
 use weftwire_core::format::builtin_formats;
 use weftwire_explain::{Form, explain};
 use weftwire_lang::{Compilation, Dialect, compile};
+use weftwire_testbed::blocks;
 use weftwire_text::{Loader, Severity};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A fenced block of a page.
-struct Block {
-    /// What stands behind the opening fence.
-    info: String,
-    text: String,
-    /// Line of the opening fence, from 1.
-    line: usize,
-}
-
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    for (index, line) in page.lines().enumerate() {
-        match (&mut open, line.strip_prefix("```")) {
-            (Some(_), Some("")) => blocks.extend(open.take()),
-            (Some(block), _) => {
-                block.text.push_str(line);
-                block.text.push('\n');
-            }
-            (None, Some(info)) => open = Some(Block { info: info.into(), text: String::new(), line: index + 1 }),
-            (None, None) => {}
-        }
-    }
-    assert!(open.is_none(), "the block of line {} does not end", open.map_or(0, |block| block.line));
-    blocks
 }
 
 /// What a block that is no whole program is a part of; its first word tells.
@@ -135,7 +109,7 @@ fn faults(page: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let mut explained = String::new();
     for (index, block) in blocks.iter().enumerate() {
-        let (language, kind) = block.info.split_once(',').unwrap_or((&block.info, ""));
+        let (language, kind) = block.language();
         let dialect = match language {
             "xl" => Dialect::Xl,
             "xtra" => Dialect::Xtra,

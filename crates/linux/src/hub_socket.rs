@@ -16,6 +16,8 @@ const SLOT: usize = 2048;
 const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 32;
 const SLOTS: usize = BLOCK * BLOCKS / SLOT;
+/// Bytes of the ring.
+pub const RING: u64 = (BLOCK * BLOCKS) as u64;
 /// Frames taken at once, so that what is due does not wait long.
 const BATCH: usize = 64;
 const ADDRESS: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);

@@ -6,7 +6,12 @@ use std::path::{Path, PathBuf};
 /// Bytes that this process may still take: what the machine has available with its swap, what its control groups allow,
 /// and its limit of addresses (`ulimit -v`), the least of them. `None` if nothing is known.
 pub fn available() -> Option<u64> {
-    [machine(), groups(), addresses()].into_iter().flatten().min()
+    [available_to_all(), addresses()].into_iter().flatten().min()
+}
+
+/// Bytes that this process, its children and the kernel may still take for them: of the machine and of control groups.
+pub fn available_to_all() -> Option<u64> {
+    [machine(), groups()].into_iter().flatten().min()
 }
 
 fn machine() -> Option<u64> {

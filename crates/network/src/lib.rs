@@ -7,6 +7,7 @@
 //! - [`link`] is one direction of a link as a state machine without clock: the simulator and the relay on Linux use
 //!   the same one;
 //! - [`traffic`] draws flow sizes and arrival times, the same on all platforms;
+//! - [`memory`]: what a network keeps in memory while it runs;
 //! - [`results`]: what a run of a network gives, on whichever platform; [`ideal`]: what a transfer would take alone;
 //! - [`statistics`]: what a few numbers say of many.
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ mod chance;
 pub mod description;
 pub mod ideal;
 pub mod link;
+pub mod memory;
 pub mod model;
 pub mod read;
 pub mod results;

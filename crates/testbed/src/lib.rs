@@ -3,6 +3,8 @@
 //! A test takes its [`Turn`] with [`skip_unless_root`], makes a [`Lab`] (client - middle - server), starts an
 //! [`Nginx`] in it, and looks at what arrives. Everything made is removed when it is dropped, also when the test panics;
 //! what a killed test left behind is removed by the next one. Every wait has a deadline, and none is a fixed sleep.
+//!
+//! Tests of the command that need no kernel take a [`Terminal`] from here, and tests of pages their [`blocks`].
 
 #![allow(
     clippy::disallowed_methods,
@@ -10,6 +12,7 @@
     reason = "test support runs on a real machine: it starts processes, reads the clock and files"
 )]
 
+mod fenced;
 mod flood;
 mod lab;
 mod namespace;
@@ -21,6 +24,7 @@ mod terminal;
 mod turn;
 mod user;
 
+pub use fenced::{Block, blocks};
 pub use flood::{Flood, FloodReport};
 pub use lab::{CLIENT, Lab, Middle, Offloads, SERVER, SPOOFED_SOURCES};
 pub use namespace::{Counters, Door, Namespace};

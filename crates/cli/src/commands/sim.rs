@@ -2,9 +2,9 @@
 
 mod chaos;
 mod many;
-mod memory;
 mod one;
 
+use crate::memory;
 use crate::network::{self, NetworkFile};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
@@ -86,7 +86,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let file = NetworkFile::open(&arguments.network)?;
     let (network, sweep) = file.network(&[])?;
     let repetitions = arguments.repeat.unwrap_or(network.repetitions);
-    memory::check(&network, 1)?;
+    memory::check_simulation(&network, 1)?;
     let stop = StopSignal::install()?;
     if let Some(seed) = arguments.chaos {
         ensure!(

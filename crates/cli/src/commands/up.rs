@@ -2,6 +2,8 @@
 
 use crate::console::{self, say};
 use crate::folder::OutputFolder;
+use crate::load::Loaded;
+use crate::memory;
 use crate::network::{self, NetworkFile};
 use crate::outputs;
 use crate::progress::ProgressLine;
@@ -75,7 +77,9 @@ impl Arguments {
             "the file has a [sweep], which only `weft sim` runs; choose values with --set"
         );
         // What is wrong with a function is told before anything is made.
-        file.functions(&network)?;
+        let functions = file.functions(&network)?;
+        let tables = functions.values().map(Loaded::flow_table).fold(0, u64::saturating_add);
+        memory::check_real(&network, self.run, tables)?;
         Ok((network, file.text().to_owned()))
     }
 

@@ -21,15 +21,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-/// A page's fenced block.
-struct Block {
-    language: String,
-    /// The comment in front of it, without its signs.
-    note: String,
-    text: String,
-    line: usize,
-}
+use weftwire_testbed::{Block, blocks};
 
 /// Which blocks are run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,33 +50,9 @@ pub fn pages() -> BTreeMap<String, String> {
     pages
 }
 
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let (mut open, mut note) = (None::<Block>, String::new());
-    for (index, line) in page.lines().enumerate() {
-        match (&mut open, line.strip_prefix("```")) {
-            (Some(_), Some("")) => blocks.extend(open.take()),
-            (Some(block), _) => {
-                block.text.push_str(line);
-                block.text.push('\n');
-            }
-            (None, Some(info)) => {
-                let language = info.split(',').next().unwrap_or_default().to_owned();
-                let note = std::mem::take(&mut note);
-                open = Some(Block { language, note, text: String::new(), line: index + 1 });
-            }
-            (None, None) if !line.is_empty() => {
-                note = line.strip_prefix("<!-- ").and_then(|it| it.strip_suffix(" -->")).unwrap_or_default().to_owned();
-            }
-            (None, None) => {}
-        }
-    }
-    blocks
-}
-
 /// The commands of a block, and what it shows that they print.
 fn script(block: &Block) -> (String, Option<String>) {
-    if block.language != "console" {
+    if block.language().0 != "console" {
         return (block.text.clone(), None);
     }
     let (mut commands, mut shown) = (String::new(), String::new());
@@ -123,7 +91,7 @@ pub fn run(name: &str, page: &str, of: Of) -> Vec<String> {
                     told(format!("the page shows\n{}\nand `{command}` prints\n{output}", block.text));
                 }
             }
-        } else if matches!(block.language.as_str(), "sh" | "console" | "bash") {
+        } else if matches!(block.language().0, "sh" | "console" | "bash") {
             let (commands, shown) = script(&block);
             let needs: Vec<&str> = block.note.strip_prefix("with ").unwrap_or_default().split_whitespace().collect();
             let missing = needs.iter().find(|tool| !weftwire_testbed::is_installed(tool));

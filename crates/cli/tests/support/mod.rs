@@ -4,6 +4,8 @@
 pub mod book;
 #[allow(dead_code, reason = "of use to some of the tests")]
 pub mod market;
+#[allow(dead_code, reason = "of use to some of the tests")]
+pub mod place;
 
 use std::fs::File;
 use std::io::BufReader;

@@ -26,7 +26,7 @@ use weftwire_network::model::{Node, NodeIndex, NodeKind, Traffic, TrafficKind, T
 use weftwire_network::results::{FlowProgress, FlowResult, Lateness};
 
 /// Flows at once; each costs two threads.
-const FLOWS: usize = 2048;
+pub(super) const FLOWS: usize = 2048;
 /// How long a system call may block before the thread looks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Points of a flow's plot.

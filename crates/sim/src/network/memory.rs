@@ -4,17 +4,14 @@ use super::frames;
 use super::host::buffer_size;
 use std::collections::BTreeSet;
 use weftwire_network::Network;
-use weftwire_network::link::QueueLimit;
+use weftwire_network::memory::{self, FRAME};
 use weftwire_network::model::{Traffic, TrafficKind, Transport};
-use weftwire_network::traffic::Gap;
 
 /// Bytes of a flow with its row of the results, measured.
 const FLOW: u64 = 900;
 /// Bytes of a node, and of a link with both directions, without routes.
 const NODE: u64 = 1_024;
 const LINK: u64 = 4_096;
-/// Bytes of a frame that waits, with its place in the queue.
-const FRAME: u64 = 1_600;
 /// The program itself.
 const PROGRAM: u64 = 16 << 20;
 
@@ -36,7 +33,7 @@ pub struct Memory {
 impl Memory {
     /// What a network's simulation takes.
     pub fn of(network: &Network) -> Memory {
-        let flow_count = network.traffic.iter().map(flows).fold(0, u64::saturating_add);
+        let flow_count = memory::flows(network);
         let (nodes, links) = (network.nodes.len() as u64, network.links.len() as u64);
         // Each node that packets go to has a table with an entry for each node.
         let ends = |traffic: &Traffic| {
@@ -45,13 +42,7 @@ impl Memory {
         let towards: BTreeSet<_> = network.traffic.iter().flat_map(ends).collect();
         let routes = (towards.len() as u64).saturating_mul(nodes).saturating_mul(4);
         let lasting = network.traffic.iter().filter(|traffic| is_lasting(traffic)).count();
-        let directions = network.links.iter().flat_map(|link| &link.directions);
-        let waiting =
-            directions.filter(|settings| settings.rate.is_some()).map(|settings| match settings.queue.limit {
-                QueueLimit::Packets(packets) => packets,
-                QueueLimit::Bytes(bytes) => bytes / FRAME,
-            });
-        let waiting = waiting.fold(0, u64::saturating_add).min(frames::LIMIT as u64);
+        let waiting = memory::waiting(network).min(frames::LIMIT as u64);
         Memory {
             flow_count,
             flows: flow_count.saturating_mul(FLOW),
@@ -70,24 +61,6 @@ impl Memory {
     /// What it takes if all buffers and queues fill up.
     pub fn most(&self) -> u64 {
         self.least().saturating_add(self.buffers).saturating_add(self.queues)
-    }
-}
-
-/// How many flows a traffic opens, on average.
-fn flows(traffic: &Traffic) -> u64 {
-    match &traffic.kind {
-        TrafficKind::Flows { gap, count, .. } => {
-            let time = traffic.stop.saturating_sub(traffic.start).max(0) as f64;
-            let opened = match gap {
-                Gap::Constant(gap) => time / (*gap).max(1) as f64,
-                Gap::Exponential(mean) => time / mean.max(1.0),
-                // Whatever it is, it is not known without following it.
-                Gap::Envelope(_) => 0.0,
-            };
-            (opened as u64).min(*count)
-        }
-        TrafficKind::Capture { .. } => 0,
-        _ => 1,
     }
 }
 

@@ -3,10 +3,11 @@
 //! Every run has a number, the same wherever it is run. Its folder `runs/NNNN` takes its name when the run is complete,
 //! and holds `run.json`, which says of what it is the result. So a run is done or not, whoever made it and whatever happened.
 
-use super::{Arguments, memory, one};
+use super::{Arguments, one};
 use crate::console::{say, tell};
 use crate::folder::refuse_whole;
 use crate::input::{self, Kind};
+use crate::memory;
 use crate::network::{Change, Functions, NetworkFile, Sweep};
 use crate::outputs;
 use crate::progress::ProgressLine;
@@ -187,7 +188,7 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or(processors, usize::from).clamp(1, todo.len().max(1));
     let largest = todo.iter().map(|run| &run.point.network).max_by_key(|network| Memory::of(network).least());
-    largest.map_or(Ok(()), |network| memory::check(network, jobs))?;
+    largest.map_or(Ok(()), |network| memory::check_simulation(network, jobs))?;
     let (next, finished, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
     let line = Mutex::new(ProgressLine::begin());

@@ -1,0 +1,77 @@
+//! The document as a whole.
+
+use super::{
+    Condition, Creation, FieldName, Flow, Format, OtherPackets, Preparation, Register, Row, State, Table, Template,
+    Timer,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of the document's form. Raised when an older reader would misunderstand.
+pub const IMAGE_VERSION: u32 = 1;
+
+/// A compiled network function.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// Always [`IMAGE_VERSION`].
+    pub weftwire_image: u32,
+    /// The machine's name.
+    pub name: String,
+    /// `sha256:` and 64 hexadecimal digits over the canonical document with this string empty.
+    pub digest: String,
+    /// Registers; those with `scratch` are 0 at the start of every event.
+    pub registers: Vec<Register>,
+    /// How packets find their instance.
+    pub flow: Flow,
+    /// What happens to frames that have no flow key.
+    pub other_packets: OtherPackets,
+    /// Header formats in use. Built-in ones carry the built-in definition.
+    pub formats: Vec<Format>,
+    /// The header fields that operands and operations name by index.
+    pub fields: Vec<FieldName>,
+    /// Names of the packet slots an instance has, slot 0 first.
+    pub slots: Vec<String>,
+    /// Packets the machine can build.
+    pub templates: Vec<Template>,
+    /// Timers by name.
+    pub timers: Vec<Timer>,
+    /// Constant look-up tables.
+    pub tables: Vec<Table>,
+    /// Names of notices to the application.
+    pub notices: Vec<String>,
+    /// Packets put into slots when `connect` makes an instance.
+    pub creation: Vec<Creation>,
+    /// States by name. State 0 is the initial state.
+    pub states: Vec<State>,
+    /// Number of internal events.
+    pub internal_events: u16,
+    /// Operations that run before the conditions of a (state, event); at most one entry each.
+    pub preparations: Vec<Preparation>,
+    /// Numbered comparisons.
+    pub conditions: Vec<Condition>,
+    /// The rule table. Of the rows of a (state, event), the first that matches wins.
+    pub rows: Vec<Row>,
+    /// What the image wants to show to a debugger.
+    pub debug: Debug,
+}
+
+/// What the image wants to show to a debugger (XTRA, Section IV.D).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Debug {
+    /// Names of the snapshot points.
+    pub points: Vec<String>,
+    /// Registers to sample.
+    pub samples: Vec<Sample>,
+}
+
+/// A register sampled in every live flow.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// The register.
+    pub register: u16,
+    /// Nanoseconds between samples of one flow, counted from the flow's creation; at least 1,000.
+    pub interval: i64,
+}
