@@ -18,11 +18,11 @@ pub struct Token {
 pub enum Kind {
     /// A name or keyword.
     Word(String),
-    /// A number and the unit letters attached to it.
+    /// A number and the unit attached to it.
     Number {
         /// The number.
         value: NumberValue,
-        /// The letters; mostly empty.
+        /// Such as `ms` or `Mbit/s`; mostly empty.
         unit: String,
     },
     /// A whole number of 65 to 128 bits; only in rules.
@@ -272,7 +272,14 @@ impl<'a> Lexer<'a> {
             let decimals = self.take_while(|c| c.is_ascii_digit() || c == '_').replace('_', "");
             fraction = format!("{digits}.{decimals}").parse().ok();
         }
-        let unit = self.take_while(|c| c.is_alphanumeric() || c == '_').to_string();
+        let mut unit = self.take_while(|c| c.is_alphanumeric() || c == '_').to_string();
+        let is_rate = |rest: &str| {
+            rest.strip_prefix("/s").is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        };
+        if unit.ends_with("bit") && is_rate(self.rest()) {
+            unit.push_str(&self.text[self.at..self.at + 2]);
+            self.at += 2;
+        }
         let value = match fraction {
             Some(value) => NumberValue::Fraction(value),
             None => match u64::from_str_radix(&digits, radix) {
@@ -372,6 +379,15 @@ mod tests {
     #[test]
     fn numbers_with_units_addresses_and_ranges() {
         let number = |value, unit: &str| Kind::Number { value, unit: unit.into() };
+        assert_eq!(
+            kinds("10Mbit/s 3bit/sum"),
+            [
+                number(NumberValue::Whole(10), "Mbit/s"),
+                number(NumberValue::Whole(3), "bit"),
+                Kind::Punctuation("/"),
+                Kind::Word("sum".into()),
+            ]
+        );
         assert_eq!(
             kinds("10ms 1.5us 0xff 1..4 10.0.0.1 02:00:00:00:00:0a"),
             [

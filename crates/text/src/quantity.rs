@@ -1,4 +1,5 @@
-//! Quantities as people write them: a decimal number and a unit. Everything is exact, or refused.
+//! Quantities as people write them: a decimal number and a unit. Everything is exact, or refused. Programs, networks and
+//! the command line have the same words for units.
 
 /// Why a text is not the quantity it should be.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -42,8 +43,18 @@ const DURATIONS: [(&str, u64); 7] = [
     ("h", 3_600_000_000_000),
 ];
 
-const RATES: [(&str, u64); 5] =
-    [("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000), ("Tbit/s", 1_000_000_000_000)];
+const RATES: [(&str, u64); 10] = [
+    ("bit/s", 1),
+    ("kbit/s", 1_000),
+    ("Mbit/s", 1_000_000),
+    ("Gbit/s", 1_000_000_000),
+    ("Tbit/s", 1_000_000_000_000),
+    ("bps", 1),
+    ("kbps", 1_000),
+    ("Mbps", 1_000_000),
+    ("Gbps", 1_000_000_000),
+    ("Tbps", 1_000_000_000_000),
+];
 
 const SIZES: [(&str, u64); 8] = [
     ("B", 1),
@@ -56,6 +67,26 @@ const SIZES: [(&str, u64); 8] = [
     ("GiB", 1 << 30),
 ];
 
+/// What a unit measures, and in which smallest unit it is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Measure {
+    /// Time, in nanoseconds.
+    Nanoseconds,
+    /// Rates, in bits per second.
+    BitsPerSecond,
+    /// Sizes, in bytes.
+    Bytes,
+}
+
+/// All units by name, for a message.
+pub const UNITS: &str = "ns us ms s min h, B kB MB GB TB KiB MiB GiB, bit/s kbit/s Mbit/s Gbit/s Tbit/s";
+
+/// How many of the smallest unit this one is, and what it measures.
+pub fn unit(name: &str) -> Option<(u64, Measure)> {
+    let tables = [(&DURATIONS[1..], Measure::Nanoseconds), (&RATES, Measure::BitsPerSecond), (&SIZES, Measure::Bytes)];
+    tables.into_iter().find_map(|(table, measure)| Some((table.iter().find(|(known, _)| *known == name)?.1, measure)))
+}
+
 /// Nanoseconds of a duration: a decimal number and a unit (`ns`, `us`, `ms`, `s`, `min`, `h`); without a unit, seconds.
 ///
 /// # Errors
@@ -65,7 +96,7 @@ pub fn parse_duration(text: &str) -> Result<i64, QuantityError> {
     nanoseconds.ok_or_else(|| QuantityError::Duration(text.to_owned()))
 }
 
-/// Bits per second of a rate (`bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s`, all decimal).
+/// Bits per second of a rate (`bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s`, all decimal; `bps` is `bit/s`).
 ///
 /// # Errors
 /// [`QuantityError::Rate`], also when the value is finer than a bit per second or beyond 64 bits.
@@ -143,6 +174,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn units_have_one_meaning() {
+        assert_eq!(unit("us"), Some((1_000, Measure::Nanoseconds)));
+        assert_eq!(unit("GB"), Some((1_000_000_000, Measure::Bytes)));
+        for name in UNITS.split([' ', ',']).filter(|name| !name.is_empty()) {
+            assert!(unit(name).is_some(), "{name}");
+        }
+        for name in ["", "S", "mb", "Mbit", "/s", "packets"] {
+            assert_eq!(unit(name), None, "{name}");
+        }
+        for prefix in ["", "k", "M", "G", "T"] {
+            assert_eq!(unit(&format!("{prefix}bit/s")), unit(&format!("{prefix}bps")));
+        }
+    }
+
+    #[test]
     fn durations() {
         for (text, nanoseconds) in [
             ("10s", 10_000_000_000),
@@ -164,8 +210,9 @@ mod tests {
     #[test]
     fn rates_and_sizes() {
         assert_eq!(parse_rate("10Mbit/s"), Ok(10_000_000));
+        assert_eq!(parse_rate("10Mbps"), Ok(10_000_000));
         assert_eq!(parse_rate("2.5 Gbit/s"), Ok(2_500_000_000));
-        for text in ["10", "10Mbps", "0.5bit/s", "-1bit/s", "99999999999Tbit/s", "1e3bit/s", "Mbit/s"] {
+        for text in ["10", "10mbps", "10MBps", "0.5bit/s", "-1bit/s", "99999999999Tbit/s", "1e3bit/s", "Mbit/s"] {
             assert!(parse_rate(text).is_err(), "{text}");
         }
         assert_eq!(parse_size("1500B"), Ok(1_500));

@@ -7,6 +7,7 @@ use crate::ast::{BinaryOperator, Expression, ExpressionKind, UnaryOperator};
 use weftwire_image::{Comparison, Operand, Operator, value};
 use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::lexer::NumberValue;
+use weftwire_text::quantity::UNITS;
 use weftwire_text::source::Span;
 
 /// Values and operators of one expression, its named conditions written out. It bounds what doubling can do.
@@ -138,7 +139,7 @@ impl Lowerer<'_> {
 
     fn number(&mut self, number: NumberValue, unit: &str, span: Span) -> Value {
         let Some((scale, kind)) = unit_scale(unit) else {
-            let help = "units are ns us ms s min h, B kB MB GB KiB MiB GiB, bps kbps Mbps Gbps";
+            let help = format!("units are {UNITS}");
             self.report(Diagnostic::error(span, format!("unknown unit `{unit}`")).help(help));
             return Value::error();
         };

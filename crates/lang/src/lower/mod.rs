@@ -27,6 +27,7 @@ use std::rc::Rc;
 use types::Type;
 use weftwire_image::{Event, Image, Operation, Register, RegisterType, State, limits};
 use weftwire_text::diagnostic::{Diagnostic, MAX_REPORTED, Severity, list};
+use weftwire_text::quantity::{self, Measure};
 use weftwire_text::source::{Loader, SourceMap, Span};
 
 /// What a name stands for.
@@ -153,28 +154,18 @@ struct Reports {
     said: BTreeSet<(Span, String)>,
 }
 
-/// Scale and type of a unit.
+/// Scale and type of a unit; without one, a number.
 pub(crate) fn unit_scale(unit: &str) -> Option<(i64, Type)> {
-    Some(match unit {
-        "" | "B" => (1, Type::Integer),
-        "kB" => (1_000, Type::Integer),
-        "MB" => (1_000_000, Type::Integer),
-        "GB" => (1_000_000_000, Type::Integer),
-        "KiB" => (1 << 10, Type::Integer),
-        "MiB" => (1 << 20, Type::Integer),
-        "GiB" => (1 << 30, Type::Integer),
-        "ns" => (1, Type::Time),
-        "us" => (1_000, Type::Time),
-        "ms" => (1_000_000, Type::Time),
-        "s" => (1_000_000_000, Type::Time),
-        "min" => (60_000_000_000, Type::Time),
-        "h" => (3_600_000_000_000, Type::Time),
-        "bps" => (1, Type::Rate),
-        "kbps" => (1_000, Type::Rate),
-        "Mbps" => (1_000_000, Type::Rate),
-        "Gbps" => (1_000_000_000, Type::Rate),
-        _ => return None,
-    })
+    if unit.is_empty() {
+        return Some((1, Type::Integer));
+    }
+    let (scale, measure) = quantity::unit(unit)?;
+    let kind = match measure {
+        Measure::Nanoseconds => Type::Time,
+        Measure::BitsPerSecond => Type::Rate,
+        Measure::Bytes => Type::Integer,
+    };
+    Some((scale.cast_signed(), kind))
 }
 
 /// Lowers a program. The image is meaningful only if no error was reported.

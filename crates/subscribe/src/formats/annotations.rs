@@ -2,6 +2,7 @@
 
 use weftwire_core::p4::Annotation;
 use weftwire_text::lexer::{Kind, Lexer, NumberValue};
+use weftwire_text::quantity::{self, Measure};
 use weftwire_text::{Diagnostic, Span};
 
 /// One `key=value`.
@@ -75,15 +76,9 @@ impl Entry {
     }
 }
 
-/// Nanoseconds of a number with a unit of time: `ns`, `us`, `ms`, `s`. `None` for other units, or less than one.
+/// Nanoseconds of a number with a unit of time: `ns`, `us`, `ms`, `s`, `min`, `h`. `None` for other units, or less than one.
 pub(crate) fn nanoseconds(value: NumberValue, unit: &str) -> Option<u64> {
-    let scale: u64 = match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
+    let (scale, Measure::Nanoseconds) = quantity::unit(unit)? else { return None };
     let nanoseconds = match value {
         NumberValue::Whole(value) => value.checked_mul(scale)?,
         NumberValue::Fraction(value) => (value * scale as f64) as u64,
