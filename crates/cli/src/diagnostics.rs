@@ -11,13 +11,6 @@ const LONGEST_PIECE: usize = 400;
 /// How much of a long line is shown in front of and behind the place where the marked one starts.
 const AROUND: usize = 60;
 
-/// How many errors and warnings there are, in words.
-pub fn summary(diagnostics: &[Diagnostic]) -> String {
-    let count = |severity| diagnostics.iter().filter(|found| found.severity == severity).count();
-    let words = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    format!("{}, {}", words(count(Severity::Error), "error"), words(count(Severity::Warning), "warning"))
-}
-
 /// Shows diagnostics with their source lines: all, or the first of very many.
 pub fn show(diagnostics: &[Diagnostic], sources: &SourceMap) {
     // The compiler of programs reports at most so many errors, so many warnings, and that there are more.

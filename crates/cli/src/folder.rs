@@ -1,6 +1,5 @@
 //! Folders of results, which appear as a whole.
 
-use crate::input::Kind;
 use crate::output::{self, PendingFile};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
@@ -9,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
+use weftwire_catalog::file::Kind;
 use weftwire_linux::files::{exchange, read_regular};
 
 /// The list of a folder's files that a command wrote, so that the next one knows which it may remove.

@@ -9,18 +9,15 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
-mod capture;
 mod commands;
 mod console;
 mod diagnostics;
 mod folder;
-mod input;
 mod load;
 mod memory;
 mod network;
 mod output;
 mod outputs;
-mod parameters;
 mod progress;
 
 use clap::{Parser, Subcommand};

@@ -2,7 +2,6 @@
 //! simulation and for a real run.
 
 use crate::console::{say, tell};
-use crate::network::{Change, Functions};
 use crate::output;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -10,6 +9,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use weftwire_catalog::{Change, Functions};
 use weftwire_core::Time;
 use weftwire_network::Network;
 use weftwire_network::results::Results;

@@ -1,10 +1,12 @@
 //! `weft check`: is this program, image or network right?
 
 use crate::console::say;
+use crate::diagnostics::show;
 use crate::{load, network};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
+use weftwire_catalog::{dialect, summary};
 use weftwire_image::profile::Profile;
 
 /// Check programs, images and networks: report every error and warning, write nothing.
@@ -25,10 +27,11 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
+    let catalog = arguments.includes.catalog()?;
     let mut failed = 0;
     for file in &arguments.files {
         if file.extension().is_some_and(|extension| extension == "toml") {
-            match network::check(file, &arguments.includes) {
+            match network::check(file, &catalog) {
                 Ok(()) => say!("{}: ok", file.display()),
                 Err(error) => {
                     say!("{error:#}");
@@ -37,16 +40,16 @@ pub fn execute(arguments: Arguments) -> Result<()> {
             }
             continue;
         }
-        let (image, said) = if load::dialect(file).is_some() {
-            let compilation = load::try_compile(file, &arguments.includes)?;
-            load::show(&compilation.diagnostics, &compilation.sources);
+        let (image, said) = if dialect(file).is_some() {
+            let compilation = catalog.try_compile(file)?;
+            show(&compilation.diagnostics, &compilation.sources);
             let found = &compilation.diagnostics;
-            let said = if found.is_empty() { "ok".to_owned() } else { load::summary(found) };
+            let said = if found.is_empty() { "ok".to_owned() } else { summary(found) };
             (compilation.image.filter(|_| found.is_empty() || !arguments.deny_warnings), said)
         } else {
-            match load::image(file, &arguments.includes) {
+            match catalog.image(file) {
                 Ok(image) => (Some(image.into_image()), "ok".to_owned()),
-                Err(error) => (None, format!("{error:#}")),
+                Err(error) => (None, format!("{:#}", anyhow::Error::from(error))),
             }
         };
         // Whether it fits is known before anything says that it is right.

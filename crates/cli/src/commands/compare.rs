@@ -1,12 +1,12 @@
 //! `weft compare`: do two runs of a network agree?
 
 use crate::console::{self, say};
-use crate::input::{self, Kind};
 use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
+use weftwire_catalog::file::{self, Kind};
 use weftwire_core::trace::TraceRecord;
 use weftwire_report::agreement::{Relation, Run, compare};
 use weftwire_report::comparison;
@@ -46,7 +46,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 
 fn read(folder: &Path) -> Result<Run> {
     let path = folder.join("results.json");
-    let text = input::bytes(&path, Kind::Data)?;
+    let text = file::bytes(&path, Kind::Data)?;
     let results = serde_json::from_slice(&text)
         .with_context(|| format!("{} is not the result of a run by this version of weft", path.display()))?;
     let mut traces = Vec::new();
@@ -63,7 +63,7 @@ fn read(folder: &Path) -> Result<Run> {
 }
 
 fn trace(path: &Path) -> Result<Vec<TraceRecord>> {
-    let text = input::text(path, Kind::Data)?;
+    let text = file::text(path, Kind::Data)?;
     let records = text.lines().enumerate().map(|(index, line)| {
         serde_json::from_str(line).with_context(|| format!("{}, line {}", path.display(), index + 1))
     });

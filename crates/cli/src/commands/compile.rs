@@ -25,7 +25,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let image = load::compile(&arguments.source, &arguments.includes)?;
+    let image = arguments.includes.catalog()?.compile(&arguments.source)?;
     if !report_excess(&arguments.source, &image, &arguments.profile) {
         bail!("{} exceeds the profile `{}`; nothing was written", arguments.source.display(), arguments.profile.name);
     }

@@ -32,7 +32,7 @@ enum Format {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let image = load::image(&arguments.image, &arguments.includes)?;
+    let image = arguments.includes.catalog()?.image(&arguments.image)?;
     let text = match arguments.format {
         Format::Text => printable_lines(&explain(&image, Form::Text)).into_owned(),
         Format::Markdown => explain(&image, Form::Markdown),

@@ -30,7 +30,7 @@ enum Format {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let image = load::image(&arguments.image, &arguments.includes)?;
+    let image = arguments.includes.catalog()?.image(&arguments.image)?;
     let graph = states(&image);
     let text = match arguments.format {
         Format::Svg => graph.svg(&image.name),

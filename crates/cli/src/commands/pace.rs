@@ -3,13 +3,13 @@
 mod picture;
 
 use crate::console;
-use crate::input::{self, Kind};
 use crate::output;
 use crate::progress::ProgressLine;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use weftwire_catalog::file::{self, Kind};
 use weftwire_linux::signals::StopSignal;
 use weftwire_pace::pieces::Pieces;
 use weftwire_pace::table::{CompileError, Then};
@@ -295,7 +295,7 @@ impl Given {
         }
         let unit = parse(&format!("constant({})", self.table_rate)).context("--table-rate is no rate")?;
         let scale = unit.rate(0.0).context("--table-rate is no rate")?;
-        let text = input::text(Path::new(&self.envelope), Kind::Source)?;
+        let text = file::text(Path::new(&self.envelope), Kind::Source)?;
         let pieces =
             Pieces::from_csv(&text, scale).map_err(|fault| anyhow!("{}: {}", self.envelope, fault.to_text(&text)))?;
         Ok(Envelope { shape: Shape::Pieces { origin: 1.0, pieces }, unit: unit.unit })

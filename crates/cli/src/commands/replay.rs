@@ -1,11 +1,9 @@
 //! `weft replay`: a function in virtual time, fed from captures.
 
 use crate::console::{self, tell};
-use crate::input::{self, Kind};
+use crate::load;
 use crate::output::{PendingFile, Writer};
-use crate::parameters::{Parameter, parameter};
 use crate::progress::ProgressLine;
-use crate::{capture, load};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::io::{self, Write};
@@ -14,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use weftwire_capture::Headers;
 use weftwire_capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
+use weftwire_catalog::capture;
+use weftwire_catalog::file::{self, Kind};
+use weftwire_catalog::parameter::{Parameter, parse_parameter};
 use weftwire_core::function::{DropReason, Ports};
 use weftwire_core::packet::checksum_is_partial;
 use weftwire_core::port::Checksum;
@@ -56,7 +57,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Initial value of a register in place of the machine's own
-    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     parameters: Vec<Parameter>,
     /// The engine that runs the image
     #[arg(long, value_name = "NAME", default_value = "reference")]
@@ -140,7 +141,7 @@ impl FromStr for PortSpec {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let function = load::function(&arguments.image, &arguments.parameters, &arguments.includes)?;
+    let function = arguments.includes.catalog()?.machine(&arguments.image, &arguments.parameters)?;
     let mut inputs = Vec::new();
     let mut notes = Notes::default();
     for spec in &arguments.ports {
@@ -151,7 +152,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     inputs.sort_by_key(|input| input.port);
     let links = Ports::new(inputs.iter().map(|input| (input.port, input.link)));
     let mut function = function.start(&arguments.engine, &links, arguments.seed, None)?;
-    let send = arguments.send.as_deref().map(|path| input::bytes(path, Kind::Data));
+    let send = arguments.send.as_deref().map(|path| file::bytes(path, Kind::Data));
     let plan = Plan { inputs, connects: arguments.connects.clone(), send: send.transpose()?, until: arguments.until };
 
     let stop = StopSignal::install()?;

@@ -1,12 +1,14 @@
 //! `weft report`: a capture of a run as a page for people.
 
 use crate::console::tell;
-use crate::{capture, load, output};
+use crate::load;
+use crate::output;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use weftwire_capture::CaptureRecord;
+use weftwire_catalog::capture;
 use weftwire_core::{LinkType, Port};
 use weftwire_report::{Connection, Observed, Page, connections, page};
 
@@ -37,7 +39,10 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let image = arguments.image.as_deref().map(|image| load::image(image, &arguments.includes)).transpose()?;
+    let image = {
+        let catalog = arguments.includes.catalog()?;
+        arguments.image.as_deref().map(|image| catalog.image(image)).transpose()?
+    };
     let capture = read(&arguments.capture)?;
     let found = connections(&observed(&capture));
     let number = arguments.flow;

@@ -2,7 +2,6 @@
 
 use crate::arguments::mac;
 use crate::console::{self, tell};
-use crate::parameters::{Parameter, parameter};
 use crate::{load, output};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -11,6 +10,7 @@ use std::io::{stderr, stdin};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
+use weftwire_catalog::parameter::{Parameter, parse_parameter};
 #[cfg(feature = "services")]
 use weftwire_core::Port;
 use weftwire_core::function::Ports;
@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TAG")]
     vlan: Option<u16>,
     /// Initial value of a register in place of the machine's own
-    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     parameters: Vec<Parameter>,
     /// The engine that runs the image
     #[arg(long, value_name = "NAME", default_value = "reference")]
@@ -135,9 +135,9 @@ impl Platform {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let function = load::function(&arguments.image, &arguments.parameters, &arguments.includes)?;
+    let function = arguments.includes.catalog()?.machine(&arguments.image, &arguments.parameters)?;
     let name = function.name().to_owned();
-    let start = |ports: &Ports, seed, key| function.start(&arguments.engine, ports, seed, key);
+    let start = |ports: &Ports, seed, key| Ok(function.start(&arguments.engine, ports, seed, key)?);
     run(&arguments.platform, &name, start, || application(arguments), || {}, arguments.exit_when_ended)
 }
 

@@ -5,7 +5,7 @@ mod many;
 mod one;
 
 use crate::memory;
-use crate::network::{self, NetworkFile};
+use crate::network;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ impl FromStr for Shard {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let file = NetworkFile::open(&arguments.network)?;
+    let file = arguments.network.open()?;
     let (network, sweep) = file.network(&[])?;
     let repetitions = arguments.repeat.unwrap_or(network.repetitions);
     memory::check_simulation(&network, 1)?;

@@ -1,10 +1,10 @@
 //! `weft up`: a network from network namespaces.
 
+use crate::commands::subs::Compiling;
 use crate::console::{self, say};
 use crate::folder::OutputFolder;
-use crate::load::Loaded;
 use crate::memory;
-use crate::network::{self, NetworkFile};
+use crate::network;
 use crate::outputs;
 use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail, ensure};
@@ -16,6 +16,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use weftwire_catalog::Loaded;
 use weftwire_core::Time;
 use weftwire_lab::run::{RunProgress, run};
 use weftwire_lab::state::{State, folder};
@@ -70,14 +71,14 @@ impl Arguments {
         if let Some(name) = &self.name {
             arguments.changes.push(("name".to_owned(), toml::Value::String(name.clone())));
         }
-        let file = NetworkFile::open(&arguments)?;
+        let file = arguments.open()?;
         let (network, sweep) = file.network(&[])?;
         ensure!(
             sweep.is_empty() || !self.run,
             "the file has a [sweep], which only `weft sim` runs; choose values with --set"
         );
         // What is wrong with a function is told before anything is made.
-        let functions = file.functions(&network)?;
+        let functions = file.functions(&network, &Compiling::default().begin())?;
         let tables = functions.values().map(Loaded::flow_table).fold(0, u64::saturating_add);
         memory::check_real(&network, self.run, tables)?;
         Ok((network, file.text().to_owned()))
@@ -87,7 +88,7 @@ impl Arguments {
         let file = &self.network.file;
         let file = file.canonicalize().with_context(|| format!("cannot find {}", file.display()))?;
         let program = std::env::current_exe().context("cannot find the program's own file")?;
-        let includes = self.network.includes.whole()?;
+        let includes = self.network.includes.catalog()?.includes;
         let user = self.user.as_deref().map(User::named).transpose()?;
         Ok(UpOptions { file, program, busy: self.busy, user, includes })
     }

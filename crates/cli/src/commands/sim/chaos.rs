@@ -1,7 +1,7 @@
 //! Many simulations of one network, each under other random faults.
 
+use crate::commands::subs::Compiling;
 use crate::console::say;
-use crate::network::{Functions, NetworkFile};
 use crate::outputs;
 use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
@@ -10,6 +10,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::panic;
 use std::path::Path;
+use weftwire_catalog::{Functions, NetworkFile};
 use weftwire_core::function::Ports;
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::Network;
@@ -20,14 +21,14 @@ use weftwire_sim::network::Progress;
 /// Examines the network under `schedules` schedules of faults, drawn from `seed`, `seed + 1` and so on. What breaks an
 /// invariant is shrunk, shown as blocks of the file and, with a folder, written as a network's file.
 pub fn run(
-    file: &NetworkFile,
+    file: &NetworkFile<'_>,
     network: &Network,
     seed: u64,
     schedules: u32,
     folder: Option<&Path>,
     stop: &StopSignal,
 ) -> Result<()> {
-    let functions = file.functions(network)?;
+    let functions = file.functions(network, &Compiling::default().begin())?;
     if let Some(folder) = folder {
         outputs::make_folder(folder)?;
     }
@@ -108,7 +109,7 @@ fn smallest(experiment: &mut Experiment<'_>, faults: &[Fault], finding: &Finding
 }
 
 fn report(
-    file: &NetworkFile,
+    file: &NetworkFile<'_>,
     network: &Network,
     seed: u64,
     faults: &[Fault],
@@ -137,7 +138,7 @@ fn show(folder: &Path) -> String {
 
 /// The functions of a network, as they are loaded.
 struct Functional<'a> {
-    file: &'a NetworkFile,
+    file: &'a NetworkFile<'a>,
     network: &'a Network,
     functions: &'a Functions,
     stop: &'a StopSignal,

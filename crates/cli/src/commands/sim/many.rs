@@ -4,11 +4,10 @@
 //! and holds `run.json`, which says of what it is the result. So a run is done or not, whoever made it and whatever happened.
 
 use super::{Arguments, one};
+use crate::commands::subs::Compiling;
 use crate::console::{say, tell};
 use crate::folder::refuse_whole;
-use crate::input::{self, Kind};
 use crate::memory;
-use crate::network::{Change, Functions, NetworkFile, Sweep};
 use crate::outputs;
 use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail, ensure};
@@ -18,6 +17,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use weftwire_catalog::file::{self, Kind};
+use weftwire_catalog::{Change, Functions, NetworkFile, Sweep};
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::Network;
 use weftwire_network::results::Results;
@@ -58,7 +59,7 @@ impl Run<'_> {
 
 /// Makes all runs, or this machine's share of them, and the tables of all when all are there.
 pub fn run(
-    file: &NetworkFile,
+    file: &NetworkFile<'_>,
     sweep: &Sweep,
     repetitions: u32,
     arguments: &Arguments,
@@ -95,7 +96,7 @@ pub fn run(
 }
 
 /// All combinations of the sweep's values, the last path's changing fastest. Each is checked before anything runs.
-fn points(file: &NetworkFile, sweep: &Sweep) -> Result<Vec<Point>> {
+fn points(file: &NetworkFile<'_>, sweep: &Sweep) -> Result<Vec<Point>> {
     let mut combinations: Vec<Vec<Change>> = vec![Vec::new()];
     for (path, values) in sweep {
         combinations = combinations
@@ -113,13 +114,13 @@ fn points(file: &NetworkFile, sweep: &Sweep) -> Result<Vec<Point>> {
         let words: Vec<String> = changes.iter().map(|(path, value)| format!("{path} = {value}")).collect();
         let at = || format!("at the sweep's point {}", words.join(", "));
         let (network, _) = file.network(&changes).with_context(at)?;
-        let functions = file.functions(&network).with_context(at)?;
+        let functions = file.functions(&network, &Compiling::default().begin()).with_context(at)?;
         Ok(Point { changes, network, functions })
     });
     points.collect()
 }
 
-fn runs<'a>(file: &NetworkFile, points: &'a [Point], repetitions: u32) -> Vec<Run<'a>> {
+fn runs<'a>(file: &NetworkFile<'_>, points: &'a [Point], repetitions: u32) -> Vec<Run<'a>> {
     let mut runs = Vec::new();
     for point in points {
         let digest = outputs::digest(file.text(), &point.changes, &point.network, &point.functions);
@@ -173,7 +174,7 @@ fn is_done(folder: &Path, run: &Run<'_>) -> Result<bool> {
     if !fs::exists(&path).with_context(|| format!("cannot look into {}", path.display()))? {
         return Ok(false);
     }
-    let text = input::bytes(&path.join("run.json"), Kind::Data)?;
+    let text = file::bytes(&path.join("run.json"), Kind::Data)?;
     let found: RunOrigin = serde_json::from_slice(&text).with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(
         found == run.origin,
@@ -184,7 +185,7 @@ fn is_done(folder: &Path, run: &Run<'_>) -> Result<bool> {
 }
 
 /// Runs everything in `todo` on as many threads as asked for.
-fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &StopSignal) -> Result<()> {
+fn execute(file: &NetworkFile<'_>, todo: &[&Run<'_>], arguments: &Arguments, stop: &StopSignal) -> Result<()> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or(processors, usize::from).clamp(1, todo.len().max(1));
     let largest = todo.iter().map(|run| &run.point.network).max_by_key(|network| Memory::of(network).least());
@@ -227,7 +228,7 @@ fn execute(file: &NetworkFile, todo: &[&Run<'_>], arguments: &Arguments, stop: &
 
 /// One run, into a folder that takes its name when all of it is written.
 fn execute_one(
-    file: &NetworkFile,
+    file: &NetworkFile<'_>,
     run: &Run<'_>,
     arguments: &Arguments,
     stop: &StopSignal,
@@ -250,7 +251,7 @@ fn execute_one(
 
 /// Simulates and writes into `folder`. Whether the run is complete.
 fn fill(
-    file: &NetworkFile,
+    file: &NetworkFile<'_>,
     run: &Run<'_>,
     arguments: &Arguments,
     (stop, tell): (&StopSignal, &mut dyn FnMut(f64)),
@@ -286,7 +287,7 @@ fn collect(folder: &Path, points: &[Point], runs: &[Run<'_>]) -> Result<()> {
             continue;
         }
         let path = run_folder(folder, run.number()).join("results.json");
-        let text = input::bytes(&path, Kind::Data)?;
+        let text = file::bytes(&path, Kind::Data)?;
         let results = serde_json::from_slice(&text).with_context(|| format!("cannot read {}", path.display()))?;
         all.push((run.origin.key.clone(), results));
     }

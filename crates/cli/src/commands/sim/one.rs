@@ -1,13 +1,15 @@
 //! One simulation, with everything that it can write.
 
+use crate::commands::subs::Compiling;
 use crate::folder::OutputFolder;
-use crate::network::{Functions, NetworkFile, RunFiles};
+use crate::network::RunFiles;
 use crate::outputs;
 use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
+use weftwire_catalog::{Functions, NetworkFile};
 use weftwire_core::function::Ports;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Function, Time};
@@ -20,8 +22,8 @@ use weftwire_sim::network::{Progress, Surroundings, simulate};
 
 /// Simulates the network once and writes everything into `folder`. An interrupted run writes what it has, unless there are
 /// older results.
-pub fn run(file: &NetworkFile, network: &Network, folder: &Path, stop: &StopSignal) -> Result<()> {
-    let functions = file.functions(network)?;
+pub fn run(file: &NetworkFile<'_>, network: &Network, folder: &Path, stop: &StopSignal) -> Result<()> {
+    let functions = file.functions(network, &Compiling::default().begin())?;
     let out = OutputFolder::begin(folder)?;
     let mut line = ProgressLine::begin();
     let mut progress = |progress: &Progress| {
@@ -46,7 +48,7 @@ pub fn run(file: &NetworkFile, network: &Network, folder: &Path, stop: &StopSign
 
 /// Simulates the network with its captures and traces in `folder`.
 pub fn simulate_into(
-    file: &NetworkFile,
+    file: &NetworkFile<'_>,
     network: &Network,
     functions: &Functions,
     folder: &Path,
@@ -60,7 +62,7 @@ pub fn simulate_into(
 }
 
 struct World<'a> {
-    file: &'a NetworkFile,
+    file: &'a NetworkFile<'a>,
     network: &'a Network,
     functions: &'a Functions,
     files: RunFiles,

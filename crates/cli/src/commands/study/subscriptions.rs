@@ -3,11 +3,11 @@
 use super::measure;
 use crate::console::say;
 use crate::folder::OutputFolder;
-use crate::input::{self, Kind};
 use crate::outputs;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use weftwire_catalog::file::{self, Kind};
 use weftwire_linux::signals::StopSignal;
 use weftwire_route::parse_edges;
 use weftwire_study::subscriptions::{Case, Document, Graph, Options, Study, Trial, plan};
@@ -102,7 +102,7 @@ fn options(arguments: &Arguments) -> Options {
 }
 
 fn read_graph(file: &Path) -> Result<Graph> {
-    let text = input::text(file, Kind::Rules)?;
+    let text = file::text(file, Kind::Rules)?;
     let edges = parse_edges(&text).with_context(|| file.display().to_string())?;
     let stem = file.file_stem().map_or("graph".into(), |stem| stem.to_string_lossy());
     let name: String =

@@ -1,8 +1,9 @@
 //! `weft subs compile`: rules to tables.
 
-use super::{Compiling, Loaded};
+use super::Compiling;
 use crate::console::say;
 use crate::folder::OutputFolder;
+use crate::load::catalog;
 use crate::{output, outputs};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -106,8 +107,8 @@ impl Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
-    let (compiler, choice) = loaded.compile(&arguments.compiling)?;
+    let loaded = catalog().rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
+    let (compiler, choice) = catalog().tables(&loaded, &arguments.compiling.begin())?;
     let document = Document::new(&compiler);
     say!("{} rules, {} stages", compiler.rule_count(), document.stages.len());
     if let Some(choice) = choice {

@@ -1,11 +1,11 @@
 //! `weft subs explain`: which rules match a message, and why.
 
-use super::Loaded;
-use crate::capture;
 use crate::console::{self, say};
+use crate::load::catalog;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
+use weftwire_catalog::{Rules, capture};
 use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::formats::HeaderId;
 use weftwire_subscribe::rules::{Filter, Subject, Test};
@@ -36,7 +36,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
+    let loaded = catalog().rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
     let messages = match &arguments.capture {
         Some(_) => captured(arguments, &loaded)?,
         None => vec![written(&arguments.fields, &loaded)?],
@@ -63,7 +63,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn captured(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Message>> {
+fn captured(arguments: &Arguments, loaded: &Rules) -> Result<Vec<Message>> {
     let path = arguments.capture.as_deref().context("no capture is given")?;
     let (interfaces, records) = capture::read(path)?;
     let record = records
@@ -77,7 +77,7 @@ fn captured(arguments: &Arguments, loaded: &Loaded) -> Result<Vec<Message>> {
 }
 
 /// A message of `FIELD=VALUE`, which is read as the test of a rule.
-fn written(fields: &[String], loaded: &Loaded) -> Result<Message> {
+fn written(fields: &[String], loaded: &Rules) -> Result<Message> {
     let mut message = Message::new(&loaded.formats);
     for text in fields {
         let (field, value) = text.split_once('=').with_context(|| format!("`{text}` is not FIELD=VALUE"))?;

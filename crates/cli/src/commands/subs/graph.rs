@@ -1,6 +1,7 @@
 //! `weft subs graph`: the decision diagram as a picture.
 
-use super::{Compiling, Loaded};
+use super::Compiling;
+use crate::load::catalog;
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -33,8 +34,8 @@ enum Picture {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let loaded = Loaded::rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
-    let (compiler, _) = loaded.compile(&arguments.compiling)?;
+    let loaded = catalog().rules(std::slice::from_ref(&arguments.rules), &arguments.formats)?;
+    let (compiler, _) = catalog().tables(&loaded, &arguments.compiling.begin())?;
     let title = arguments.rules.file_name().unwrap_or_default().to_string_lossy();
     let text = match arguments.picture {
         Picture::Svg => graph::svg(&compiler, &title)?,

@@ -1,16 +1,18 @@
 //! `weft subs match`: the packets of a capture, sorted by the rules.
 
-use super::{Compiling, Loaded};
+use super::Compiling;
 use crate::console::say;
 use crate::folder::OutputFolder;
+use crate::load::catalog;
+use crate::output;
 use crate::progress::ProgressLine;
-use crate::{capture, output};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use weftwire_capture::CaptureWriter;
+use weftwire_catalog::capture;
 use weftwire_core::Port;
 use weftwire_linux::signals::StopSignal;
 use weftwire_subscribe::packet;
@@ -38,8 +40,8 @@ type Writer = CaptureWriter<output::Writer>;
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let loaded = Loaded::rules(&arguments.rules, &arguments.formats)?;
-    let (compiler, _) = loaded.compile(&arguments.compiling)?;
+    let loaded = catalog().rules(&arguments.rules, &arguments.formats)?;
+    let (compiler, _) = catalog().tables(&loaded, &arguments.compiling.begin())?;
     let (interfaces, records) = capture::read(&arguments.capture)?;
     let stop = StopSignal::install()?;
     let folder = OutputFolder::begin(&arguments.out)?;

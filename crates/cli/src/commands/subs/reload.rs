@@ -1,9 +1,9 @@
 //! A running switch whose rules are read again when the process is told to.
 
 use crate::console::tell;
-use crate::load::Loaded;
 use anyhow::{Result, bail};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weftwire_catalog::Loaded;
 use weftwire_core::function::Ports;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::{CallError, Deadline, Endpoints, FlowId, Frame, Function, Outbox, Port, Time};

@@ -1,11 +1,12 @@
 //! `weft subs route`: subscriptions of a network's hosts to rules and tables of its switches.
 
-use super::{Compiling, Line, Loaded, is_error, read};
+use super::{Compiling, Line, is_error};
 use crate::console::{say, tell};
+use crate::diagnostics::show;
 use crate::folder::OutputFolder;
-use crate::network::NetworkFile;
+use crate::load::catalog;
+use crate::outputs;
 use crate::progress::ProgressLine;
-use crate::{capture, load, network, outputs};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -13,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use weftwire_catalog::file::{self, Kind};
+use weftwire_catalog::{FieldsInOrder, NetworkSource, Rules, capture, summary};
 use weftwire_draw::document;
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::model::NodeKind;
@@ -152,17 +155,17 @@ struct Report {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let mut loaded = Loaded::formats(std::slice::from_ref(&arguments.format))?;
+    let mut loaded = catalog().formats(std::slice::from_ref(&arguments.format))?;
     let formats = Arc::new(loaded.formats.clone());
-    let text = read(&arguments.subscriptions)?;
+    let text = file::text(&arguments.subscriptions, Kind::Rules)?;
     let name = arguments.subscriptions.to_string_lossy();
     let mut found = Vec::new();
     let subscriptions = read_subscriptions(&name, &text, &formats, &mut loaded.sources, &mut found);
     let topology = topology(&arguments.place, arguments.policy, &subscriptions)?;
     let filters = resolve(&topology, &subscriptions, &formats, &mut found);
-    load::show(&found, &loaded.sources);
+    show(&found, &loaded.sources);
     if is_error(&found) {
-        bail!("{name}: {}", load::summary(&found));
+        bail!("{name}: {}", summary(&found));
     }
     loaded.rules = subscriptions
         .into_iter()
@@ -206,7 +209,7 @@ fn topology(place: &Place, policy: PolicyName, subscriptions: &[Subscription]) -
         return of_network(file, layers);
     }
     if let Some(file) = &place.edges {
-        let list = parse_edges(&read(file)?).with_context(|| file.display().to_string())?;
+        let list = parse_edges(&file::text(file, Kind::Rules)?).with_context(|| file.display().to_string())?;
         return of_edges(&list, layers, subscriptions).with_context(|| format!("cannot route in {}", file.display()));
     }
     let mut topology = fat_tree(place.fat_tree.unwrap_or(4))?;
@@ -218,8 +221,7 @@ fn topology(place: &Place, policy: PolicyName, subscriptions: &[Subscription]) -
 
 /// A network file's routers, switches and functions forward; all other nodes are hosts.
 pub(super) fn of_network(file: &Path, layers: Layers) -> Result<Topology> {
-    let arguments = network::Arguments::of_file(file, &load::Includes::default());
-    let (network, _) = NetworkFile::open(&arguments)?.network(&[])?;
+    let (network, _) = catalog().network(NetworkSource::from(file))?.network(&[])?;
     let node = |node: &weftwire_network::model::Node| match node.kind {
         NodeKind::Router | NodeKind::Switch | NodeKind::Function(_) => Node::switch(&node.name),
         _ => Node::host(&node.name),
@@ -268,15 +270,15 @@ fn resolve(
     filters
 }
 
-fn field_order(loaded: &Loaded, order: &str) -> Result<Option<Vec<FieldId>>> {
-    Ok(match order {
-        "auto" => {
+fn field_order(loaded: &Rules, order: &str) -> Result<Option<Vec<FieldId>>> {
+    Ok(match FieldsInOrder::parse(order) {
+        FieldsInOrder::Auto => {
             let watch =
                 Line::begin().watch([0.0, 1.0], format!("the order of fields of {} filters", loaded.rules.len()));
             Some(order::choose(&loaded.formats, &loaded.rules, &watch))
         }
-        "file" => None,
-        names => Some(names.split(',').map(|name| loaded.field(name.trim())).collect::<Result<_>>()?),
+        FieldsInOrder::File => None,
+        FieldsInOrder::Named(names) => Some(names.iter().map(|name| loaded.field(name)).collect::<Result<_, _>>()?),
     })
 }
 

@@ -5,6 +5,7 @@ use super::reload::Reloading;
 #[cfg(feature = "services")]
 use super::services::{ClientEnd, follow};
 use crate::commands::run;
+use crate::load::catalog;
 use anyhow::Result;
 #[cfg(feature = "services")]
 use anyhow::ensure;
@@ -55,7 +56,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     }
     let (rules, formats) = (arguments.rules.clone(), arguments.formats.clone());
     let compiling = arguments.compiling.clone();
-    let load = move || super::switch(&rules, &formats, &compiling);
+    let load = move || Ok(catalog().switch(&rules, &formats, &compiling.begin())?);
     let switch = load()?;
     let hangup = HangUp::hold()?;
     let start = |ports: &Ports, _, _| Reloading::start(&switch, ports, hangup, load);

@@ -1,7 +1,6 @@
 //! The commands that ask a controller.
 
 use super::ends::ClientEnd;
-use crate::commands::subs::read;
 use crate::console::{self, say, tell};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -10,6 +9,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use weftwire_catalog::file::{self, Kind};
 use weftwire_control::protocol::{self, NumberedSubscription, Outcome, Subscription};
 use weftwire_control::{Client, ClientError};
 use weftwire_linux::signals::StopSignal;
@@ -336,7 +336,7 @@ fn wanted(file: &Option<PathBuf>, host: &Option<String>, filter: &Option<String>
 /// Lines `HOST: filter`; blank ones and comments are left out.
 fn lines(file: &Path) -> Result<Vec<Subscription>> {
     let mut list = Vec::new();
-    for (number, line) in (1..).zip(read(file)?.lines()) {
+    for (number, line) in (1..).zip(file::text(file, Kind::Rules)?.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') || line.starts_with("//") {
             continue;

@@ -3,12 +3,13 @@
 use super::client;
 use super::ends::ServerEnd;
 use crate::commands::subs::route::{PolicyName, notes, of_network};
-use crate::commands::subs::{Loaded, together};
 use crate::console::tell;
+use crate::load::catalog;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
+use weftwire_catalog::texts;
 use weftwire_control::keeper::{Keeper, KeeperOptions};
 use weftwire_control::server::{Listener, serve};
 use weftwire_control::state::{Network, formats_digest};
@@ -61,8 +62,8 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let formats = Loaded::formats(&arguments.formats)?.formats;
-    let formats_digest = formats_digest(&together(&arguments.formats)?);
+    let formats = catalog().formats(&arguments.formats)?.formats;
+    let formats_digest = formats_digest(&texts(&arguments.formats)?);
     let layers = if arguments.policy.is_hierarchical() { Layers::Found } else { Layers::Flat };
     let topology = match &arguments.network {
         Some(file) => of_network(file, layers)?,

@@ -1,10 +1,12 @@
 //! `weft subs run --switch`: a switch whose rules come from a controller.
 
 use crate::commands;
-use crate::commands::subs::{Loaded, run, together};
+use crate::commands::subs::run;
 use crate::console::tell;
+use crate::load::catalog;
 use anyhow::Result;
 use std::sync::{Arc, mpsc};
+use weftwire_catalog::{FieldsInOrder, texts};
 use weftwire_control::follow::{Follower, Notice};
 use weftwire_control::state::formats_digest;
 use weftwire_control::switch::FollowingSwitch;
@@ -17,11 +19,13 @@ use weftwire_linux::reach::Reach;
 
 /// Runs a switch that follows.
 pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
-    let loaded = Loaded::formats(&arguments.formats)?;
-    let order = match arguments.compiling.order.as_str() {
-        "auto" => FieldOrder::Chosen,
-        "file" => FieldOrder::Given(Vec::new()),
-        names => FieldOrder::Given(names.split(',').map(|name| loaded.field(name.trim())).collect::<Result<_>>()?),
+    let loaded = catalog().formats(&arguments.formats)?;
+    let order = match FieldsInOrder::parse(&arguments.compiling.order) {
+        FieldsInOrder::Auto => FieldOrder::Chosen,
+        FieldsInOrder::File => FieldOrder::Given(Vec::new()),
+        FieldsInOrder::Named(names) => {
+            FieldOrder::Given(names.iter().map(|name| loaded.field(name)).collect::<Result<_, _>>()?)
+        }
     };
     let (address, tls) = arguments.controller.open()?;
     let keeps_privileges = arguments.platform.keeps_privileges();
@@ -35,7 +39,7 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
         tls,
         reach,
         switch: switch.to_owned(),
-        formats: formats_digest(&together(&arguments.formats)?),
+        formats: formats_digest(&texts(&arguments.formats)?),
     };
     let mut table = FollowedTable::new(Arc::new(loaded.formats), order, arguments.platform.port_numbers());
     table.set_budget(arguments.compiling.budget());

@@ -1,6 +1,6 @@
-//! Where every command reads files: only regular ones, none longer than what is read of its kind can be.
+//! Where everything reads files: only regular ones, none longer than what is read of its kind can be.
 
-use anyhow::{Context, Result};
+use crate::CatalogError;
 use std::fs::File;
 use std::path::Path;
 use weftwire_linux::files::{open_regular, read_regular};
@@ -33,23 +33,36 @@ impl Kind {
 }
 
 /// Reads a whole file.
-pub fn bytes(path: &Path, kind: Kind) -> Result<Vec<u8>> {
-    read_regular(path, kind.limit()).with_context(|| format!("cannot read {}", path.display()))
+///
+/// # Errors
+/// [`CatalogError::File`].
+pub fn bytes(path: &Path, kind: Kind) -> Result<Vec<u8>, CatalogError> {
+    let wrong = |error| CatalogError::File { action: "read", path: path.display().to_string(), error };
+    read_regular(path, kind.limit()).map_err(wrong)
 }
 
 /// Reads a whole text.
-pub fn text(path: &Path, kind: Kind) -> Result<String> {
-    String::from_utf8(bytes(path, kind)?)
-        .with_context(|| format!("cannot read {}: it is no UTF-8 text", path.display()))
+///
+/// # Errors
+/// [`CatalogError::File`], [`CatalogError::NoText`].
+pub fn text(path: &Path, kind: Kind) -> Result<String, CatalogError> {
+    let wrong = |error| CatalogError::NoText { path: path.display().to_string(), error };
+    String::from_utf8(bytes(path, kind)?).map_err(wrong)
 }
 
 /// As [`text`], for those who name the file themselves: the error is only the reason.
+///
+/// # Errors
+/// The reason.
 pub fn text_or_reason(path: &Path, kind: Kind) -> Result<String, String> {
     let bytes = read_regular(path, kind.limit()).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|error| format!("it is no UTF-8 text: {error}"))
 }
 
 /// Opens a file that is read piece by piece, and may be as long as it is.
-pub fn open(path: &Path) -> Result<File> {
-    open_regular(path).with_context(|| format!("cannot open {}", path.display()))
+///
+/// # Errors
+/// [`CatalogError::File`].
+pub fn open(path: &Path) -> Result<File, CatalogError> {
+    open_regular(path).map_err(|error| CatalogError::File { action: "open", path: path.display().to_string(), error })
 }

@@ -1,25 +1,60 @@
 //! Parameters of a function: initial values of its machine's registers, given where it is started.
 
-use anyhow::{Context, Result, bail};
 use std::net::Ipv4Addr;
+use thiserror::Error;
 use weftwire_core::wire::ethernet::parse_address;
-use weftwire_image::{RegisterType, VerifiedImage};
-use weftwire_sim::spec::parse_duration;
+use weftwire_image::{ImageError, RegisterType, VerifiedImage};
 use weftwire_text::diagnostic::nearest;
+use weftwire_text::quantity::parse_duration;
 
 /// A parameter as written: the register's name and its value.
 pub type Parameter = (String, String);
 
+/// Why a parameter is refused.
+#[derive(Debug, Error)]
+pub enum ParameterError {
+    /// Not `NAME=VALUE`.
+    #[error("write NAME=VALUE, e.g. timeout=200ms")]
+    Form,
+    /// The machine has no such register.
+    #[error("{machine} has no register `{name}` to be a parameter; {hint}")]
+    Unknown {
+        /// The machine's name.
+        machine: String,
+        /// The register's.
+        name: String,
+        /// Which there are.
+        hint: String,
+    },
+    /// The register does not hold such values.
+    #[error("parameter {name}: `{text}` does not fit; write {form}")]
+    Unfit {
+        /// The register's name.
+        name: String,
+        /// The value as written.
+        text: String,
+        /// What values look like.
+        form: &'static str,
+    },
+    /// With these values the image cannot run.
+    #[error("the image does not verify with these parameters")]
+    Image(#[source] ImageError),
+}
+
 /// Reads `NAME=VALUE`.
-pub fn parameter(text: &str) -> Result<Parameter, String> {
-    match text.split_once('=').filter(|(name, _)| !name.is_empty()) {
-        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err("write NAME=VALUE, e.g. timeout=200ms".into()),
-    }
+///
+/// # Errors
+/// [`ParameterError::Form`].
+pub fn parse_parameter(text: &str) -> Result<Parameter, ParameterError> {
+    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or(ParameterError::Form)?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// The image with these initial values of registers in place of its own.
-pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedImage> {
+///
+/// # Errors
+/// [`ParameterError`].
+pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedImage, ParameterError> {
     if parameters.is_empty() {
         return Ok(image);
     }
@@ -31,15 +66,15 @@ pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedI
                 Some(like) => format!("did you mean `{like}`?"),
                 None => format!("there are: {}", known().collect::<Vec<_>>().join(", ")),
             };
-            bail!("{} has no register `{name}` to be a parameter; {hint}", image.name);
+            return Err(ParameterError::Unknown { machine: image.name, name: name.clone(), hint });
         };
         let kind = image.registers[at].kind;
         image.registers[at].initial = value(kind, text)
             .filter(|value| kind.cut(*value) == *value)
-            .with_context(|| format!("parameter {name}: `{text}` does not fit; write {}", form(kind)))?;
+            .ok_or_else(|| ParameterError::Unfit { name: name.clone(), text: text.clone(), form: form(kind) })?;
     }
     image.seal();
-    image.verify().context("the image does not verify with these parameters")
+    image.verify().map_err(ParameterError::Image)
 }
 
 fn value(kind: RegisterType, text: &str) -> Option<i64> {
@@ -89,7 +124,7 @@ mod tests {
         compile("m.xl", Dialect::Xl, &MACHINE).image.unwrap().verify().unwrap()
     }
 
-    fn set(name: &str, value: &str) -> Result<VerifiedImage> {
+    fn set(name: &str, value: &str) -> Result<VerifiedImage, ParameterError> {
         apply(image(), &[(name.to_owned(), value.to_owned())])
     }
 
@@ -113,7 +148,7 @@ mod tests {
             ("peer", "::1", "10.0.0.1"),
             ("smal", "1", "did you mean `small`?"),
         ] {
-            let error = format!("{:#}", set(name, value).unwrap_err());
+            let error = set(name, value).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }
