@@ -14,7 +14,7 @@ use weftwire_subscribe::{Budget, CompileError, Compiler, MessageFormats, RuleId,
 use weftwire_text::Span;
 
 /// The part of the budget's steps that adding one rule may take, and the steps that it may take in any case. What it adds is
-/// then so small that rules of others, which may have to be told apart from all of it, still fit.
+/// then small beside the budget, and what it takes if it fails is short.
 const EACH: u64 = 512;
 const LEAST: u64 = 8192;
 /// The steps of so many may be spent in one update on rules that are then held back.
