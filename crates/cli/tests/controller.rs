@@ -10,10 +10,18 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 use std::time::Duration;
+use weftwire_control::follow::Follower;
 use weftwire_control::protocol::Subscription;
+use weftwire_control::state::formats_digest;
+use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::{Address, Client};
+use weftwire_core::Port;
+use weftwire_linux::reach::Reach;
+use weftwire_subscribe::{Budget, MessageFormats};
 use weftwire_testbed::{Running, run, skip_unless_installed, wait_for};
+use weftwire_text::SourceMap;
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
 const FORMAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/subscriptions/itch.p4");
@@ -124,6 +132,44 @@ fn what_was_acknowledged_survives_a_kill() -> Result<()> {
         ensure!(listed.is_subset(&asked), "something nobody asked for is there");
         controller.kill();
     }
+    Ok(())
+}
+
+/// A switch in this process, with a budget that is soon used up.
+#[test]
+fn what_a_switch_holds_back_is_told() -> Result<()> {
+    let lab = Lab::new("held")?;
+    let controller = lab.start()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let text = fs::read_to_string(FORMAT)?;
+    let formats = MessageFormats::read("formats", &text, &mut SourceMap::default(), &mut Vec::new());
+    let formats = Arc::new(formats.context("the formats are wrong")?);
+    let follower = Follower {
+        address: lab.address().parse().map_err(anyhow::Error::msg)?,
+        tls: None,
+        reach: Reach::default(),
+        switch: "pod1-edge1".to_owned(),
+        formats: formats_digest(&text),
+    };
+    let mut table = FollowedTable::new(formats, FieldOrder::Chosen, (1..=4).map(Port));
+    table.set_budget(Budget::of_size(200));
+    lab.says(&["subscribe", "pod1-host1", "trade.price > 1"])?;
+    runtime.spawn(async move { follower.follow(&mut table, |_, _| ()).await });
+    wait_for("the switch", LIMIT, || lab.says(&["topology"]).is_ok_and(|text| text.contains("up to date")))?;
+    let steps: Vec<String> =
+        (1..20).map(|n| format!("add_order.price > {n} and add_order.shares == {}", 10 * n)).collect();
+    let costly = lab.ask(&["subscribe", "pod1-host1", &steps.join(" or "), "--wait"])?;
+    let warning = String::from_utf8(costly.stderr)?;
+    let told = "`pod1-edge1` holds 1 rules back, whose subscribers get nothing through it; the first is `add_order.";
+    ensure!(costly.status.success() && warning.contains("warning: switch ") && warning.contains(told), "{warning}");
+    lab.says(&["subscribe", "pod1-host2", "trade.price > 2", "--wait"])?;
+    let topology = lab.says(&["topology"])?;
+    let line = topology.lines().last().unwrap_or_default();
+    ensure!(line.starts_with(told) && line.contains("over the budget of 200 edges"), "{topology}");
+    ensure!(topology.contains("up to date") && line.contains("--budget"), "{topology}");
+    lab.says(&["unsubscribe", "pod1-host1", &steps.join(" or "), "--wait"])?;
+    ensure!(!lab.says(&["topology"])?.contains("holds"), "nothing is held back any more");
+    controller.kill();
     Ok(())
 }
 

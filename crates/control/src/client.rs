@@ -66,9 +66,6 @@ pub enum ClientError {
         /// What is known of it.
         status: Status,
     },
-    /// A switch's table is too much for it.
-    #[error("the switch cannot take its table: {0}")]
-    TooMuch(String),
     /// The other end says what makes no sense.
     #[error("the controller is of another kind than this program: {0}")]
     Protocol(String),

@@ -120,7 +120,7 @@ pub struct Switch {
     /// The last change that it said it has.
     #[prost(uint64, tag = "5")]
     pub revision: u64,
-    /// Why it does not take a later one, as it said; empty: it takes all.
+    /// Which rules it holds back of the table that it has, and why, as it said; empty: none.
     #[prost(string, tag = "6")]
     pub refusal: ::prost::alloc::string::String,
 }
@@ -188,7 +188,7 @@ pub struct FollowRequest {
     /// The change that its table is at.
     #[prost(uint64, tag = "4")]
     pub revision: u64,
-    /// Why it stays there although a later change has come, as that the rules cost too much; empty: it does not.
+    /// Which rules of this table it holds back and does not forward by, and why, as that they cost too much; empty: none.
     #[prost(string, tag = "5")]
     pub refusal: ::prost::alloc::string::String,
 }

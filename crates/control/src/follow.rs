@@ -36,9 +36,6 @@ pub enum Notice {
     UpToDate,
     /// A change has been made.
     Changed,
-    /// A change cannot be made, as what it comes to is too much for this switch; the table stays as it is, until another
-    /// change comes.
-    Refused(String),
     /// The connection was lost, or could not be made; the table stays as it is.
     Lost(ClientError),
 }
@@ -49,15 +46,8 @@ impl Follower {
         let mut pause = FIRST_PAUSE;
         loop {
             let mut first = true;
-            let lost = self.session(table, |outcome, table| {
-                notice(
-                    match outcome {
-                        Err(reason) => Notice::Refused(reason),
-                        Ok(()) if first => Notice::UpToDate,
-                        Ok(()) => Notice::Changed,
-                    },
-                    table,
-                );
+            let lost = self.session(table, |table| {
+                notice(if first { Notice::UpToDate } else { Notice::Changed }, table);
                 first = false;
                 true
             });
@@ -74,57 +64,32 @@ impl Follower {
     /// # Errors
     /// [`ClientError`].
     pub async fn fetch(&self, table: &mut FollowedTable) -> Result<(), ClientError> {
-        let mut refused = None;
-        self.session(table, |outcome, _| {
-            refused = outcome.err();
-            false
-        })
-        .await?;
-        refused.map_or(Ok(()), |reason| Err(ClientError::TooMuch(reason)))
+        self.session(table, |_| false).await
     }
 
-    /// One connection, as long as `go_on` says so after each change that was made or refused. After one that was refused and
-    /// the next one, which is to be tried with the table in full, it ends.
+    /// One connection, as long as `go_on` says so after each change.
     async fn session(
         &self,
         table: &mut FollowedTable,
-        mut go_on: impl FnMut(Result<(), String>, &FollowedTable) -> bool,
+        mut go_on: impl FnMut(&FollowedTable) -> bool,
     ) -> Result<(), ClientError> {
         table.restart();
         let client = Client::connect_by(&self.address, self.tls.as_ref(), &self.reach).await?;
-        let say = |table: &FollowedTable, refusal: &str| FollowRequest {
+        let say = |table: &FollowedTable| FollowRequest {
             switch: self.switch.clone(),
             formats: self.formats.to_vec(),
             configuration: table.configuration().to_vec(),
             revision: table.revision(),
-            refusal: refusal.to_owned(),
+            refusal: table.refusal().unwrap_or_default(),
         };
-        let (said, saying) = watch::channel(say(table, ""));
+        let (said, saying) = watch::channel(say(table));
         let mut updates = client.follow(saying).await?;
-        let mut refused = false;
         while let Some(update) = updates.message().await? {
-            if refused {
-                return Ok(());
-            }
-            let complete = update.complete;
-            match table.take(update) {
-                Ok(false) => continue,
-                Ok(true) => {
-                    said.send_replace(say(table, ""));
+            if table.take(update).map_err(ClientError::Protocol)? {
+                said.send_replace(say(table));
+                if !go_on(table) {
+                    return Ok(());
                 }
-                // What comes in parts and makes no sense is no matter of cost.
-                Err(reason) if !complete => return Err(ClientError::Protocol(reason)),
-                Err(reason) => {
-                    said.send_replace(say(table, &reason));
-                    refused = true;
-                    if !go_on(Err(reason), table) {
-                        return Ok(());
-                    }
-                    continue;
-                }
-            }
-            if !go_on(Ok(()), table) {
-                return Ok(());
             }
         }
         Err(ClientError::Protocol("it ended the stream without a reason".to_owned()))

@@ -68,7 +68,7 @@ impl Default for KeeperOptions {
 pub(crate) struct Progress {
     pub(crate) followers: u32,
     pub(crate) revision: u64,
-    /// Why it takes no later change.
+    /// Which rules it holds back, and why.
     pub(crate) refusal: String,
 }
 

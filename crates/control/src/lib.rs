@@ -25,6 +25,7 @@ pub mod client;
 pub mod follow;
 pub mod keeper;
 mod log;
+mod rules;
 pub mod server;
 pub mod service;
 pub mod state;

@@ -1,33 +1,21 @@
 //! A switch's table as the controller has it, compiled: one thread keeps it, another one forwards by it.
 
 use crate::protocol::{Entry, TableStart, TableUpdate};
+pub use crate::rules::FieldOrder;
+use crate::rules::{Forward, Rules};
 use crate::wire;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weftwire_core::Port;
 use weftwire_core::function::Ports;
 use weftwire_route::MessageFilter;
-use weftwire_subscribe::compiler::Options;
-use weftwire_subscribe::formats::FieldId;
-use weftwire_subscribe::rules::{Action, Rule};
-use weftwire_subscribe::tables::Delta;
-use weftwire_subscribe::{Budget, CompileError, Compiler, MessageFormats, RuleId, order};
+use weftwire_subscribe::{Budget, Compiler, MessageFormats};
 use weftwire_switch::{Pipeline, SubscriptionSwitch};
-use weftwire_text::Span;
 
 /// Most entries that a switch takes.
 const MOST_ENTRIES: usize = 10_000_000;
 /// After more changes than these, all is laid out anew: that takes less time than to carry each one over.
 const MANY: usize = 200;
-
-/// How the fields of a table are ordered.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FieldOrder {
-    /// As suits the first rules that come, if there are some; else as in the formats.
-    Chosen,
-    /// These first, the others as in the formats.
-    Given(Vec<FieldId>),
-}
 
 /// The switch that packets are forwarded by, shared between the thread that follows and the one that forwards. Neither holds
 /// it while rules are compiled: the first for as long as it takes to carry one rule's change over, the other for a packet.
@@ -58,13 +46,10 @@ impl Shared {
 /// Keeps a table by the controller's updates.
 pub struct FollowedTable {
     formats: Arc<MessageFormats>,
-    order: FieldOrder,
-    budget: Budget,
     /// The ports that are here.
     here: BTreeSet<Port>,
-    compiler: Compiler,
     shared: Shared,
-    rules: BTreeMap<(Port, MessageFilter), RuleId>,
+    rules: Rules,
     start: TableStart,
     revision: u64,
     pending: Pending,
@@ -74,34 +59,30 @@ pub struct FollowedTable {
 #[derive(Debug, Default)]
 struct Pending {
     start: Option<TableStart>,
-    removed: BTreeSet<(Port, MessageFilter)>,
-    added: BTreeSet<(Port, MessageFilter)>,
+    removed: BTreeSet<Forward>,
+    added: BTreeSet<Forward>,
 }
 
 impl FollowedTable {
     /// An empty table of a switch with these ports.
     pub fn new(formats: Arc<MessageFormats>, order: FieldOrder, here: impl IntoIterator<Item = Port>) -> FollowedTable {
-        let compiler = Compiler::without_rules(&formats);
+        let rules = Rules::new(formats.clone(), order);
         // It has no ports before the one that forwards says what they are.
-        let live = Live { switch: SubscriptionSwitch::new(&compiler, Ports::default()), up: Vec::new() };
+        let live = Live { switch: SubscriptionSwitch::new(rules.compiler(), Ports::default()), up: Vec::new() };
         FollowedTable {
             shared: Shared { formats: formats.clone(), live: Arc::new(Mutex::new(live)) },
             formats,
-            order,
-            budget: Budget::default(),
             here: here.into_iter().collect(),
-            compiler,
-            rules: BTreeMap::new(),
+            rules,
             start: TableStart::default(),
             revision: 0,
             pending: Pending::default(),
         }
     }
 
-    /// What compiling the table, and each change of it, may cost. An update that costs more is refused.
+    /// What compiling the table may cost, and one rule a small part of it. What costs more is held back.
     pub fn set_budget(&mut self, budget: Budget) {
-        self.budget = budget;
-        self.compiler.set_budget(budget);
+        self.rules.set_budget(budget);
     }
 
     /// What packets are forwarded by.
@@ -109,9 +90,9 @@ impl FollowedTable {
         &self.shared
     }
 
-    /// The rules, compiled.
+    /// The rules, compiled, without those that are held back.
     pub fn compiler(&self) -> &Compiler {
-        &self.compiler
+        self.rules.compiler()
     }
 
     /// The configuration that the table is of; empty before the first one.
@@ -129,14 +110,25 @@ impl FollowedTable {
         &self.start
     }
 
-    /// The rules: which filters each port has. The logical up port's are those of the first port that it stands for.
+    /// The rules that it forwards by: which filters each port has. The logical up port's are those of the first port that it
+    /// stands for.
     pub fn rules(&self) -> impl Iterator<Item = &(Port, MessageFilter)> {
-        self.rules.keys()
+        self.rules.compiled()
     }
 
-    /// How many rules there are.
+    /// How many rules it forwards by.
     pub fn rule_count(&self) -> usize {
-        self.rules.len()
+        self.rules.compiled().len()
+    }
+
+    /// The rules that are held back, as they are over the budget.
+    pub fn held(&self) -> impl ExactSizeIterator<Item = &(Port, MessageFilter)> {
+        self.rules.held()
+    }
+
+    /// How many rules are held back, and the first with its filter, the reason and what would help; `None`: it forwards by all.
+    pub fn refusal(&self) -> Option<String> {
+        self.rules.refusal()
     }
 
     /// Forgets parts that have come, as the connection was lost.
@@ -169,7 +161,8 @@ impl FollowedTable {
             let key = self.entry(entry)?;
             self.pending.added.insert(key);
         }
-        if self.rules.len().max(self.pending.removed.len()) + self.pending.added.len() > MOST_ENTRIES {
+        let known = self.rules.compiled().len() + self.rules.held().len();
+        if known.max(self.pending.removed.len()) + self.pending.added.len() > MOST_ENTRIES {
             return Err(format!("the table has more than {MOST_ENTRIES} entries"));
         }
         if update.complete {
@@ -180,7 +173,7 @@ impl FollowedTable {
         Ok(update.complete)
     }
 
-    fn entry(&self, entry: &Entry) -> Result<(Port, MessageFilter), String> {
+    fn entry(&self, entry: &Entry) -> Result<Forward, String> {
         let start = self.pending.start.as_ref().unwrap_or(&self.start);
         let number = u16::try_from(entry.port).map_err(|_| format!("{} is no number of a port", entry.port))?;
         let port = match start.up_port != 0 && entry.port == start.up_port {
@@ -201,95 +194,37 @@ impl FollowedTable {
         let Pending { start, mut removed, mut added } = pending;
         if start.is_some() {
             // In full: what stays is neither removed nor added.
-            removed = self.rules.keys().filter(|key| !added.contains(key)).cloned().collect();
-            added.retain(|key| !self.rules.contains_key(key));
+            removed = self.rules.all().filter(|rule| !added.contains(rule)).cloned().collect();
+            added.retain(|rule| !self.rules.contains(rule));
         }
-        let mut ids = Vec::with_capacity(removed.len());
-        for key in &removed {
-            ids.push(*self.rules.get(key).ok_or("an entry is removed that the table has not")?);
+        if removed.iter().any(|rule| !self.rules.contains(rule)) {
+            return Err("an entry is removed that the table has not".to_owned());
         }
-        if added.iter().any(|key| self.rules.contains_key(key)) {
+        if added.iter().any(|rule| self.rules.contains(rule)) {
             return Err("an entry is added that the table has already".to_owned());
         }
-        let fresh: Vec<Rule> = added.iter().map(|(port, filter)| rule(*port, filter)).collect();
-        let numbers = if self.rules.is_empty() {
-            // All at once is much faster than one by one.
-            self.compiler = compile(&self.formats, &self.order, &fresh, self.budget)?;
+        let many = added.len() + removed.len() > MANY;
+        let shared = self.shared.clone();
+        let followed = self.rules.update(added, &removed, start.is_some(), &mut |compiler, delta| {
+            if !many {
+                shared.live().switch.apply(compiler, delta);
+            }
+        });
+        if many || !followed {
             self.lay_out();
-            (0..).map(RuleId).take(fresh.len()).collect()
-        } else if ids.len() + fresh.len() > MANY {
-            let numbers = change(&mut self.compiler, &ids, &fresh, |_, _| ()).map_err(|error| self.restore(error))?;
-            self.lay_out();
-            numbers
-        } else {
-            let shared = self.shared.clone();
-            let follow = |compiler: &Compiler, delta: &Delta| shared.live().switch.apply(compiler, delta);
-            change(&mut self.compiler, &ids, &fresh, follow).map_err(|error| self.restore(error))?
-        };
+        }
         if let Some(start) = start {
             self.shared.live().up = self.up_ports(&start);
             self.start = start;
         }
-        for key in &removed {
-            self.rules.remove(key);
-        }
-        self.rules.extend(added.into_iter().zip(numbers));
         Ok(())
-    }
-
-    /// Goes back to the rules before a change that failed halfway.
-    fn restore(&mut self, error: CompileError) -> String {
-        let rules: Vec<Rule> = self.rules.keys().map(|(port, filter)| rule(*port, filter)).collect();
-        if let Ok(mut compiler) = compile(&self.formats, &self.order, &rules, Budget::UNLIMITED) {
-            compiler.set_budget(self.budget);
-            self.compiler = compiler;
-            self.rules.values_mut().zip(0..).for_each(|(id, number)| *id = RuleId(number));
-            self.lay_out();
-        }
-        error.to_string()
     }
 
     /// Lays all rules out anew, and lets the switch go over to them.
     fn lay_out(&self) {
-        let mut pipeline = Pipeline::new(&self.compiler);
-        self.shared.live().switch.swap(&self.compiler, &mut pipeline);
+        let compiler = self.rules.compiler();
+        let mut pipeline = Pipeline::new(compiler);
+        self.shared.live().switch.swap(compiler, &mut pipeline);
         // The old one is freed here, and not while the switch waits.
     }
-}
-
-fn rule(port: Port, filter: &MessageFilter) -> Rule {
-    Rule { filter: filter.filter(), actions: vec![Action::Forward(vec![port])], span: Span::default() }
-}
-
-fn compile(formats: &MessageFormats, order: &FieldOrder, rules: &[Rule], budget: Budget) -> Result<Compiler, String> {
-    let options = Options { budget, ..Options::default() };
-    let compiled = match order {
-        FieldOrder::Given(fields) => {
-            Compiler::new(formats.clone(), &Options { order: Some(fields.clone()), ..options }, rules)
-        }
-        FieldOrder::Chosen => order::compile(formats, &options, rules).map(|(compiler, _)| compiler),
-    };
-    compiled.map_err(|(_, error)| error.to_string())
-}
-
-/// Adds rules and removes others; `follow` sees each change. After an error some are changed and some are not.
-fn change(
-    compiler: &mut Compiler,
-    removed: &[RuleId],
-    added: &[Rule],
-    follow: impl Fn(&Compiler, &Delta),
-) -> Result<Vec<RuleId>, CompileError> {
-    // What comes goes first: a message that had a way and is to have another one is not lost meanwhile.
-    let mut numbers = Vec::with_capacity(added.len());
-    for rule in added {
-        let (number, delta) = compiler.add(rule)?;
-        numbers.push(number);
-        follow(compiler, &delta);
-    }
-    for id in removed {
-        if let Some(delta) = compiler.remove(*id)? {
-            follow(compiler, &delta);
-        }
-    }
-    Ok(numbers)
 }

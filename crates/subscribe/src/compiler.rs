@@ -199,9 +199,10 @@ impl Compiler {
         most.1
     }
 
-    /// Rules that are still to come, with the fields in the order of the formats.
-    pub fn without_rules(formats: &MessageFormats) -> Compiler {
-        let mut compiler = Compiler::empty(formats.clone(), &Options::default());
+    /// Rules that are still to come, with these fields first and the others in the order of the formats.
+    pub fn without_rules(formats: &MessageFormats, order: &[FieldId]) -> Compiler {
+        let options = Options { order: Some(order.to_vec()), ..Options::default() };
+        let mut compiler = Compiler::empty(formats.clone(), &options);
         compiler.renew_tables();
         compiler
     }
@@ -445,7 +446,8 @@ impl Compiler {
         }
     }
 
-    fn collect(&mut self) {
+    /// Forgets what the changes up to now have left over, which happens now and then by itself.
+    pub fn collect(&mut self) {
         let mut roots = vec![self.root];
         self.trie.roots(&mut roots);
         self.diagram.collect(roots);

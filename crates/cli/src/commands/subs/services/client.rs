@@ -281,7 +281,6 @@ pub fn topology(arguments: &Topology) -> Result<()> {
     for switch in &found.switches {
         let follows = match switch.followers {
             0 => "no".to_owned(),
-            _ if !switch.refusal.is_empty() => format!("refuses after {}", switch.revision),
             1 if switch.revision == found.revision => "up to date".to_owned(),
             1 => format!("at change {}", switch.revision),
             count => format!("{count} times"),
@@ -291,6 +290,9 @@ pub fn topology(arguments: &Topology) -> Result<()> {
         };
         let ports: Vec<String> = switch.ports.iter().map(port).collect();
         say!("{:<width$} {:>5} {follows:<22} {}", switch.name, switch.layer, ports.join(", "));
+    }
+    for switch in found.switches.iter().filter(|switch| !switch.refusal.is_empty()) {
+        say!("`{}` {}", switch.name, printable(&switch.refusal));
     }
     Ok(())
 }
@@ -375,8 +377,8 @@ async fn send(client: &Client, subscribe: bool, list: Vec<Subscription>, file: O
     Ok(sum)
 }
 
-/// Waits until every switch that follows has a change. That none follows, or one cannot take it, is an error: then nothing
-/// forwards by it, however long one waits.
+/// Waits until every switch that follows has a change, and warns of those that hold rules back. That none follows is an
+/// error: then nothing forwards by it, however long one waits.
 async fn wait(client: &Client, revision: u64) -> Result<()> {
     loop {
         let switches = client.topology().await?.switches;
@@ -386,17 +388,11 @@ async fn wait(client: &Client, revision: u64) -> Result<()> {
             "it is in the controller's store, but no switch follows the controller, so nothing forwards by it yet; \
              `weft subs run --switch` starts one"
         );
-        let mut behind = following.filter(|switch| switch.revision < revision).peekable();
-        if behind.peek().is_none() {
+        if following.clone().all(|switch| switch.revision >= revision) {
+            for switch in following.filter(|switch| !switch.refusal.is_empty()) {
+                tell!("warning: switch `{}` {}", switch.name, printable(&switch.refusal));
+            }
             return Ok(());
-        }
-        if let Some(switch) = behind.find(|switch| !switch.refusal.is_empty()) {
-            bail!(
-                "it is in the controller's store, but switch `{}` goes on with the rules of change {}: {}",
-                switch.name,
-                switch.revision,
-                switch.refusal
-            );
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -68,20 +68,25 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
             tell!("{error}");
             std::process::exit(1);
         }
-        runtime.block_on(follower.follow(&mut table, |notice, table| match notice {
-            Notice::UpToDate => {
-                connected = true;
-                tell!("has {} rules, up to change {}", table.rule_count(), table.revision());
+        let mut told = None;
+        runtime.block_on(follower.follow(&mut table, |notice, table| {
+            match notice {
+                Notice::UpToDate => {
+                    connected = true;
+                    tell!("has {} rules, up to change {}", table.rule_count(), table.revision());
+                }
+                Notice::Changed => {}
+                Notice::Lost(error) if connected => {
+                    connected = false;
+                    tell!("{error}; goes on with {} rules and tries again", table.rule_count());
+                }
+                Notice::Lost(_) => {}
             }
-            Notice::Changed => {}
-            Notice::Refused(reason) => {
-                tell!("goes on with {} rules of change {}: {reason}", table.rule_count(), table.revision());
+            let refusal = table.refusal();
+            if refusal != told {
+                tell!("{}", refusal.as_deref().unwrap_or("holds no rules back any more"));
+                told = refusal;
             }
-            Notice::Lost(error) if connected => {
-                connected = false;
-                tell!("{error}; goes on with {} rules and tries again", table.rule_count());
-            }
-            Notice::Lost(_) => {}
         }));
     });
     let start = |ports: &Ports, _, _| Ok(Box::new(FollowingSwitch::new(shared, ports.clone())) as Box<_>);
