@@ -4,9 +4,8 @@ use std::io;
 use std::ops::ControlFlow;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use weftwire_core::function::Ports;
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{Function, Port, Time};
+use weftwire_core::{Function, Port, Ports, Time};
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Queue, QueueLimit, Rate};
 use weftwire_network::model::{

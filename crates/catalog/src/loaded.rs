@@ -2,8 +2,7 @@
 
 use crate::CatalogError;
 use std::sync::Arc;
-use weftwire_core::Function;
-use weftwire_core::function::Ports;
+use weftwire_core::{Function, Ports};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::VerifiedImage;
 use weftwire_network::memory::FRAME;

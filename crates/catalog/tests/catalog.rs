@@ -5,8 +5,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use weftwire_catalog::{Catalog, CatalogError, Compiling, NetworkSource, dialect};
-use weftwire_core::function::Ports;
-use weftwire_core::{LinkType, Port};
+use weftwire_core::{LinkType, Port, Ports};
 use weftwire_text::{Diagnostic, SourceMap};
 
 fn examples() -> PathBuf {

@@ -2,10 +2,9 @@
 //! packets made for each point.
 
 use std::net::{IpAddr, Ipv4Addr};
-use weftwire_core::function::Ports;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 use weftwire_core::wire::tcp::{TcpFlags, TcpOption};
-use weftwire_core::{Endpoints, FlowId, Frame, Function, LinkType, Outbox, Output, Port, Time};
+use weftwire_core::{Endpoints, FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_lang::{Dialect, compile};
 

@@ -7,9 +7,8 @@
 
 use proptest::prelude::*;
 use std::process::Command;
-use weftwire_core::function::Ports;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
-use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
+use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_lang::{Dialect, compile};
 use weftwire_pace::{Form, Machine, Options, Setting, Solver, TimeUnit, parse};

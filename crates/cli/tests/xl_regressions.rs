@@ -1,8 +1,7 @@
 //! What the compiler once got wrong, found by `xl_oracle`: one small program each, and what it must notify.
 
-use weftwire_core::function::Ports;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
-use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
+use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_lang::{Dialect, compile};
 

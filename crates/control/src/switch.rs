@@ -2,10 +2,9 @@
 
 use crate::table::{Live, Shared};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use weftwire_core::function::Ports;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::{
-    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox, Output, Packet, Port, Time,
+    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time,
 };
 
 /// The switch. Its rules may change between any two packets.

@@ -1,7 +1,7 @@
 //! Packets made from nothing: templates (`docs/semantics.md`, 2.12).
 
+use crate::flow::Endpoints;
 use crate::format::{FieldPlace, Formats};
-use crate::function::Endpoints;
 use crate::packet::Packet;
 use crate::port::LinkType;
 use crate::wire::builder::{FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};

@@ -12,13 +12,11 @@
 //! Every input first runs, each at its own time, the timers that are due *before* `now`; those due exactly at
 //! `now` wait for [`Function::fire`]. So at one instant, arrivals come first, in the order of the calls, then timers.
 
+use crate::flow::{Endpoints, FlowId};
 use crate::inspect::Inspect;
 use crate::port::{Frame, LinkType, Offload, Port};
 use crate::time::Time;
 use crate::trace::TraceRecord;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::net::IpAddr;
 use std::ops::Range;
 
 /// A network function: a machine, a stack, a chain agent, a subscription switch.
@@ -68,38 +66,6 @@ pub struct Deadline<'a> {
     pub reason: &'a str,
 }
 
-/// Serial number of a flow's instance within one function, in order of creation, from 1.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct FlowId(pub u64);
-
-impl fmt::Display for FlowId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Both ends of a transport flow, seen from this side.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Endpoints {
-    /// IP protocol number: 6 TCP, 17 UDP.
-    pub protocol: u8,
-    /// This end's address.
-    pub local_address: IpAddr,
-    /// This end's port number.
-    pub local_port: u16,
-    /// The other end's address, of the same family.
-    pub remote_address: IpAddr,
-    /// The other end's port number.
-    pub remote_port: u16,
-    /// Ethernet address of this end; zero where the link has none.
-    pub local_mac: [u8; 6],
-    /// Ethernet address of the next hop; zero where the link has none.
-    pub remote_mac: [u8; 6],
-    /// Tag control information of the flow's outer VLAN tag, if its packets are tagged.
-    pub vlan: Option<u16>,
-}
-
 /// Why a call of the application was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
@@ -118,65 +84,6 @@ pub enum CallError {
     /// The application said before that it will send no more.
     #[error("flow {0} was closed for sending")]
     Closed(FlowId),
-}
-
-/// Why a frame raised no event, or an event had less effect than it asked for. Counted, one count a reason.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DropReason {
-    /// The frame ends inside a header that its predecessor announces.
-    Truncated,
-    /// A header's own length field is too small, or points beyond the packet.
-    BadLength,
-    /// The version field is not that of the protocol announced.
-    BadVersion,
-    /// The IPv4, TCP or UDP checksum is wrong.
-    BadChecksum,
-    /// The packet lacks a field of the flow key (ARP, ICMP, another transport, a later fragment).
-    NoFlowKey,
-    /// The flow table is full and its policy evicts nobody.
-    TableFull,
-    /// No row matched the event in the flow's state.
-    NoRow,
-    /// An action named a packet that is not there (empty slot, no current packet).
-    NoPacket,
-    /// An action named a port that the platform has not got.
-    NoPort,
-    /// An action set a field whose header or option the packet lacks.
-    NoField,
-    /// A division by zero; its result is 0.
-    DivisionByZero,
-    /// The instance has its greatest number of timers; the new one was not set.
-    TooManyTimers,
-    /// The instance kept setting timers for the present instant without end and was deleted.
-    ZeroTimeLoop,
-    /// A packet grew beyond 65,535 bytes of IP length and was not changed.
-    TooLong,
-    /// One event put out more frames and bytes than an event may; the rest was not put out.
-    TooMuchOutput,
-}
-
-impl DropReason {
-    /// The name as counters and reports show it, e.g. `bad_checksum`.
-    pub fn name(self) -> &'static str {
-        match self {
-            DropReason::Truncated => "truncated",
-            DropReason::BadLength => "bad_length",
-            DropReason::BadVersion => "bad_version",
-            DropReason::BadChecksum => "bad_checksum",
-            DropReason::NoFlowKey => "no_flow_key",
-            DropReason::TableFull => "table_full",
-            DropReason::NoRow => "no_row",
-            DropReason::NoPacket => "no_packet",
-            DropReason::NoPort => "no_port",
-            DropReason::NoField => "no_field",
-            DropReason::DivisionByZero => "division_by_zero",
-            DropReason::TooManyTimers => "too_many_timers",
-            DropReason::ZeroTimeLoop => "zero_time_loop",
-            DropReason::TooLong => "too_long",
-            DropReason::TooMuchOutput => "too_much_output",
-        }
-    }
 }
 
 /// One thing a function wants done or known, in the order it asked.

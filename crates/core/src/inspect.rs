@@ -1,6 +1,6 @@
 //! Looking into a running function from outside, and changing it (XTRA, Section IV.D.3).
 
-use crate::function::FlowId;
+use crate::flow::FlowId;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Where the headers of a packet are.
 
 use crate::bits;
+use crate::drop_reason::DropReason;
 use crate::format::{FieldPlace, Formats, Header};
-use crate::function::DropReason;
 use crate::port::LinkType;
 use crate::wire::arp::{ARP_LENGTH, Arp};
 use crate::wire::ethernet::{ETHERNET_LENGTH, Ethernet, TYPE_ARP, TYPE_IPV4, TYPE_IPV6, VLAN_LENGTH};

@@ -7,6 +7,8 @@
 pub mod bits;
 pub mod build;
 pub mod checksum;
+mod drop_reason;
+mod flow;
 pub mod format;
 pub mod function;
 pub mod inspect;
@@ -20,8 +22,10 @@ pub mod trace;
 pub mod wire;
 
 pub use build::{TemplateSpec, TemplateTransport};
+pub use drop_reason::DropReason;
+pub use flow::{Endpoints, FlowId};
 pub use format::{FieldPlace, Format, FormatError, FormatField, FormatPlace, Formats, builtin_formats};
-pub use function::{CallError, Deadline, DropReason, Endpoints, FlowId, Function, Outbox, Output};
+pub use function::{CallError, Deadline, Function, Outbox, Output, Ports};
 pub use packet::Packet;
 pub use port::{Frame, LinkType, Offload, Port, Segmentation};
 pub use segment::segments;

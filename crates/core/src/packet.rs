@@ -4,8 +4,9 @@
 
 use crate::bits;
 use crate::checksum::Sum;
+use crate::drop_reason::DropReason;
+use crate::flow::Endpoints;
 use crate::format::{FieldPlace, Formats, Header};
-use crate::function::{DropReason, Endpoints};
 use crate::layout::{Fragment, Layout, Network, Transport};
 use crate::port::{Checksum, Frame, LinkType, Offload, Segmentation};
 use crate::wire::ethernet::{ETHERNET_LENGTH, TYPE_IPV4, TYPE_IPV6};

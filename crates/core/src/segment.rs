@@ -1,7 +1,7 @@
 //! Cutting frames that stand for many segments, as a network card with TSO or USO does.
 
+use crate::drop_reason::DropReason;
 use crate::format::{FieldPlace, Formats, Header};
-use crate::function::DropReason;
 use crate::packet::Packet;
 use crate::port::{Checksum, Frame, LinkType, Offload};
 use crate::wire::tcp::TcpFlags;

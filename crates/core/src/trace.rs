@@ -1,6 +1,6 @@
 //! Trace records: one for each event a function handles, the same on every platform.
 
-use crate::function::FlowId;
+use crate::flow::FlowId;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 

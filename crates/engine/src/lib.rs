@@ -24,8 +24,7 @@ pub use instance::SEND_BUFFER;
 pub use operations::ZERO_TIME_DEPTH;
 pub use reference::ReferenceEngine;
 
-use weftwire_core::Function;
-use weftwire_core::function::Ports;
+use weftwire_core::{Function, Ports};
 use weftwire_image::VerifiedImage;
 
 /// Names of the engines that [`make`] knows.

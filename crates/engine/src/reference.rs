@@ -12,10 +12,11 @@ use crate::{EngineError, EngineOptions};
 use std::collections::VecDeque;
 use weftwire_calendar::Calendar;
 use weftwire_core::build::TemplateTransport;
-use weftwire_core::function::Ports;
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, Outbox, Output, Port, Time};
+use weftwire_core::{
+    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, Outbox, Output, Port, Ports, Time,
+};
 use weftwire_image::{Event, OtherPackets, VerifiedImage};
 
 /// A machine, run row by row.

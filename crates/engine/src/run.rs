@@ -6,9 +6,8 @@ use crate::instance::Instance;
 use crate::program::Program;
 use crate::value::compare;
 use weftwire_calendar::Calendar;
-use weftwire_core::function::Ports;
 use weftwire_core::packet::Packet;
-use weftwire_core::{DropReason, FlowId, Outbox, Time};
+use weftwire_core::{DropReason, FlowId, Outbox, Ports, Time};
 use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Row};
 
 /// A pending setting of a timer.

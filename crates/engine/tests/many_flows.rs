@@ -6,10 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use support::*;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::Formats;
-use weftwire_core::function::Ports;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::packet::Packet;
-use weftwire_core::{Endpoints, Frame, Function, LinkType, Outbox, Port};
+use weftwire_core::{Endpoints, Frame, Function, LinkType, Outbox, Port, Ports};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::{Event, Operand, Operator, WhenFull};
 

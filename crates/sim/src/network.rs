@@ -17,9 +17,8 @@ mod wire;
 
 use std::io;
 use std::ops::ControlFlow;
-use weftwire_core::function::Ports;
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{Function, Time};
+use weftwire_core::{Function, Ports, Time};
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace};
 use weftwire_network::results::Results;

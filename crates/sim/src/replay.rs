@@ -6,9 +6,8 @@
 
 use crate::spec::Connect;
 use std::ops::ControlFlow;
-use weftwire_core::function::CallError;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time};
+use weftwire_core::{CallError, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time};
 
 /// How long after the last input timers may go on when no end is given.
 pub const GRACE: i64 = 10_000_000_000;

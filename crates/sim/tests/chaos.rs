@@ -3,10 +3,10 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use weftwire_core::function::Ports;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
 use weftwire_core::{
-    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, LinkType, Outbox, Output, Packet, Port, Time,
+    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, LinkType, Outbox, Output, Packet, Port, Ports,
+    Time,
 };
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::VerifiedImage;

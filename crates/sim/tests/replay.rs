@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use weftwire_core::function::CallError;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{Deadline, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time};
+use weftwire_core::{
+    CallError, Deadline, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time,
+};
 use weftwire_sim::replay::{Captured, GRACE, Input, Plan, Sink, Stop, Summary, replay};
 
 /// Writes down every call. A frame whose first byte is `t` sets a timer so many nanoseconds ahead as its second says,

@@ -6,12 +6,11 @@ use crate::pipeline::Pipeline;
 use crate::whole;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use weftwire_core::function::Ports;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::port::SegmentationKind;
 use weftwire_core::{
-    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Port, Segmentation,
-    Time, segments,
+    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Port, Ports,
+    Segmentation, Time, segments,
 };
 use weftwire_subscribe::compiler::{CallId, Compiler};
 use weftwire_subscribe::diagram::SetId;

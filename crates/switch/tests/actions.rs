@@ -6,7 +6,6 @@ mod common;
 use common::compile;
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weftwire_core::function::Ports;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::port::{Checksum, SegmentationKind};
 use weftwire_core::wire::arp::Arp;
@@ -14,7 +13,9 @@ use weftwire_core::wire::builder::{ArpFields, FrameBuilder, Ipv4Fields, Ipv6Fiel
 use weftwire_core::wire::ethernet::Ethernet;
 use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::ipv6::Ipv6;
-use weftwire_core::{Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Segmentation, Time};
+use weftwire_core::{
+    Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Ports, Segmentation, Time,
+};
 use weftwire_subscribe::formats::{ActionSignature, ArgumentKind};
 use weftwire_subscribe::packet;
 use weftwire_subscribe::rules::Argument;

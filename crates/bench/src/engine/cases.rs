@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use weftwire_core::function::Ports;
 use weftwire_core::port::{Checksum, SegmentationKind};
-use weftwire_core::{Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Segmentation, Time};
+use weftwire_core::{
+    Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Ports, Segmentation, Time,
+};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_lang::{Dialect, compile};
 use weftwire_text::source::Loader;

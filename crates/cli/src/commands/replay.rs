@@ -15,11 +15,10 @@ use weftwire_capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, mar
 use weftwire_catalog::capture;
 use weftwire_catalog::file::{self, Kind};
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
-use weftwire_core::function::{DropReason, Ports};
 use weftwire_core::packet::checksum_is_partial;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{FlowId, Formats, Frame, LinkType, Offload, Port, Time};
+use weftwire_core::{DropReason, FlowId, Formats, Frame, LinkType, Offload, Port, Ports, Time};
 use weftwire_linux::report::write_counters;
 use weftwire_linux::signals::StopSignal;
 use weftwire_sim::replay::{Captured, Input, Plan, Progress, Sink, Stop, Summary, replay};

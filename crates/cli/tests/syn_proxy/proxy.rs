@@ -1,11 +1,10 @@
 //! The proxy of the examples, and the segments that it gets and sends.
 
-use weftwire_core::function::Ports;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 use weftwire_core::wire::ethernet::Ethernet;
 use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::tcp::{Tcp, TcpFlags, TcpOption};
-use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Time};
+use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::Image;
 use weftwire_lang::{Dialect, compile};

@@ -12,10 +12,9 @@ use interpret::{Interpreter, Seen, Setting};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use tree::{Program, SLOTS, STATES, TIMERS};
-use weftwire_core::function::Ports;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 use weftwire_core::wire::tcp::{TcpFlags, TcpOption};
-use weftwire_core::{FlowId, Formats, Frame, Function, LinkType, Outbox, Output, Packet, Port, Time};
+use weftwire_core::{FlowId, Formats, Frame, Function, LinkType, Outbox, Output, Packet, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_lang::{Dialect, compile};
 

@@ -1,6 +1,6 @@
 //! ARP for IPv4 over Ethernet (RFC 826).
 
-use crate::function::DropReason;
+use crate::drop_reason::DropReason;
 use std::net::Ipv4Addr;
 
 /// Bytes of the packet.

@@ -1,6 +1,6 @@
 //! Ethernet II with up to two VLAN tags (IEEE 802.3, 802.1Q, 802.1ad).
 
-use crate::function::DropReason;
+use crate::drop_reason::DropReason;
 
 /// EtherType of IPv4.
 pub const TYPE_IPV4: u16 = 0x0800;

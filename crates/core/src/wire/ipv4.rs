@@ -1,7 +1,7 @@
 //! IPv4 (RFC 791).
 
 use crate::checksum::checksum;
-use crate::function::DropReason;
+use crate::drop_reason::DropReason;
 use std::net::Ipv4Addr;
 
 /// Bytes of the header without options.

@@ -1,6 +1,6 @@
 //! IPv6 with its extension headers (RFC 8200).
 
-use crate::function::DropReason;
+use crate::drop_reason::DropReason;
 use std::net::Ipv6Addr;
 
 /// Bytes of the fixed header.

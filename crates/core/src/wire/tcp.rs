@@ -1,6 +1,6 @@
 //! TCP and its options (RFC 9293, RFC 7323, RFC 2018).
 
-use crate::function::DropReason;
+use crate::drop_reason::DropReason;
 
 /// Bytes of the header without options.
 pub const TCP_LENGTH: usize = 20;

@@ -1,6 +1,6 @@
 //! UDP (RFC 768).
 
-use crate::function::DropReason;
+use crate::drop_reason::DropReason;
 
 /// Bytes of the header.
 pub const UDP_LENGTH: usize = 8;

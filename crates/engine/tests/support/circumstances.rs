@@ -2,8 +2,7 @@
 
 use super::random::Step;
 use super::{client, datagram, segment};
-use weftwire_core::function::Ports;
-use weftwire_core::{FlowId, Frame, Function, LinkType, Outbox, Output, Port, Time};
+use weftwire_core::{FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::VerifiedImage;
 

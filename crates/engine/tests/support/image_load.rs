@@ -5,9 +5,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::Formats;
-use weftwire_core::function::Ports;
 use weftwire_core::packet::Packet;
-use weftwire_core::{Endpoints, Frame, LinkType, Outbox, Port, Time};
+use weftwire_core::{Endpoints, Frame, LinkType, Outbox, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{Image, VerifiedImage};
 

@@ -13,11 +13,10 @@ pub use images::*;
 use std::net::{IpAddr, Ipv4Addr};
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::Formats;
-use weftwire_core::function::Ports;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{Endpoints, FlowId, Frame, Function, LinkType, Outbox, Output, Port, Time};
+use weftwire_core::{Endpoints, FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::Image;
 

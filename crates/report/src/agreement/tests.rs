@@ -1,5 +1,5 @@
 use super::*;
-use weftwire_core::function::FlowId;
+use weftwire_core::FlowId;
 
 fn record(time: i64, flow: u64, event: &str, actions: &[&str]) -> TraceRecord {
     TraceRecord {

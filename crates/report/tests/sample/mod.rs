@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weftwire_core::function::FlowId;
 use weftwire_core::inspect::Counters;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{Port, Time};
+use weftwire_core::{FlowId, Port, Time};
 use weftwire_network::Network;
 use weftwire_network::link::{Counts, LinkSettings, Rate};
 use weftwire_network::model::{FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing};

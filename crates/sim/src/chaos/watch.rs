@@ -4,10 +4,9 @@ use super::judge::{Finding, Invariant};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use weftwire_core::function::Ports;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
 use weftwire_core::{
-    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox, Output, Packet, Port, Time,
+    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time,
 };
 use weftwire_network::model::NodeIndex;
 

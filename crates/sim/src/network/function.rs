@@ -9,11 +9,12 @@ use super::queue::Event;
 use super::simulation::Simulation;
 use super::wire::Packet;
 use std::io;
-use weftwire_core::function::{CallError, Endpoints, Ports};
 use weftwire_core::inspect::Counters;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceKind;
-use weftwire_core::{FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time, segments};
+use weftwire_core::{
+    CallError, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Ports, Time, segments,
+};
 use weftwire_network::model::{NodeIndex, NodeKind, PortPlace};
 use weftwire_network::routing::Flow;
 

@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
-use weftwire_core::function::Ports;
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{Function, Port, Time};
+use weftwire_core::{Function, Port, Ports, Time};
 use weftwire_engine::EngineOptions;
 use weftwire_lang::Dialect;
 use weftwire_network::Network;

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::panic;
 use std::path::Path;
 use weftwire_catalog::{Functions, NetworkFile};
-use weftwire_core::function::Ports;
+use weftwire_core::Ports;
 use weftwire_linux::signals::StopSignal;
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, NodeKind};

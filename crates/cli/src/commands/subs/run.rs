@@ -13,7 +13,7 @@ use anyhow::ensure;
 use clap::ArgGroup;
 use clap::Args;
 use std::path::PathBuf;
-use weftwire_core::function::Ports;
+use weftwire_core::Ports;
 use weftwire_linux::application::Application;
 use weftwire_linux::signals::HangUp;
 

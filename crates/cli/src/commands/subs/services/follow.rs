@@ -12,7 +12,7 @@ use weftwire_control::state::formats_digest;
 use weftwire_control::switch::FollowingSwitch;
 use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::{Address, ClientError};
-use weftwire_core::function::Ports;
+use weftwire_core::Ports;
 use weftwire_linux::application::Application;
 use weftwire_linux::privileges::{drop_privileges, is_root};
 use weftwire_linux::reach::Reach;

@@ -1,0 +1,62 @@
+//! Why something was dropped.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a frame raised no event, or an event had less effect than it asked for. Counted, one count a reason.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// The frame ends inside a header that its predecessor announces.
+    Truncated,
+    /// A header's own length field is too small, or points beyond the packet.
+    BadLength,
+    /// The version field is not that of the protocol announced.
+    BadVersion,
+    /// The IPv4, TCP or UDP checksum is wrong.
+    BadChecksum,
+    /// The packet lacks a field of the flow key (ARP, ICMP, another transport, a later fragment).
+    NoFlowKey,
+    /// The flow table is full and its policy evicts nobody.
+    TableFull,
+    /// No row matched the event in the flow's state.
+    NoRow,
+    /// An action named a packet that is not there (empty slot, no current packet).
+    NoPacket,
+    /// An action named a port that the platform has not got.
+    NoPort,
+    /// An action set a field whose header or option the packet lacks.
+    NoField,
+    /// A division by zero; its result is 0.
+    DivisionByZero,
+    /// The instance has its greatest number of timers; the new one was not set.
+    TooManyTimers,
+    /// The instance kept setting timers for the present instant without end and was deleted.
+    ZeroTimeLoop,
+    /// A packet grew beyond 65,535 bytes of IP length and was not changed.
+    TooLong,
+    /// One event put out more frames and bytes than an event may; the rest was not put out.
+    TooMuchOutput,
+}
+
+impl DropReason {
+    /// The name as counters and reports show it, e.g. `bad_checksum`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DropReason::Truncated => "truncated",
+            DropReason::BadLength => "bad_length",
+            DropReason::BadVersion => "bad_version",
+            DropReason::BadChecksum => "bad_checksum",
+            DropReason::NoFlowKey => "no_flow_key",
+            DropReason::TableFull => "table_full",
+            DropReason::NoRow => "no_row",
+            DropReason::NoPacket => "no_packet",
+            DropReason::NoPort => "no_port",
+            DropReason::NoField => "no_field",
+            DropReason::DivisionByZero => "division_by_zero",
+            DropReason::TooManyTimers => "too_many_timers",
+            DropReason::ZeroTimeLoop => "zero_time_loop",
+            DropReason::TooLong => "too_long",
+            DropReason::TooMuchOutput => "too_much_output",
+        }
+    }
+}
