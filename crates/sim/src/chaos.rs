@@ -11,6 +11,7 @@
 mod expand;
 mod experiment;
 mod fault;
+mod finding;
 mod judge;
 mod schedule;
 mod shrink;
@@ -20,7 +21,7 @@ mod watch;
 pub use expand::expand;
 pub use experiment::{Experiment, Made, Stage, Verdict};
 pub use fault::{Fault, FaultKind, Impairment};
-pub use judge::{Finding, Invariant};
+pub use finding::{Finding, Invariant};
 pub use schedule::schedule;
 pub use shrink::{MOST_ATTEMPTS, shrink};
 pub use text::to_toml;

@@ -9,6 +9,8 @@ use crate::rules::{Action, Aggregate, Call, Rule};
 use crate::tables::{Delta, Tables};
 use crate::trie::{Branch, Tests};
 use crate::values::Interval;
+use crate::variable::Levels;
+pub use crate::variable::{StateId, StateVariable, Variable};
 use crate::watch::Watch;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,45 +21,10 @@ use weftwire_core::Port;
 #[serde(transparent)]
 pub struct RuleId(pub u32);
 
-/// Number of a piece of state, see [`Compiler::state`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(transparent)]
-pub struct StateId(pub u32);
-
 /// Number of an application's action with its arguments, see [`Compiler::call`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(transparent)]
 pub struct CallId(pub u32);
-
-/// What a table matches. They come in this order: headers, then fields in the chosen order, then state.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Variable {
-    /// Whether the message has a header: 1 or 0.
-    Present(HeaderId),
-    /// A field; 0 if the message lacks it, which no table then asks for.
-    Field(FieldId),
-    /// A piece of state, after this message's update.
-    State(StateId),
-}
-
-/// A piece of state: what it is, and which messages update it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StateVariable {
-    /// What it is.
-    pub aggregate: Aggregate,
-    /// The filters, without tests of state, of the rules that use it: a message for which one holds updates it. For all
-    /// but counters there is one.
-    pub updated_by: Vec<Clause>,
-    /// How many rules use it; 0: the number is free.
-    rules: u32,
-}
-
-impl StateVariable {
-    /// Whether a rule uses it; if not, its number is free.
-    pub fn is_used(&self) -> bool {
-        self.rules > 0
-    }
-}
 
 /// What a message gets: the effects of all rules that it matches, each once.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -551,49 +518,5 @@ impl Compiler {
         self.known_states.remove(&key);
         self.free_states.insert(id);
         true
-    }
-}
-
-/// What stands at which level of the diagram.
-pub(crate) struct Levels<'a> {
-    pub formats: &'a MessageFormats,
-    order: &'a [FieldId],
-    states: &'a [StateVariable],
-}
-
-impl Levels<'_> {
-    fn level(&self, places: &[u32], variable: Variable) -> u32 {
-        let headers = self.formats.headers().len() as u32;
-        match variable {
-            Variable::Present(header) => header.0.into(),
-            Variable::Field(field) => headers + places[usize::from(field.0)],
-            Variable::State(state) => headers + places.len() as u32 + state.0,
-        }
-    }
-
-    pub fn variable(&self, level: u32) -> Variable {
-        let headers = self.formats.headers().len();
-        let level = level as usize;
-        if level < headers {
-            Variable::Present(HeaderId(level as u16))
-        } else if let Some(field) = self.order.get(level - headers) {
-            Variable::Field(*field)
-        } else {
-            Variable::State(StateId((level - headers - self.order.len()) as u32))
-        }
-    }
-
-    pub fn width(&self, variable: Variable) -> u16 {
-        match variable {
-            Variable::Present(_) => 1,
-            Variable::Field(field) => self.formats.field(field).width,
-            Variable::State(state) => {
-                self.states.get(state.0 as usize).map_or(64, |state| Term::State(state.aggregate).width(self.formats))
-            }
-        }
-    }
-
-    pub fn domain(&self, level: u32) -> Interval {
-        Interval::of_width(self.width(self.variable(level)))
     }
 }

@@ -1,10 +1,10 @@
 //! Compiled tables as a document: what `weft subs compile` writes, laid out in `docs/subscriptions.md`.
 
 use crate::compiler::{Compiler, Variable};
+use crate::cost::StageCost;
 use crate::formats::MatchKind;
 use crate::rules::{Aggregate, Function};
 use crate::tables::State;
-use crate::tables::cost::StageCost;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use weftwire_core::Port;

@@ -3,17 +3,16 @@
 //! A message starts in [`Tables::initial`] and meets the stages in order. A stage that knows its state takes it to
 //! another; any other stage leaves it alone. The state behind the last stage has the message's actions.
 
-pub mod cost;
 mod lpm;
 mod rows;
 
 pub use rows::{Entry, Rows};
 
-use crate::compiler::{Levels, StateId, Variable};
 use crate::diagram::{Diagram, Edge, Mix, NodeId, SetId};
 use crate::formats::MatchKind;
 use crate::pieces::Piece;
 use crate::values::Interval;
+use crate::variable::{Levels, StateId, Variable};
 use hashbrown::{HashMap, HashSet};
 use rows::difference;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,10 +27,10 @@ pub struct Stage {
     /// By state.
     pub rows: BTreeMap<State, Rows>,
     /// Kind that the format asks for.
-    asked: Option<MatchKind>,
+    pub(crate) asked: Option<MatchKind>,
     /// Entries that hold more than one value.
-    wide: usize,
-    entries: usize,
+    pub(crate) wide: usize,
+    pub(crate) entries: usize,
 }
 
 impl Stage {

@@ -7,8 +7,8 @@ use crate::Unsupported;
 use crate::parser::{Parsing, field_name, instance};
 use crate::program::*;
 use std::collections::BTreeSet;
+use weftwire_subscribe::cost::prefix_list;
 use weftwire_subscribe::formats::{Batch, Condition, Framing, HeaderId, Place as Found};
-use weftwire_subscribe::tables::cost::prefix_list;
 use weftwire_subscribe::values::Interval;
 
 /// Headers of one message that come together: those in it, what tells them, and their bits.

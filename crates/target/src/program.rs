@@ -1,7 +1,7 @@
 //! A switch program before it is written in any format's language: headers, a parser, tables, and the order of tables.
 
+use weftwire_subscribe::cost::Memory;
 use weftwire_subscribe::rules::Function;
-use weftwire_subscribe::tables::cost::Memory;
 
 /// A field of a header instance or of the metadata: the instance's name and the field's.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

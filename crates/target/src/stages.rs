@@ -5,9 +5,9 @@ use crate::parser::{field_name, instance};
 use crate::pipeline::Builder;
 use crate::program::*;
 use weftwire_subscribe::compiler::Variable;
+use weftwire_subscribe::cost::{Classes, disjoint, prefix_list};
 use weftwire_subscribe::formats::MatchKind;
 use weftwire_subscribe::tables::Stage;
-use weftwire_subscribe::tables::cost::{Classes, disjoint, prefix_list};
 use weftwire_subscribe::values::Interval;
 
 /// Most bits of a key that Tofino matches by ranges: five nibbles of a unit of its TCAM.

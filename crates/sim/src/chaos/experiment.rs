@@ -1,6 +1,7 @@
 //! Runs of one network under many schedules.
 
-use super::judge::{self, Finding, Invariant};
+use super::finding::{Finding, Invariant};
+use super::judge;
 use super::watch::{Log, Watch};
 use super::{Fault, expand};
 use crate::network::{Progress, Surroundings, simulate};

@@ -1,75 +1,14 @@
 //! What must hold after a run.
 
+use super::finding::{Finding, Invariant};
 use super::watch::Log;
 use super::{Fault, FaultKind};
 use crate::network::LEAK;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use weftwire_network::Network;
 use weftwire_network::link::Counts;
 use weftwire_network::model::{ChangeKind, NodeIndex, Traffic, TrafficKind, Transport};
 use weftwire_network::results::{FlowResult, Results};
-
-/// What must hold whatever goes wrong on links and nodes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Invariant {
-    /// Applications get exactly the bytes that were sent, or are told that they do not.
-    Data,
-    /// The flow table is bounded.
-    Flows,
-    /// Every timer fires when it is due or is cancelled; nothing happens at another time.
-    Timers,
-    /// Frames leave by ports that exist, well-formed and with right checksums.
-    Frames,
-    /// A flow id means one flow for ever.
-    FlowIds,
-    /// Every packet on a link arrives, is dropped and counted, or is still there.
-    Conservation,
-    /// The same schedule gives the same run.
-    Repeatable,
-    /// The simulator keeps its part of the contract.
-    Simulator,
-    /// Nothing panics.
-    NoPanic,
-}
-
-impl Invariant {
-    /// Its name as reports show it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Invariant::Data => "data",
-            Invariant::Flows => "flows",
-            Invariant::Timers => "timers",
-            Invariant::Frames => "frames",
-            Invariant::FlowIds => "flow-ids",
-            Invariant::Conservation => "conservation",
-            Invariant::Repeatable => "repeatable",
-            Invariant::Simulator => "simulator",
-            Invariant::NoPanic => "no-panic",
-        }
-    }
-}
-
-impl fmt::Display for Invariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// An invariant that did not hold.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
-    /// Which.
-    pub invariant: Invariant,
-    /// Where, when and how.
-    pub text: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.invariant, self.text)
-    }
-}
 
 /// What is wrong with a run's results, given what its functions told their applications.
 pub(super) fn violations(network: &Network, faults: &[Fault], results: &Results, log: &Log) -> Vec<Finding> {

@@ -1,6 +1,6 @@
 //! A function under watch.
 
-use super::judge::{Finding, Invariant};
+use super::finding::{Finding, Invariant};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

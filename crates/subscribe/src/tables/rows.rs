@@ -1,11 +1,11 @@
 //! What one state does in a stage, made of a node, and the steps from one such to another.
 
 use super::{Change, State};
-use crate::compiler::Variable;
 use crate::diagram::{Edge, Mix, Node, NodeId, intervals};
 use crate::formats::MatchKind;
 use crate::pieces::{Piece, Pieces};
 use crate::values::Interval;
+use crate::variable::Variable;
 use hashbrown::HashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -30,11 +30,11 @@ pub struct Rows {
     /// The next state for all values without an entry.
     pub default: State,
     /// Of a long node, a piece for each of its pieces.
-    pub(super) entries: Pieces<Entry>,
+    pub(crate) entries: Pieces<Entry>,
     /// Whether entries overlap, as prefixes do.
-    pub(super) nested: bool,
+    pub(crate) nested: bool,
     /// Of a long node: what each default would save.
-    pub(super) savings: Savings,
+    pub(crate) savings: Savings,
 }
 
 impl Rows {
@@ -66,7 +66,7 @@ impl Rows {
 
 /// What each default would save: entries, and then values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Savings {
+pub(crate) struct Savings {
     of: HashMap<State, (u128, u128), Mix>,
     /// The same, the best last; empty until [`Savings::rank`].
     ranked: BTreeSet<((u128, u128), Reverse<State>)>,

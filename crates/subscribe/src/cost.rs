@@ -1,9 +1,10 @@
 //! What tables cost in memories of switches: entries and bits, with ranges as prefixes and with compressed domains.
 
-use super::{Entry, Rows, Stage, State, Tables};
-use crate::compiler::{Compiler, Variable};
+use crate::compiler::Compiler;
 use crate::formats::MatchKind;
+use crate::tables::{Entry, Rows, Stage, State, Tables};
 use crate::values::Interval;
+use crate::variable::Variable;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
