@@ -14,6 +14,7 @@ pub mod control;
 pub mod control_client;
 mod control_server;
 pub mod datagrams;
+pub mod device;
 mod error;
 pub mod ethtool;
 pub mod files;
@@ -42,6 +43,7 @@ mod transmit;
 mod tuntap;
 pub mod vnet;
 
+pub use device::PortSpec;
 pub use error::LinuxError;
-pub use port::{FramePort, PortSpec};
+pub use port::FramePort;
 pub use system::{processor_seconds, random_words};

@@ -15,7 +15,7 @@ use support::process::{BridgeProcess, bridge_main};
 use weftwire_core::{FlowId, Frame};
 use weftwire_linux::control::{MAX_REQUEST, Request, Response};
 use weftwire_linux::control_client::ControlClient;
-use weftwire_linux::port::Device;
+use weftwire_linux::device::Device;
 use weftwire_testbed::{Namespace, skip_unless_root};
 
 /// Not a test: the bridge itself, when the process was started as one.

@@ -10,8 +10,9 @@ use weftwire_calendar::Calendar;
 use weftwire_core::Frame;
 use weftwire_draw::Histogram;
 use weftwire_linux::LinuxError;
+use weftwire_linux::device::Device;
 use weftwire_linux::pacer::{Clock, Pacer, Place, Policy, Scheduler, Standing, Waiter};
-use weftwire_linux::port::{BATCH, Device, FramePort};
+use weftwire_linux::port::{BATCH, FramePort};
 use weftwire_linux::system::monotonic_ns;
 
 /// Time before the first packet, in nanoseconds: enough to add many flows.
