@@ -1,6 +1,6 @@
 // The evolution block of a calendar: the gaps between packets from a table that `weft pace compile --memory DIR` writes.
 //
-// It gives bit for bit what weftwire_pace::Machine gives. Each request is answered by the next gap in ticks; the unit of the
+// It gives bit for bit what weftwire_pace::EvolutionBlock gives. Each request is answered by the next gap in ticks; the unit of the
 // envelope (a round trip or a second) is `ticks_per_unit` long from then on. One gap takes six clocks from request to answer; a
 // request can be made in the clock in which the answer is taken. Memories are read with one clock of latency.
 //

@@ -1,6 +1,6 @@
 //! The body of the target `pace_formula`, apart from the others: only what may depend on the crate `pace` includes it.
 
-use weftwire_pace::{Form, Machine, Options, Setting, Solver, compile, parse};
+use weftwire_pace::{EvolutionBlock, Form, Options, Setting, Solver, compile, parse};
 
 /// Text of an envelope. What is read can be solved and compiled, or says why not; times never fall.
 pub fn pace_formula(data: &[u8]) {
@@ -22,7 +22,7 @@ pub fn pace_formula(data: &[u8]) {
     let options = Options { form: Form::Carried, entries: 16, packets: 32, ..Options::default() };
     if let Ok(evolution) = compile(&envelope, &text, &options) {
         evolution.check().expect("what was compiled can run");
-        let mut machine = Machine::new(&evolution, 1_000_000);
+        let mut machine = EvolutionBlock::new(&evolution, 1_000_000);
         for _ in 0..100 {
             machine.next_ticks();
         }

@@ -7,13 +7,13 @@ use serde::Serialize;
 /// All measurements of one comparison.
 #[derive(Serialize)]
 pub struct Results {
-    machine: Machine,
+    machine: HostFacts,
     systems: Vec<&'static str>,
     metrics: Vec<Metric>,
 }
 
 #[derive(Serialize)]
-struct Machine {
+struct HostFacts {
     kernel: String,
     processors: usize,
     congestion_control: String,
@@ -31,7 +31,7 @@ impl Results {
     /// No measurements yet. The first system is what the others are compared with.
     pub fn new(systems: impl Iterator<Item = &'static str>) -> Results {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-        let machine = Machine {
+        let machine = HostFacts {
             kernel: read("/proc/sys/kernel/osrelease"),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
@@ -52,7 +52,7 @@ impl Results {
 
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { kernel, processors, congestion_control } = &self.machine;
+        let HostFacts { kernel, processors, congestion_control } = &self.machine;
         writeln!(f, "Linux {kernel}, {processors} processors, {congestion_control}")?;
         writeln!(f, "medians; in brackets the ratio to {}; noise is its own (max - min) / median\n", self.systems[0])?;
         write!(f, "{:<24} {:>8}", "", "unit")?;

@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use weftwire_pace::{Evolution, Machine};
+use weftwire_pace::{Evolution, EvolutionBlock};
 
 fn weft(folder: &Path, arguments: &[&str]) -> Output {
     let weft = Command::new(env!("CARGO_BIN_EXE_weft")).arg("pace").args(arguments).current_dir(folder).output();
@@ -53,7 +53,7 @@ fn a_compiled_table_runs() {
     }
     let text = fs::read_to_string(folder.join("table.json")).expect("it is there");
     let evolution = Evolution::from_json(&text).expect("it is right");
-    let mut machine = Machine::new(&evolution, 1000);
+    let mut machine = EvolutionBlock::new(&evolution, 1000);
     let ticks: u64 = (1..1024).map(|_| machine.next_ticks()).sum();
     assert_eq!(ticks, 10_000);
     assert_eq!(good(&folder, &["compile", "slow_start", "--entries", "2048", "--check", "100", "-o", "-"]), text);
@@ -66,7 +66,7 @@ fn the_report_says_what_is_exact_and_what_drifts() {
     assert!(followed.contains("3 of 97 bits") && followed.contains("exact for 6.0e23 packets"), "{followed}");
     let text = fs::read_to_string(folder.join("table.json")).expect("it is there");
     let evolution = Evolution::from_json(&text).expect("it is right");
-    let mut machine = Machine::new(&evolution, 1000);
+    let mut machine = EvolutionBlock::new(&evolution, 1000);
     // Packet 1 + k (k + 1) / 2 goes at k round trips.
     assert_eq!((0..5050).map(|_| machine.next_ticks()).sum::<u64>(), 100_000);
     let held = good(&folder, &["compile", "N(t) = sqrt(1 + t/RTT)", "--packets", "1000", "--check", "1000"]);

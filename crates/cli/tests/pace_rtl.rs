@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use weftwire_pace::{Evolution, Machine};
+use weftwire_pace::{Evolution, EvolutionBlock};
 use weftwire_testbed::skip_unless_installed;
 
 const GAPS: usize = 150_000;
@@ -62,7 +62,7 @@ fn the_block_gives_every_gap_of_the_model() {
         let output = run(&mut block);
         let found = String::from_utf8(output.stdout).expect("text");
         assert_eq!(found.lines().count(), GAPS, "{name}");
-        let mut machine = Machine::new(&evolution, 0);
+        let mut machine = EvolutionBlock::new(&evolution, 0);
         for (index, (line, unit)) in found.lines().zip(UNITS.iter().cycle()).enumerate() {
             machine.set_ticks_per_unit(*unit);
             assert_eq!(line.parse(), Ok(machine.next_ticks()), "{name}: gap {index}, of {unit} ticks a unit");

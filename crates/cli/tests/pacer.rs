@@ -11,7 +11,7 @@ use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 use weftwire_core::{Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_lang::{Dialect, compile};
-use weftwire_pace::{Form, Machine, Options, Setting, Solver, TimeUnit, parse};
+use weftwire_pace::{EvolutionBlock, Form, Options, Setting, Solver, TimeUnit, parse};
 
 /// The instants at which `tick`, paced by the pacer `p`, fires; the declarations say what `p` is.
 fn fired(declarations: &str, unit: &str, count: usize) -> Vec<i64> {
@@ -49,7 +49,7 @@ fn expected(envelope: &str, entries: u32, unit: u64, count: usize) -> Vec<i64> {
     let parsed = parse(envelope, &Setting::default()).expect("it is right");
     let options = Options { form: Form::Carried, entries, ..Options::default() };
     let evolution = weftwire_pace::compile(&parsed, envelope, &options).expect("it compiles");
-    let mut machine = Machine::new(&evolution, unit);
+    let mut machine = EvolutionBlock::new(&evolution, unit);
     let mut now = 0;
     let mut next = || {
         now += machine.next_ticks() as i64;

@@ -14,7 +14,7 @@ const SCALE_BITS: u32 = 40;
 
 /// Runs a table.
 #[derive(Clone, Debug)]
-pub struct Machine<'a> {
+pub struct EvolutionBlock<'a> {
     evolution: &'a Evolution,
     /// The unit in ticks.
     scale: u64,
@@ -38,13 +38,13 @@ pub struct Machine<'a> {
     follower: Option<Follower>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> EvolutionBlock<'a> {
     /// A machine at the first gap. `ticks_per_unit` is the length of the unit (a round trip or a second), at most 2^40 - 1.
     ///
     /// The table must be one that [`compile`](crate::compile) made or [`Evolution::check`] accepted.
-    pub fn new(evolution: &'a Evolution, ticks_per_unit: u64) -> Machine<'a> {
+    pub fn new(evolution: &'a Evolution, ticks_per_unit: u64) -> EvolutionBlock<'a> {
         let random = if let Then::Draw { seed } = evolution.then { seed } else { 0 };
-        Machine {
+        EvolutionBlock {
             evolution,
             scale: ticks_per_unit.min((1 << SCALE_BITS) - 1),
             packet: evolution.first,
@@ -94,7 +94,7 @@ impl<'a> Machine<'a> {
         (grains, (sum >> self.evolution.fraction_bits) as u64)
     }
 
-    /// The next gap in grains, 2^-`fraction_bits` of a unit; for comparison, as [`Machine::next_ticks`] also takes it.
+    /// The next gap in grains, 2^-`fraction_bits` of a unit; for comparison, as [`EvolutionBlock::next_ticks`] also takes it.
     pub fn next_grains(&mut self) -> u64 {
         self.packet += 1;
         if let Some(follower) = &mut self.follower {

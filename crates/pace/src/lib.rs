@@ -3,7 +3,7 @@
 //! An [`Envelope`] says how fast packets may go: a formula for the rate, for the packets sent or for the time of a packet, a
 //! table of rates, or a named shape. A [`Solver`] gives the time of each packet: of `n - n0 = ∫R` it finds T(n), in closed
 //! form where there is one. [`compile`] makes of it an [`Evolution`], the fixed-point table that a calendar's evolution block
-//! runs, [`Machine`] is that block to the bit, and [`measure`] compares both.
+//! runs, [`EvolutionBlock`] is that block to the bit, and [`measure`] compares both.
 //!
 //! The crate is pure: the same text gives the same bits on every machine, as all its transcendental functions come from
 //! `libm`. After Pontarelli, Bianchi and Welzl, "A Programmable Hardware Calendar for High Resolution Pacing", section III.
@@ -31,7 +31,7 @@ pub mod table;
 mod wide;
 
 pub use envelope::{Envelope, Setting, Shape, TimeUnit};
-pub use evolution::Machine;
+pub use evolution::EvolutionBlock;
 pub use fault::{Fault, SolveError};
 pub use formula::parse;
 pub use report::{Report, measure, measure_watched};

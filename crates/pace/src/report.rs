@@ -5,7 +5,7 @@
 //! far below every error reported here.
 
 use crate::envelope::{Envelope, Shape};
-use crate::evolution::Machine;
+use crate::evolution::EvolutionBlock;
 use crate::fault::SolveError;
 use crate::table::{Evolution, Then, Watch, times};
 
@@ -82,7 +82,7 @@ pub fn measure_watched(
         _ => times(envelope, evolution.first, packets.min(1 << 22), watch)?,
     };
     let grain = 1.0 / (1_u64 << evolution.fraction_bits) as f64;
-    let mut machine = Machine::new(evolution, ticks_per_unit);
+    let mut machine = EvolutionBlock::new(evolution, ticks_per_unit);
     let (mut grain_sum, mut tick_sum) = (0_u128, 0_u128);
     let (mut gap_error, mut time_error, mut tick_error) = ((0.0, 0), (0.0, 0), (0.0, 0));
     let mut report_lines = Vec::new();

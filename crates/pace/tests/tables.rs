@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use weftwire_pace::polynomial::{Coefficient, Polynomial};
 use weftwire_pace::table::{CompileError, Then};
 use weftwire_pace::{
-    Envelope, Evolution, Form, Machine, Options, Report, Setting, compile, compile_watched, measure, measure_watched,
-    parse,
+    Envelope, Evolution, EvolutionBlock, Form, Options, Report, Setting, compile, compile_watched, measure,
+    measure_watched, parse,
 };
 
 /// 100 ms in ticks of 5 ns: the published calendar.
@@ -99,7 +99,7 @@ fn without_carrying_they_do() {
 fn a_repeated_round_is_exact_for_ever() {
     // 7 gaps of a seventh are one: after any whole number of round trips not one grain is missing.
     let evolution = table("constant(7 pkt/RTT)", &Options::default());
-    let mut machine = Machine::new(&evolution, 1_000_003);
+    let mut machine = EvolutionBlock::new(&evolution, 1_000_003);
     let unit = 1_u128 << evolution.fraction_bits;
     let (mut grains, mut ticks) = (0_u128, 0_u128);
     let mut other = machine.clone();
@@ -118,7 +118,7 @@ fn slow_start_doubles_for_ever() {
     // Packet 2^k goes at k round trips, whatever the table: nothing is lost from octave to octave.
     let evolution =
         table("slow_start", &Options { entries: 512, gap_error: 1e-4, time_error: 1e-6, ..Options::default() });
-    let mut machine = Machine::new(&evolution, ROUND_TRIP);
+    let mut machine = EvolutionBlock::new(&evolution, ROUND_TRIP);
     let mut grains = 0_u128;
     for octave in 1..=23_u32 {
         while machine.packet() < 1 << octave {
@@ -134,7 +134,7 @@ fn slow_start_doubles_for_ever() {
 #[test]
 fn a_counter_that_has_reached_its_end_stays() {
     let evolution = table("slow_start", &Options { form: Form::Carried, entries: 4096, ..Options::default() });
-    let mut machine = Machine::new(&evolution, ROUND_TRIP);
+    let mut machine = EvolutionBlock::new(&evolution, ROUND_TRIP);
     let gaps: Vec<u64> = (0..5000).map(|_| machine.next_grains()).collect();
     assert!(gaps[4096..].iter().all(|gap| *gap == gaps[4095]));
 }
@@ -213,7 +213,7 @@ proptest! {
         let coefficients = parts.into_iter().map(|(value, shift)| Coefficient { value, shift }).collect();
         evolution.polynomial = Some(Polynomial { packet_bits, state_bits: 256, gap_bits, coefficients });
         if evolution.check().is_ok() {
-            let mut machine = Machine::new(&evolution, ROUND_TRIP);
+            let mut machine = EvolutionBlock::new(&evolution, ROUND_TRIP);
             (0..200).for_each(|_| { machine.next_ticks(); });
         }
     }
@@ -228,7 +228,7 @@ proptest! {
         unit in 1_u64..1 << 40,
     ) {
         let evolution = table(text, &Options { form, packets: 3000, ..Options::default() });
-        let (mut grains, mut ticks) = (Machine::new(&evolution, unit), Machine::new(&evolution, unit));
+        let (mut grains, mut ticks) = (EvolutionBlock::new(&evolution, unit), EvolutionBlock::new(&evolution, unit));
         let (mut grain_sum, mut tick_sum) = (0_u128, 0_u128);
         let half = 1_u128 << (evolution.fraction_bits - 1);
         for _ in 0..4000 {
@@ -245,7 +245,7 @@ fn a_polynomial_is_exact_for_ever() {
     let options = Options { form: Form::Polynomial, ..Options::default() };
     let linear = table("linear", &options);
     assert_eq!((linear.fraction_bits, linear.gaps.len()), (40, 0));
-    let mut machine = Machine::new(&linear, ROUND_TRIP);
+    let mut machine = EvolutionBlock::new(&linear, ROUND_TRIP);
     let mut grains = 0_i128;
     for packet in 1..10_000_000 {
         grains += i128::from(machine.next_grains());

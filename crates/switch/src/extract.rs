@@ -97,10 +97,10 @@ impl Extractor {
         extractor
     }
 
-    /// Appends the rows of a packet's messages. `frame` is the packet's bytes without padding; `lying` becomes where
+    /// Appends the rows of a packet's messages. `frame` is the packet's bytes without padding; `messages` becomes where
     /// each message of its batch lies, empty without one: then the packet is one message.
-    pub fn packet(&mut self, packet: &Packet, frame: &[u8], lying: &mut Vec<Range<usize>>, rows: &mut Vec<u64>) {
-        lying.clear();
+    pub fn packet(&mut self, packet: &Packet, frame: &[u8], messages: &mut Vec<Range<usize>>, rows: &mut Vec<u64>) {
+        messages.clear();
         for message in &self.in_message {
             self.starts[message.header] = NOWHERE;
         }
@@ -111,12 +111,12 @@ impl Extractor {
             && self.starts[*header] != NOWHERE
         {
             let start = self.starts[*header];
-            places(batch, start, start + self.batch_length, frame, lying);
+            places(batch, start, start + self.batch_length, frame, messages);
         }
-        for place in &*lying {
+        for place in &*messages {
             self.message(place.start + self.prefix..place.end, frame, rows);
         }
-        if lying.is_empty() {
+        if messages.is_empty() {
             self.row(frame, rows);
         }
     }

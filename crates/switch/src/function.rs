@@ -31,7 +31,7 @@ pub struct SubscriptionSwitch {
     /// What can be done; none: actions are counted only.
     registry: Option<Registry>,
     /// The application's actions, by number.
-    calls: Vec<Taken>,
+    calls: Vec<RunningCall>,
     /// Counts of actions that the rules before had, by their text.
     past_calls: BTreeMap<String, u64>,
     /// What actions count.
@@ -42,7 +42,7 @@ pub struct SubscriptionSwitch {
 
 /// An action of the application.
 #[derive(Default)]
-struct Taken {
+struct RunningCall {
     /// Its text in rules; empty: the number is none.
     text: String,
     count: u64,
@@ -128,15 +128,15 @@ impl SubscriptionSwitch {
         for id in leaves.flat_map(|set| compiler.actions(set).calls) {
             let place = id.0 as usize;
             if self.calls.len() <= place {
-                self.calls.resize_with(place + 1, Taken::default);
+                self.calls.resize_with(place + 1, RunningCall::default);
             }
-            let taken = &mut self.calls[place];
-            if taken.text.is_empty() {
+            let running = &mut self.calls[place];
+            if running.text.is_empty() {
                 let call = compiler.call(id);
-                taken.text = call.to_string();
-                taken.count = self.past_calls.remove(&taken.text).unwrap_or(0);
+                running.text = call.to_string();
+                running.count = self.past_calls.remove(&running.text).unwrap_or(0);
                 // What cannot be done was refused before, or came with rules added since: then it is counted only.
-                taken.action = self.registry.as_ref().and_then(|registry| registry.action(call).ok());
+                running.action = self.registry.as_ref().and_then(|registry| registry.action(call).ok());
             }
         }
         self.whole = whole::alike(compiler, self.engine.pipeline().columns());
@@ -147,10 +147,10 @@ impl SubscriptionSwitch {
         let now_ns = u64::try_from(now.nanoseconds()).unwrap_or(0);
         let SubscriptionSwitch { engine, ports, frames_out, drops, notes, calls, .. } = self;
         let sending = Sending { now, ports, out, frames_out, drops, notes };
-        let mut leaving = Leaving { port, link, sending, calls };
-        let result = engine.frame_with_actions(now_ns, link, frame, &mut leaving);
+        let mut outlet = SwitchOutlet { port, link, sending, calls };
+        let result = engine.frame_with_actions(now_ns, link, frame, &mut outlet);
         if let Err(reason) = result {
-            leaving.sending.drop(reason.name());
+            outlet.sending.drop(reason.name());
         }
     }
 }
@@ -187,14 +187,14 @@ impl Exit for Sending<'_> {
 }
 
 /// The way out of the switch for one packet.
-struct Leaving<'a> {
+struct SwitchOutlet<'a> {
     port: Port,
     link: LinkType,
     sending: Sending<'a>,
-    calls: &'a mut [Taken],
+    calls: &'a mut [RunningCall],
 }
 
-impl Outlet for Leaving<'_> {
+impl Outlet for SwitchOutlet<'_> {
     fn copy(&mut self, port: Port, frame: Frame<'_>) {
         if port != self.port {
             self.sending.send(port, self.link, frame.bytes, frame.offload);
@@ -208,13 +208,13 @@ impl Outlet for Leaving<'_> {
         frame: &mut Vec<u8>,
         offload: Offload,
     ) -> Option<Offload> {
-        let Leaving { port, link, sending, calls: known } = self;
+        let SwitchOutlet { port, link, sending, calls: known } = self;
         let now = sending.now;
         let mut passing = Passing { now, port: *port, link: *link, frame, offload, messages, exit: sending };
         for id in calls {
-            let Some(taken) = known.get_mut(id.0 as usize) else { continue };
-            taken.count += messages.len().max(1) as u64;
-            let Some(action) = &mut taken.action else { continue };
+            let Some(call) = known.get_mut(id.0 as usize) else { continue };
+            call.count += messages.len().max(1) as u64;
+            let Some(action) = &mut call.action else { continue };
             match action.carry_out(&mut passing) {
                 Verdict::Continue => {}
                 Verdict::Done => return None,

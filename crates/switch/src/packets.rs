@@ -31,7 +31,7 @@ pub struct Engine {
     tally: Tally,
     /// What follows is memory that is kept from packet to packet.
     packet: Packet,
-    lying: Vec<Range<usize>>,
+    messages: Vec<Range<usize>>,
     rows: Vec<u64>,
     sets: Vec<ActionSet>,
     copies: Copies,
@@ -93,7 +93,7 @@ impl Engine {
             memory: Memory::default(),
             tally: Tally::default(),
             packet: Packet::default(),
-            lying: Vec::new(),
+            messages: Vec::new(),
             rows: Vec::new(),
             sets: Vec::new(),
             copies: Copies::default(),
@@ -153,8 +153,8 @@ impl Engine {
         for set in &self.sets {
             self.pipeline.calls(*set).iter().for_each(|id| call(*id));
         }
-        let Engine { formats, pipeline, copies, sets, lying, .. } = self;
-        copies.make(formats, pipeline, link, frame, (sets, lying), &mut copy)
+        let Engine { formats, pipeline, copies, sets, messages, .. } = self;
+        copies.make(formats, pipeline, link, frame, (sets, messages), &mut copy)
     }
 
     /// The same for a switch that carries the application's actions out. Messages with the same actions, if others of
@@ -171,7 +171,7 @@ impl Engine {
         outlet: &mut impl Outlet,
     ) -> Result<(), DropReason> {
         self.look_up(now_ns, link, frame)?;
-        let Engine { formats, pipeline, copies, sets, lying, group, .. } = self;
+        let Engine { formats, pipeline, copies, sets, messages, group, .. } = self;
         let Group { members, places, sets: group_sets, frame: changed } = group;
         let mut at = 0;
         while let Some(first) = sets[at..].iter().position(|set| !pipeline.calls(*set).is_empty()) {
@@ -184,15 +184,15 @@ impl Engine {
             if members.iter().all(|member| *member) {
                 changed.extend_from_slice(frame.bytes);
             } else {
-                let own = copies.pruning.prune(formats, link, frame, lying, |index| members[index])?;
+                let own = copies.pruning.prune(formats, link, frame, messages, |index| members[index])?;
                 changed.extend_from_slice(own.bytes);
                 offload = own.offload;
             }
             places.clear();
             group_sets.clear();
-            let mut start = lying.first().map_or(0, |place| place.start);
+            let mut start = messages.first().map_or(0, |place| place.start);
             for (index, set) in sets.iter_mut().enumerate().filter(|(index, _)| members[*index]) {
-                if let Some(place) = lying.get(index) {
+                if let Some(place) = messages.get(index) {
                     places.push(start..start + place.len());
                     start += place.len();
                 }
@@ -205,7 +205,7 @@ impl Engine {
                 })?;
             }
         }
-        copies.make(formats, pipeline, link, frame, (sets, lying), &mut |port, copy| outlet.copy(port, copy))
+        copies.make(formats, pipeline, link, frame, (sets, messages), &mut |port, copy| outlet.copy(port, copy))
     }
 
     /// Finds what each message of a frame gets: `sets`, and where they lie.
@@ -214,7 +214,7 @@ impl Engine {
         let bytes = &frame.bytes[..self.packet.frame_length()];
         self.rows.clear();
         self.sets.clear();
-        self.extractor.packet(&self.packet, bytes, &mut self.lying, &mut self.rows);
+        self.extractor.packet(&self.packet, bytes, &mut self.messages, &mut self.rows);
         self.pipeline.walk(&self.rows, now_ns, &mut self.memory, &mut self.sets);
         self.tally.messages += self.sets.len() as u64;
         self.tally.unmatched += self.sets.iter().filter(|set| self.pipeline.is_empty(**set)).count() as u64;

@@ -18,7 +18,7 @@ use weftwire_text::{Loader, Severity};
 
 /// A program and the header formats that it imports.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Machine {
+pub struct XlProgram {
     /// The program, `switch.xl`.
     pub xl: String,
     /// Its headers, [`HEADERS`]; empty if it needs none.
@@ -74,7 +74,7 @@ pub enum Unfit {
 ///
 /// # Errors
 /// [`Unfit`].
-pub fn machine(compiler: &Compiler, name: &str) -> Result<Machine, Unfit> {
+pub fn machine(compiler: &Compiler, name: &str) -> Result<XlProgram, Unfit> {
     let mut writer = Writer { compiler, names: BTreeMap::new(), rows: BTreeMap::new(), used: Used::default() };
     writer.check()?;
     let rows = writer.rows(compiler.root());
@@ -104,10 +104,10 @@ pub fn machine(compiler: &Compiler, name: &str) -> Result<Machine, Unfit> {
     xl += "initial state switching {\n    on packet {\n";
     writer.place(compiler.root(), true, 2, &mut xl)?;
     xl += "    }\n}\n";
-    Ok(Machine { rows, xl, headers: imports.iter().map(|format| header_text(format)).collect() })
+    Ok(XlProgram { rows, xl, headers: imports.iter().map(|format| header_text(format)).collect() })
 }
 
-impl Machine {
+impl XlProgram {
     /// The image that the program comes to.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Machine {
     }
 }
 
-struct Files<'a>(&'a Machine);
+struct Files<'a>(&'a XlProgram);
 
 impl Loader for Files<'_> {
     fn load(&self, name: &str, from: Option<&str>) -> Result<String, String> {

@@ -135,7 +135,7 @@ fn flood() -> Box<dyn FnMut()> {
 }
 
 fn arq() -> Box<dyn FnMut()> {
-    let mut machine = Machine::new("arq-receiver.xl");
+    let mut machine = Harness::new("arq-receiver.xl");
     let mut frame = arq_data();
     let mut number = 0u32;
     Box::new(move || {
@@ -145,7 +145,7 @@ fn arq() -> Box<dyn FnMut()> {
     })
 }
 
-fn in_turns(mut machine: Machine, port: Port, frames: Vec<Vec<u8>>, offload: Offload) -> Box<dyn FnMut()> {
+fn in_turns(mut machine: Harness, port: Port, frames: Vec<Vec<u8>>, offload: Offload) -> Box<dyn FnMut()> {
     let mut turns = Turns::new(frames);
     Box::new(move || {
         machine.handle(port, turns.next(), offload);
@@ -171,8 +171,8 @@ impl Turns {
 }
 
 /// A SYN proxy with this many half-open flows.
-pub fn half_open(flows: u32) -> Machine {
-    let mut machine = Machine::new("syn-proxy.xl");
+pub fn half_open(flows: u32) -> Harness {
+    let mut machine = Harness::new("syn-proxy.xl");
     for client in 0..flows {
         machine.handle(CLIENTS, &Client(client).syn(), VERIFIED);
     }
@@ -180,8 +180,8 @@ pub fn half_open(flows: u32) -> Machine {
 }
 
 /// A SYN proxy with this many established flows, and the sequence numbers that the clients know as the server's.
-pub fn established(flows: u32) -> (Machine, Vec<u32>) {
-    let mut machine = Machine::new("syn-proxy.xl");
+pub fn established(flows: u32) -> (Harness, Vec<u32>) {
+    let mut machine = Harness::new("syn-proxy.xl");
     let mut sequences = Vec::new();
     for client in (0..flows).map(Client) {
         let answer = machine.handle(CLIENTS, &client.syn(), VERIFIED);
@@ -194,20 +194,20 @@ pub fn established(flows: u32) -> (Machine, Vec<u32>) {
 }
 
 /// A function with its clock.
-pub struct Machine {
+pub struct Harness {
     function: Box<dyn Function>,
     out: Outbox,
     now: Time,
 }
 
-impl Machine {
+impl Harness {
     /// The reference engine with one of the example programs.
-    fn new(program: &str) -> Machine {
+    fn new(program: &str) -> Harness {
         let compiled = compile(program, Dialect::Xl, &Examples).image.expect("the examples compile");
         let image = compiled.verify().expect("the compiler makes images that verify");
         let ports = Ports::new([CLIENTS, SERVERS].map(|port| (port, LinkType::Ethernet)));
         let function = make("reference", image, ports, EngineOptions::default()).expect("the engine exists");
-        Machine { function, out: Outbox::new(), now: Time::ZERO }
+        Harness { function, out: Outbox::new(), now: Time::ZERO }
     }
 
     /// Handles one frame, and returns the first that it was answered or forwarded with: in all cases here there is one.

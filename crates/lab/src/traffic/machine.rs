@@ -24,7 +24,7 @@ pub(crate) fn start(stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, LinuxErro
     for (index, node) in stage.network.nodes() {
         if let Some(ports) = open(&stage.network, node)? {
             threads.extend(stage.start(index, move |stage| {
-                let mut machine = Machine::new(&stage.network, index, ports);
+                let mut machine = RawHost::new(&stage.network, index, ports);
                 while !stage.is_over() {
                     machine.turn(
                         |port, peer, bytes| udp::arrived(stage, index, port, peer, bytes),
@@ -50,19 +50,19 @@ pub(crate) fn open(network: &Network, node: &Node) -> Result<Option<Vec<PacketSo
 }
 
 /// A sink or an echo.
-pub(crate) struct Machine {
+pub(crate) struct RawHost {
     ports: Vec<PacketSocket>,
     addresses: [IpAddr; 2],
     echo: bool,
     formats: Formats,
 }
 
-impl Machine {
-    pub(crate) fn new(network: &Network, index: NodeIndex, ports: Vec<PacketSocket>) -> Machine {
+impl RawHost {
+    pub(crate) fn new(network: &Network, index: NodeIndex, ports: Vec<PacketSocket>) -> RawHost {
         let node = network.node(index);
         let addresses = [node.ipv4.into(), node.ipv6.into()];
         let (echo, formats) = (matches!(node.kind, NodeKind::Echo), Formats::default());
-        Machine { ports, addresses, echo, formats }
+        RawHost { ports, addresses, echo, formats }
     }
 
     /// Waits a little for frames and handles them; tells of each datagram to this node its port, whence it came, and
@@ -71,7 +71,7 @@ impl Machine {
         let mut waiting: Vec<_> = self.ports.iter().map(|port| poll_input(port.descriptor())).collect();
         // An error would come again; the caller goes on until the run is over.
         let _ = poll(&mut waiting, Some(super::PATIENCE.as_nanos() as i64));
-        let Machine { ports, addresses, echo, formats } = self;
+        let RawHost { ports, addresses, echo, formats } = self;
         for port in ports {
             let count = port.receive().unwrap_or(0);
             let mut answers = Vec::new();

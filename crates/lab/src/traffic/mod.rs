@@ -7,7 +7,7 @@ mod replay;
 mod tcp;
 mod udp;
 
-pub(crate) use machine::Machine;
+pub(crate) use machine::RawHost;
 
 use crate::build::{in_namespace, namespace_name};
 use crate::lateness::allowed_for_sources;
@@ -291,8 +291,8 @@ fn matches_pattern(offset: u64, mut bytes: &[u8]) -> bool {
 }
 
 /// A sink's or an echo's machine; `None` for other nodes.
-pub(crate) fn open_machine(network: &Network, index: NodeIndex, node: &Node) -> Result<Option<Machine>, LinuxError> {
-    Ok(machine::open(network, node)?.map(|ports| Machine::new(network, index, ports)))
+pub(crate) fn open_machine(network: &Network, index: NodeIndex, node: &Node) -> Result<Option<RawHost>, LinuxError> {
+    Ok(machine::open(network, node)?.map(|ports| RawHost::new(network, index, ports)))
 }
 
 /// Opens everything that receives, in the nodes' namespaces; returns their threads. Nothing is sent before

@@ -1,7 +1,7 @@
 //! `pacer` and `pace`: a rate envelope becomes a table of gaps and a few statements that any platform can run.
 //!
 //! A pacer is a table, registers and two actions, named `NAME.…`, which no program can write. The action `NAME.step`
-//! does to the bit what [`weftwire_pace::Machine`] does with the same table: the next gap, in nanoseconds, with what is below
+//! does to the bit what [`weftwire_pace::EvolutionBlock`] does with the same table: the next gap, in nanoseconds, with what is below
 //! a nanosecond carried to the gap after it. A pacer that draws its gaps takes the random numbers of the instance.
 
 use super::{Lowerer, Scope, Symbol};

@@ -22,7 +22,7 @@ use weftwire_network::routing::Flow;
 const OFFER: u64 = 64 << 10;
 
 /// A function on a node.
-pub struct Machine {
+pub struct NodeFunction {
     function: Box<dyn Function>,
     outbox: Outbox,
     clock: Clock,
@@ -35,7 +35,7 @@ pub struct Machine {
     restarts: u64,
 }
 
-impl Machine {
+impl NodeFunction {
     /// The function's own counts.
     pub fn counters(&self) -> Counters {
         self.function.counters()
@@ -44,7 +44,7 @@ impl Machine {
 
 impl Simulation<'_> {
     /// Makes the function of a node.
-    pub fn make_machine(&mut self, node: u32, restarts: u64) -> io::Result<Box<Machine>> {
+    pub fn make_machine(&mut self, node: u32, restarts: u64) -> io::Result<Box<NodeFunction>> {
         let index = NodeIndex(node);
         let description = self.network.node(index);
         let NodeKind::Function(settings) = &description.kind else {
@@ -52,7 +52,7 @@ impl Simulation<'_> {
         };
         let ports = Ports::new((1..=description.ports.len() as u16).map(|port| (Port(port), LinkType::Ethernet)));
         let function = self.surroundings.function(index, &ports, self.network.node_seed(index) ^ restarts)?;
-        Ok(Box::new(Machine {
+        Ok(Box::new(NodeFunction {
             function,
             outbox: if settings.trace { Outbox::tracing() } else { Outbox::new() },
             clock: Clock::new(0),

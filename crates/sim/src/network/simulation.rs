@@ -4,7 +4,7 @@ use super::LEAK;
 use super::connection::Control;
 use super::flows::{Carrier, Flows, Key, Map, NO_FLOW, Outcome, Source, carrier_name};
 use super::frames::{Frames, Slot};
-use super::function::Machine;
+use super::function::NodeFunction;
 use super::lane::{Lanes, NEVER};
 use super::pattern::Pattern;
 use super::queue::{Event, Queue};
@@ -63,7 +63,7 @@ pub struct Simulation<'a> {
     pub kinds: Vec<Kind>,
     pub switches: Map<u32, Switch>,
     /// By node; `None` also while the function runs.
-    pub machines: Vec<Option<Box<Machine>>>,
+    pub machines: Vec<Option<Box<NodeFunction>>>,
     pub hosts: super::host::Hosts,
     pub flows: Flows,
     pub sources: Vec<Source>,

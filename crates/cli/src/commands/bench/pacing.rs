@@ -11,7 +11,7 @@ use crate::outputs::{write_json, write_text};
 use crate::progress::ProgressLine;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use results::{FlowsResult, Machine, Results, Series};
+use results::{FlowsResult, HostFacts, Results, Series};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use weftwire_linux::pacer::{Departures, Place, Policy, Precision, departures};
@@ -122,7 +122,7 @@ impl Bench {
             thread.join().ok()
         });
         let (standing, half) = margin.context("cannot measure the margin")?;
-        let mut machine = Machine::here(&standing);
+        let mut machine = HostFacts::here(&standing);
         machine.margin_ns = if let Policy::SleepSpin { margin } = half { margin } else { 0 };
         let mut skipped = Vec::new();
         let line = match Line::make() {

@@ -25,7 +25,7 @@ pub fn middle(bin: usize) -> f64 {
 #[derive(Serialize, Default)]
 pub struct Results {
     /// Where.
-    pub machine: Machine,
+    pub machine: HostFacts,
     /// What was not measured, and why.
     pub skipped: Vec<String>,
     /// How often everything had its turn.
@@ -63,7 +63,7 @@ impl Results {
 
 /// The machine and the place on it.
 #[derive(Serialize, Default)]
-pub struct Machine {
+pub struct HostFacts {
     /// `Linux` and its release.
     pub kernel: String,
     /// Processors.
@@ -86,18 +86,18 @@ pub struct Machine {
     pub own_worst_ns: i64,
 }
 
-impl Machine {
+impl HostFacts {
     /// This machine, with what a thread got.
-    pub fn here(standing: &Standing) -> Machine {
+    pub fn here(standing: &Standing) -> HostFacts {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        Machine {
+        HostFacts {
             kernel: format!("Linux {}", release.trim()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             cpu: standing.cpu,
             priority: standing.priority,
             memory_locked: standing.memory_locked,
             refused: standing.refused.clone(),
-            ..Machine::default()
+            ..HostFacts::default()
         }
     }
 
