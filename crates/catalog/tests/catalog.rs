@@ -1,9 +1,8 @@
 //! Functions from files, without the command line.
 #![allow(clippy::disallowed_methods, reason = "a test of what reads files")]
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use weftwire_catalog::{Catalog, CatalogError, Compiling, NetworkSource, dialect};
 use weftwire_core::{LinkType, Port, Ports};
 use weftwire_text::{Diagnostic, SourceMap};
@@ -62,17 +61,17 @@ fn what_is_wrong_is_reported_with_its_place_and_ends_in_an_error() {
         std::fs::write(folder.join(name), text).unwrap();
         folder.join(name)
     };
-    let heard = Mutex::new(RefCell::new(Vec::new()));
+    let (sender, heard) = channel();
     let report = |found: &[Diagnostic], sources: &SourceMap| {
-        let texts = found.iter().map(|found| found.to_text(sources));
-        heard.lock().unwrap().borrow_mut().extend(texts);
+        found.iter().for_each(|found| sender.send(found.to_text(sources)).unwrap());
     };
     let catalog = Catalog { includes: Vec::new(), report: &report };
 
     let wrong = write("wrong.xl", "machine m;\nflow key five_tuple;\ninitial state s { on packet { x = 1; } }\n");
     let error = catalog.image(&wrong).unwrap_err();
     assert_eq!(error.to_string(), "1 error, 0 warnings");
-    assert!(heard.lock().unwrap().borrow()[0].contains("wrong.xl:3:"), "{heard:?}");
+    let said = heard.recv().unwrap();
+    assert!(said.contains("wrong.xl:3:"), "{said}");
 
     let error = catalog.image(&write("bad.json", "{}")).unwrap_err();
     assert!(matches!(error, CatalogError::NoImage { .. }), "{error}");

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
 #[cfg(feature = "services")]
-use weftwire_core::{Endpoints, Function, LinkType, Port, Ports};
+use weftwire_core::Port;
+use weftwire_core::{Endpoints, Function, LinkType, Ports};
 use weftwire_linux::application::Application;
 use weftwire_linux::control::ControlServer;
 use weftwire_linux::device::{Device, PortSpec};
