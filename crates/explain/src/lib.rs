@@ -1,5 +1,5 @@
 //! A machine image as people read it: registers, flow key, timers and the rule table in words ([`explain`]), and the state
-//! diagram ([`states`]).
+//! diagram ([`states()`]).
 
 #![forbid(unsafe_code)]
 

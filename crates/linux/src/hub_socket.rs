@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of one slot: header, address, room for a tag, and a frame of [`MTU`] with two tags.
+/// Bytes of one slot: header, address, room for a tag, and a frame of 1,514 bytes with two tags.
 const SLOT: usize = 2048;
 const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 32;
@@ -106,7 +106,7 @@ impl HubSocket {
         self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Hands up to [`BATCH`] waiting frames on. Returns how many there were.
+    /// Hands up to 64 waiting frames on. Returns how many there were.
     pub fn receive(&mut self, mut take: impl FnMut(Received<'_>)) -> usize {
         let mut count = 0;
         while count < BATCH && self.is_ready() {

@@ -8,8 +8,7 @@
 //!   the same one;
 //! - [`traffic`] draws flow sizes and arrival times, the same on all platforms;
 //! - [`memory`]: what a network keeps in memory while it runs;
-//! - [`results`]: what a run of a network gives, on whichever platform; [`ideal`]: what a transfer would take alone;
-//! - [`statistics`]: what a few numbers say of many.
+//! - [`results`]: what a run of a network gives, on whichever platform; [`ideal`]: what a transfer would take alone.
 #![forbid(unsafe_code)]
 
 mod chance;

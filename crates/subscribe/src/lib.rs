@@ -7,9 +7,9 @@
 //! 3. [`compiler`] makes one [`diagram`] of all rules, all at once or rule by rule;
 //! 4. [`tables`] slices it into stages that switches can hold, and counts what they cost;
 //! 5. [`evaluate`] says what rules mean, [`switch`] what the tables do; tests hold one against the other.
-//! 6. [`engine`] takes packets through them fast, and [`application`] carries out what rules want beside forwarding.
 //!
-//! [`route`] says which filters each switch of a network has.
+//! Other crates take packets through the tables (`switch`), write them for other switches (`target`), and say which
+//! filters each switch of a network has (`route`).
 //!
 //! Nothing here reads a clock, a file or a random source.
 #![forbid(unsafe_code)]

@@ -1,6 +1,6 @@
 //! Texts of users: where a word stands ([`Span`], [`SourceMap`]), what is wrong with it ([`Diagnostic`]), words and
 //! numbers ([`lexer`]), quantities with units ([`quantity`]), and texts from elsewhere made fit for a terminal
-//! ([`printable`]).
+//! ([`printable()`]).
 //!
 //! The crate reads no files: text comes in through a [`Loader`].
 #![forbid(unsafe_code)]
