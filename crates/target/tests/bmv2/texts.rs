@@ -38,7 +38,7 @@ fn single(rules: &str) -> Program {
     program(&formats(SINGLE), rules, &Targets::default())
 }
 
-/// `UPDATE=1 cargo test -p weftwire-subscribe` writes them anew.
+/// `UPDATE=1 cargo test -p weftwire-target` writes them anew.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "tests read their fixtures")]
 fn texts_are_as_reviewed() {
