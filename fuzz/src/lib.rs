@@ -47,7 +47,7 @@ pub fn packet_parse(data: &[u8]) {
         _ => write_fields(&mut packet, &fields),
     }
     packet.finish();
-    let mut out = Vec::new();
+    let mut out = weftwire_core::Buffer::default();
     let offload = packet.emit(link, &mut out);
     assert_eq!(out.len(), packet.frame_length());
     if operation % 4 == 3 {

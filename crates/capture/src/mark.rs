@@ -39,7 +39,7 @@ pub fn recorded<'a>(link: LinkType, frame: &Frame<'a>) -> (Cow<'a, [u8]>, Option
     }
     let uncut = Frame { offload: Offload { segmentation: None, checksum }, ..*frame };
     let whole = segments(link, uncut).ok().and_then(|mut packets| packets.next());
-    (whole.map_or(Cow::Borrowed(frame.bytes), Cow::Owned), mark)
+    (whole.map_or(Cow::Borrowed(frame.bytes), |whole| Cow::Owned(whole.to_vec())), mark)
 }
 
 /// What was left undone on a frame with this comment; `None` if the comment is no mark.
@@ -67,8 +67,7 @@ pub fn restored(link: LinkType, mut bytes: Vec<u8>, offload: Offload) -> Vec<u8>
         && let Ok(mut packet) = Packet::parse(link, Frame { bytes: &bytes, offload }, &Formats::default())
     {
         packet.finish();
-        let mut begun = Vec::with_capacity(bytes.len());
-        packet.emit(link, &mut begun);
+        let (begun, _) = packet.into_emitted(link);
         // What follows the packet is padding.
         if let Some(front) = bytes.get_mut(..begun.len()) {
             front.copy_from_slice(&begun);

@@ -3,9 +3,8 @@
 use crate::table::{Live, Shared};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use weftwire_core::inspect::{Counters, Inspect};
-use weftwire_core::{
-    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time,
-};
+use weftwire_core::outbox::sent;
+use weftwire_core::{Arrivals, Command, Deadline, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time};
 
 /// The switch. Its rules may change between any two packets.
 ///
@@ -14,8 +13,8 @@ use weftwire_core::{
 pub struct FollowingSwitch {
     shared: Shared,
     spread: Spread,
-    /// What the inner switch says when there are several up ports.
-    inner: Outbox,
+    /// The frame on its way into the inner switch.
+    one: Arrivals,
 }
 
 /// Spreads flows over ports.
@@ -30,7 +29,7 @@ impl FollowingSwitch {
     pub fn new(shared: Shared, ports: Ports) -> FollowingSwitch {
         shared.live().switch.set_ports(ports.clone());
         let formats = shared.formats().packet_formats().clone();
-        FollowingSwitch { shared, spread: Spread { ports, formats, packet: None }, inner: Outbox::new() }
+        FollowingSwitch { shared, spread: Spread { ports, formats, packet: None }, one: Arrivals::new() }
     }
 }
 
@@ -53,41 +52,41 @@ impl Spread {
 }
 
 impl Function for FollowingSwitch {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
-        let FollowingSwitch { shared, spread, inner } = self;
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+        let FollowingSwitch { shared, spread, one } = self;
         let Live { switch, up } = &mut *shared.live();
         let Some(first) = up.first().copied().filter(|_| up.len() > 1) else {
-            return switch.frame(now, port, frame, out);
+            return switch.frames(now, arrivals, out);
         };
-        // All up ports are one.
-        let from = if up.contains(&port) { first } else { port };
-        inner.clear();
-        switch.frame(now, from, frame, inner);
-        let mut chosen = None;
-        for output in inner.items() {
-            match output {
-                Output::Send { at, port: to, bytes, offload } => {
-                    let to = match *to == first {
-                        true => *chosen.get_or_insert_with(|| spread.choose(up, port, frame)),
-                        false => *to,
-                    };
-                    out.send(*at, to, inner.bytes(bytes), *offload);
-                }
-                other => out.push(other.clone()),
+        while !out.is_full()
+            && let Some(mut arrival) = arrivals.pop_front()
+        {
+            // All up ports are one.
+            if up.contains(&arrival.port) {
+                arrival.port = first;
+            }
+            let start = out.items().len();
+            one.push_back(arrival);
+            switch.frames(now, one, out);
+            let chosen = out.items()[start..].iter().find_map(|output| match sent(out, output) {
+                Some((to, frame)) if to == first => Some(spread.choose(up, to, frame)),
+                _ => None,
+            });
+            if let Some(chosen) = chosen {
+                out.rewrite(start, |output| {
+                    if let Output::Send { port, .. } = output
+                        && *port == first
+                    {
+                        *port = chosen;
+                    }
+                    true
+                });
             }
         }
     }
 
-    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
-        self.shared.live().switch.connect(now, endpoints, out)
-    }
-
-    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
-        self.shared.live().switch.write(now, flow, bytes, out)
-    }
-
-    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        self.shared.live().switch.close(now, flow, out)
+    fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
+        self.shared.live().switch.control(now, command, out);
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {

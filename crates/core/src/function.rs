@@ -1,36 +1,82 @@
 //! The sans-I/O contract between functions and platforms.
 //!
-//! A platform hands in frames, calls of the application and the passing of time; the function answers through an
-//! [`Outbox`]. Methods fall in three families:
+//! A platform hands in frames, commands, calls of the application and the passing of time; the function answers through an
+//! [`Outbox`]. Methods fall in these families:
 //!
-//! - inputs: [`Function::frame`], [`Function::connect`], [`Function::write`], [`Function::close`],
-//!   [`Function::fire`];
+//! - inputs: [`Function::frames`], [`Function::control`], [`Function::fire`], and those of [`Connections`];
 //! - when to come back: [`Function::next_deadline`], to be asked again after every input;
+//! - where an input belongs when there are many functions: [`Function::place`];
 //! - outside views: [`crate::inspect::Inspect`].
 //!
 //! Time never goes back: each input's `now` is at least that of the input before (a smaller one is taken as equal).
 //! Every input first runs, each at its own time, the timers that are due *before* `now`; those due exactly at
-//! `now` wait for [`Function::fire`]. So at one instant, arrivals come first, in the order of the calls, then timers.
+//! `now` wait for [`Function::fire`]. At one instant, a platform hands in commands, then calls of the application, then
+//! frames, by port and in the order of the wire, and then calls `fire`; after that, the next input is later.
+//!
+//! Frames come in batches. A function stops between two events when the outbox is full: what it has not consumed stays in
+//! the batch. The platform does what the outbox says, clears it, and calls again at the same time. So the memory of a
+//! platform is bounded whatever a function puts out.
+//!
+//! ```text
+//! arrivals = a batch from a port                    while deadline ≤ now:
+//! while arrivals:                                       fire(now, out)
+//!     frames(now, arrivals, out)                        do what out says; out.clear()
+//!     do what out says; out.clear()
+//! ```
 
+use crate::buffer::Buffer;
+use crate::control::{Answer, Command, ControlError, PortChange};
 use crate::flow::{Endpoints, FlowId};
 use crate::inspect::Inspect;
+use crate::outbox::Outbox;
 use crate::port::{Frame, LinkType, Offload, Port};
 use crate::time::Time;
-use crate::trace::TraceRecord;
-use std::ops::Range;
+use std::collections::VecDeque;
+use std::net::IpAddr;
 
 /// A network function: a machine, a stack, a chain agent, a subscription switch.
 pub trait Function: Inspect {
-    /// A frame arrives on `port`.
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox);
+    /// Frames arrive at the same instant, in this order. The function takes them from the front, and their buffers with
+    /// them; those that it leaves are to be handed in again when the outbox was cleared.
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox);
 
-    /// A vector of frames arrives at the same instant. Platforms should prefer this call.
-    fn frames(&mut self, now: Time, batch: &[(Port, Frame<'_>)], out: &mut Outbox) {
-        for (port, frame) in batch {
-            self.frame(now, *port, *frame, out);
-        }
+    /// A change from outside. The answer is an output.
+    fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
+        let result = Err(ControlError::Unsupported(command.change.subject()));
+        out.answer(Answer { number: command.number, at: now, result }, None);
     }
 
+    /// Runs what is due at or before `now`, in order; all of it unless the outbox is full before.
+    fn fire(&mut self, now: Time, out: &mut Outbox);
+
+    /// When [`Function::fire`] wants to be called next, and what for. `None`: only inputs make anything happen.
+    fn next_deadline(&self) -> Option<Deadline<'_>>;
+
+    /// Where an input belongs when many functions share the work: inputs of one flow have the same number, both directions of
+    /// it where its key is symmetric, whatever the function's other flows. It is the same in every function that was made alike, with the same keys.
+    /// `None`: any will do.
+    fn place(&self, _input: &Placed<'_>) -> Option<u64> {
+        None
+    }
+
+    /// The function as one that an application can have connections with, if it is.
+    fn connections(&mut self) -> Option<&mut dyn Connections> {
+        None
+    }
+
+    /// One frame arrives, by a copy. For tests and tools; the outbox's bound does not hold for it.
+    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
+        out.unbounded(|out| {
+            let arrival = Arrival::copied(port, frame, out);
+            self.frames(now, &mut Arrivals::from([arrival]), out);
+        });
+    }
+}
+
+/// A function that carries connections of an application.
+///
+/// Calls run what is due before them whatever the outbox's bound: a platform that wants it kept calls [`Function::fire`] first.
+pub trait Connections: Function {
     /// The application opens a connection (event `connect`).
     ///
     /// # Errors
@@ -38,7 +84,7 @@ pub trait Function: Inspect {
     fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError>;
 
     /// The application hands over bytes to send on `flow` (event `data`). Returns how many were accepted; fewer than
-    /// offered means that the flow's buffer is full: offer the rest after an [`Output::Released`] for this flow.
+    /// offered means that the flow's buffer is full: offer the rest after an [`crate::Output::Released`] for this flow.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -50,11 +96,95 @@ pub trait Function: Inspect {
     /// See [`CallError`].
     fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError>;
 
-    /// Runs everything that is due at or before `now`, in order.
-    fn fire(&mut self, now: Time, out: &mut Outbox);
+    /// The application wants no more of `flow`, at once: the connection ends without a farewell.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    fn abort(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError>;
 
-    /// When [`Function::fire`] wants to be called next, and what for. `None`: only inputs make anything happen.
-    fn next_deadline(&self) -> Option<Deadline<'_>>;
+    /// From now on, connections that others open to this end are flows; both are the wildcard where they are `None`. A
+    /// function that does not wait to be told takes all of them anyway.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    fn listen(&mut self, _now: Time, _local: &Listen, _out: &mut Outbox) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    /// The application takes up a flow that [`crate::Output::Opened`] has told of.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    fn accept(&mut self, _now: Time, _flow: FlowId, _out: &mut Outbox) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    /// The application has read so many of the bytes delivered on `flow`.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    fn consumed(&mut self, _now: Time, _flow: FlowId, _length: usize, _out: &mut Outbox) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    /// Sets a parameter of `flow`.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    fn set(
+        &mut self,
+        _now: Time,
+        _flow: FlowId,
+        parameter: &str,
+        _value: i64,
+        _out: &mut Outbox,
+    ) -> Result<(), CallError> {
+        Err(CallError::NoParameter(parameter.into()))
+    }
+}
+
+/// What [`Connections::listen`] waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Listen {
+    /// The address of this end, or any.
+    pub address: Option<IpAddr>,
+    /// The port number of this end, or any.
+    pub port: Option<u16>,
+}
+
+/// A frame that has arrived, in a buffer that goes over to the function.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The port it came by.
+    pub port: Port,
+    /// Its bytes, from the link header (or the IP header on an [`LinkType::Ip`] port), without the frame check sequence.
+    pub buffer: Buffer,
+    /// What is left undone on it.
+    pub offload: Offload,
+}
+
+impl Arrival {
+    /// A copy of a frame, in memory of the outbox's pool.
+    pub fn copied(port: Port, frame: Frame<'_>, out: &mut Outbox) -> Arrival {
+        Arrival { port, buffer: out.buffer_with(frame.bytes), offload: frame.offload }
+    }
+
+    /// The frame.
+    pub fn frame(&self) -> Frame<'_> {
+        Frame { bytes: &self.buffer, offload: self.offload }
+    }
+}
+
+/// Frames that have arrived, first to last.
+pub type Arrivals = VecDeque<Arrival>;
+
+/// An input that is to be placed.
+#[derive(Clone, Copy, Debug)]
+pub enum Placed<'a> {
+    /// A frame on a port.
+    Frame(Port, Frame<'a>),
+    /// A connection that an application opens.
+    Connection(&'a Endpoints),
 }
 
 /// The next instant at which a function has something to do by itself.
@@ -81,126 +211,15 @@ pub enum CallError {
     /// These endpoints can't be a flow of this function: other protocol, or both families mixed.
     #[error("these endpoints do not fit the function's flow key: {0}")]
     Unfit(String),
+    /// The function carries no connections.
+    #[error("this function opens no connections")]
+    NoConnections,
+    /// Flows have no such parameter.
+    #[error("flows of this function have no parameter `{0}`")]
+    NoParameter(String),
     /// The application said before that it will send no more.
     #[error("flow {0} was closed for sending")]
     Closed(FlowId),
-}
-
-/// One thing a function wants done or known, in the order it asked.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Output {
-    /// Send a frame.
-    Send {
-        /// The event's time.
-        at: Time,
-        /// Out of this port.
-        port: Port,
-        /// The frame's bytes within [`Outbox::bytes`].
-        bytes: Range<usize>,
-        /// What the sender's platform still has to do on it.
-        offload: Offload,
-    },
-    /// Bytes for the application on `flow`, in order.
-    Deliver {
-        /// The flow.
-        flow: FlowId,
-        /// The bytes within [`Outbox::bytes`].
-        bytes: Range<usize>,
-    },
-    /// The flow has room again for bytes of the application.
-    Released {
-        /// The flow.
-        flow: FlowId,
-        /// Bytes released.
-        length: usize,
-    },
-    /// A notice to the application.
-    Notify {
-        /// The event's time.
-        at: Time,
-        /// The flow.
-        flow: FlowId,
-        /// The notice's name.
-        name: String,
-        /// Its value.
-        value: i64,
-    },
-    /// The flow's instance is gone; its id will not come again.
-    Ended {
-        /// The flow.
-        flow: FlowId,
-    },
-    /// One event's record; only while tracing is on.
-    Trace(Box<TraceRecord>),
-}
-
-/// Where a function puts its outputs. Reused from call to call: no allocation once warm.
-#[derive(Default, Debug)]
-pub struct Outbox {
-    bytes: Vec<u8>,
-    items: Vec<Output>,
-    tracing: bool,
-}
-
-impl Outbox {
-    /// An empty outbox; tracing is off.
-    pub fn new() -> Outbox {
-        Outbox::default()
-    }
-
-    /// An empty outbox that asks functions for trace records.
-    pub fn tracing() -> Outbox {
-        Outbox { tracing: true, ..Outbox::default() }
-    }
-
-    /// Whether functions should make trace records.
-    pub fn wants_trace(&self) -> bool {
-        self.tracing
-    }
-
-    /// Turns trace records on or off from now on.
-    pub fn set_tracing(&mut self, on: bool) {
-        self.tracing = on;
-    }
-
-    /// The outputs, oldest first.
-    pub fn items(&self) -> &[Output] {
-        &self.items
-    }
-
-    /// The bytes of an output's range.
-    pub fn bytes(&self, range: &Range<usize>) -> &[u8] {
-        &self.bytes[range.clone()]
-    }
-
-    /// Forgets all outputs and keeps the memory.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.items.clear();
-    }
-
-    /// Asks for a frame to be sent.
-    pub fn send(&mut self, at: Time, port: Port, bytes: &[u8], offload: Offload) {
-        let range = self.keep(bytes);
-        self.items.push(Output::Send { at, port, bytes: range, offload });
-    }
-
-    /// Hands bytes to the application.
-    pub fn deliver(&mut self, flow: FlowId, bytes: &[u8]) {
-        let range = self.keep(bytes);
-        self.items.push(Output::Deliver { flow, bytes: range });
-    }
-
-    /// Any other output.
-    pub fn push(&mut self, item: Output) {
-        self.items.push(item);
-    }
-
-    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        start..self.bytes.len()
-    }
 }
 
 /// The ports a function is built for.
@@ -224,6 +243,26 @@ impl Ports {
     /// The link type of `port`, or `None` if there is no such port.
     pub fn link(&self, port: Port) -> Option<LinkType> {
         self.0.iter().find(|(known, _)| *known == port).map(|(_, link)| *link)
+    }
+
+    /// Adds a port, or changes what its frames begin with.
+    pub fn insert(&mut self, port: Port, link: LinkType) {
+        self.remove(port);
+        self.0.push((port, link));
+        self.0.sort_unstable();
+    }
+
+    /// Takes a port out.
+    pub fn remove(&mut self, port: Port) {
+        self.0.retain(|(known, _)| *known != port);
+    }
+
+    /// What has happened to a port.
+    pub fn change(&mut self, port: Port, change: PortChange) {
+        match change {
+            PortChange::Added { link } => self.insert(port, link),
+            PortChange::Gone => self.remove(port),
+        }
     }
 
     /// All ports in order.

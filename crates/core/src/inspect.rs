@@ -1,4 +1,4 @@
-//! Looking into a running function from outside, and changing it (XTRA, Section IV.D.3).
+//! Looking into a running function from outside (XTRA, Section IV.D.3). [`crate::control`] changes it.
 
 use crate::flow::FlowId;
 use crate::time::Time;
@@ -29,42 +29,15 @@ pub trait Inspect {
         None
     }
 
-    /// Sets a register of a flow; the value is cut to the register's type.
-    ///
-    /// # Errors
-    /// See [`InspectError`].
-    fn set_register(&mut self, flow: FlowId, _register: &str, _value: i64) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
-    }
-
-    /// Deletes a flow with its timers and stored packets.
-    ///
-    /// # Errors
-    /// See [`InspectError`].
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        Err(InspectError::NoFlow(flow))
+    /// The name of a notice of the application, by the number that outputs have.
+    fn notice_name(&self, _notice: u16) -> &str {
+        "notice"
     }
 
     /// Counts since the start.
     fn counters(&self) -> Counters {
         Counters::default()
     }
-}
-
-/// Why an outside change was refused.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum InspectError {
-    /// No such flow.
-    #[error("no flow {0}")]
-    NoFlow(FlowId),
-    /// No such register; the names that exist.
-    #[error("no register `{name}`; there are: {known}")]
-    NoRegister {
-        /// What was asked for.
-        name: String,
-        /// What exists, comma-separated.
-        known: String,
-    },
 }
 
 /// One line about a flow.

@@ -5,14 +5,17 @@
 #![forbid(unsafe_code)]
 
 pub mod bits;
+pub mod buffer;
 pub mod build;
 pub mod checksum;
+pub mod control;
 mod drop_reason;
 mod flow;
 pub mod format;
 pub mod function;
 pub mod inspect;
 mod layout;
+pub mod outbox;
 pub mod p4;
 pub mod packet;
 pub mod port;
@@ -21,11 +24,14 @@ pub mod time;
 pub mod trace;
 pub mod wire;
 
+pub use buffer::Buffer;
 pub use build::{TemplateSpec, TemplateTransport};
+pub use control::{Change, Command, ControlError};
 pub use drop_reason::DropReason;
 pub use flow::{Endpoints, FlowId};
 pub use format::{FieldPlace, Format, FormatError, FormatField, FormatPlace, Formats, builtin_formats};
-pub use function::{CallError, Deadline, Function, Outbox, Output, Ports};
+pub use function::{Arrival, Arrivals, CallError, Connections, Deadline, Function, Listen, Placed, Ports};
+pub use outbox::{Outbox, Output};
 pub use packet::Packet;
 pub use port::{Frame, LinkType, Offload, Port, Segmentation};
 pub use segment::segments;

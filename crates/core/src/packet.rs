@@ -3,6 +3,7 @@
 //! What each operation means is fixed in `docs/semantics.md`, section 2.
 
 use crate::bits;
+use crate::buffer::Buffer;
 use crate::checksum::Sum;
 use crate::drop_reason::DropReason;
 use crate::flow::Endpoints;
@@ -22,8 +23,10 @@ const MAX_IP_LENGTH: usize = 65_535;
 /// A packet: its bytes and where its headers are. The default one is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Packet {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     layout: Layout,
+    /// Bytes behind the packet that were part of the frame: padding.
+    padding: usize,
     segmentation: Option<Segmentation>,
     /// The transport checksum is left to whoever sends the packet.
     partial: bool,
@@ -45,27 +48,62 @@ impl Packet {
     /// # Errors
     /// As [`Packet::parse`]; what the packet holds then is of no use.
     pub fn renew(&mut self, link: LinkType, frame: Frame<'_>, formats: &Formats) -> Result<(), DropReason> {
+        let end = self.read(link, frame, formats)?;
+        self.bytes.assign(&frame.bytes[..end]);
+        self.padding = 0;
+        Ok(())
+    }
+
+    /// Parses a frame where it lies: its buffer becomes the packet's.
+    ///
+    /// # Errors
+    /// As [`Packet::parse`]; the buffer comes back.
+    pub fn receive(
+        link: LinkType,
+        buffer: Buffer,
+        offload: Offload,
+        formats: &Formats,
+    ) -> Result<Packet, (DropReason, Buffer)> {
+        let mut packet = Packet::default();
+        match packet.read(link, Frame { bytes: &buffer, offload }, formats) {
+            Ok(end) => {
+                packet.padding = buffer.len() - end;
+                packet.bytes = buffer;
+                packet.bytes.truncate(end);
+                Ok(packet)
+            }
+            Err(reason) => Err((reason, buffer)),
+        }
+    }
+
+    /// Finds a frame's headers and checks them. Returns where the packet ends in the frame.
+    fn read(&mut self, link: LinkType, frame: Frame<'_>, formats: &Formats) -> Result<usize, DropReason> {
         let end = self.layout.renew(link, frame.bytes, formats)?;
-        let bytes = &frame.bytes[..end];
-        if frame.offload.checksum == Checksum::Unverified && !transport_checksum_is_right(bytes, &self.layout) {
+        if frame.offload.checksum == Checksum::Unverified
+            && !transport_checksum_is_right(&frame.bytes[..end], &self.layout)
+        {
             return Err(DropReason::BadChecksum);
         }
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
         self.segmentation = frame.offload.segmentation;
         self.partial = frame.offload.checksum == Checksum::Partial;
-        Ok(())
+        Ok(end)
+    }
+
+    /// The buffer of a packet that is no longer wanted.
+    pub fn into_buffer(self) -> Buffer {
+        self.bytes
+    }
+
+    /// The frame as it came, if the packet was not changed since [`Packet::receive`]: with its padding.
+    pub fn into_frame(mut self) -> Buffer {
+        self.bytes.extend_over(self.padding);
+        self.bytes
     }
 
     /// Parses a frame made here, in which all but the transport checksum is right.
     pub(crate) fn from_parts(link: LinkType, bytes: Vec<u8>, formats: &Formats) -> Result<Packet, DropReason> {
         let (layout, _) = Layout::find(link, &bytes, formats)?;
-        Ok(Packet { bytes, layout, segmentation: None, partial: false })
-    }
-
-    /// The packet's bytes as they are now.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+        Ok(Packet { bytes: bytes.into(), layout, padding: 0, segmentation: None, partial: false })
     }
 
     /// A field's value; the low 64 bits of a wider one. `None` if the packet has no such field.
@@ -119,7 +157,7 @@ impl Packet {
     /// `TooLong`, or `NoField` without a transport header. The packet is then unchanged.
     pub fn resize_payload(&mut self, length: usize) -> Result<(), DropReason> {
         self.check_payload_length(length)?;
-        self.bytes.resize(self.layout.payload + length, 0);
+        self.bytes.resize(self.layout.payload + length);
         Ok(())
     }
 
@@ -182,7 +220,8 @@ impl Packet {
             at += option.bytes.len();
         }
         let removed = old.len() - length;
-        self.bytes.splice(old, kept[..length].iter().copied());
+        self.bytes[old.start..old.start + length].copy_from_slice(&kept[..length]);
+        self.bytes.remove(old.start + length..old.end);
         self.layout.shrink_tcp_header(removed);
         let data_offset = &mut self.bytes[start - TCP_LENGTH + 12];
         *data_offset = ((TCP_LENGTH + length) as u8) << 2 | *data_offset & 0x0f;
@@ -253,18 +292,45 @@ impl Packet {
     }
 
     /// The frame as a port of type `link` sends it, and what is left to do on it. `buffer` is cleared first.
-    pub fn emit(&self, link: LinkType, buffer: &mut Vec<u8>) -> Offload {
-        buffer.clear();
+    pub fn emit(&self, link: LinkType, buffer: &mut Buffer) -> Offload {
+        buffer.assign(&self.bytes);
+        self.dress(link, buffer);
+        self.offload()
+    }
+
+    /// As [`Packet::emit`], in the packet's own buffer.
+    pub fn into_emitted(mut self, link: LinkType) -> (Buffer, Offload) {
+        let offload = self.offload();
+        let mut bytes = std::mem::take(&mut self.bytes);
+        self.dress(link, &mut bytes);
+        (bytes, offload)
+    }
+
+    /// Bytes of the frame that [`Packet::emit`] makes.
+    pub fn emitted_length(&self, link: LinkType) -> usize {
         match (link, self.layout.ethernet) {
-            (LinkType::Ip, true) => buffer.extend_from_slice(&self.bytes[self.layout.network_start..]),
+            (LinkType::Ip, true) => self.bytes.len() - self.layout.network_start,
+            (LinkType::Ethernet, false) => self.bytes.len() + ETHERNET_LENGTH,
+            _ => self.bytes.len(),
+        }
+    }
+
+    /// Takes the link header off a copy of the packet, or puts one in front.
+    fn dress(&self, link: LinkType, frame: &mut Buffer) {
+        match (link, self.layout.ethernet) {
+            (LinkType::Ip, true) => frame.remove_front(self.layout.network_start),
             (LinkType::Ethernet, false) => {
                 let ether_type = if self.layout.network == Some(Network::Ipv4) { TYPE_IPV4 } else { TYPE_IPV6 };
-                buffer.extend_from_slice(&[0; ETHERNET_LENGTH - 2]);
-                buffer.extend_from_slice(&ether_type.to_be_bytes());
-                buffer.extend_from_slice(&self.bytes);
+                let mut header = [0; ETHERNET_LENGTH];
+                header[ETHERNET_LENGTH - 2..].copy_from_slice(&ether_type.to_be_bytes());
+                frame.prepend(&header);
             }
-            _ => buffer.extend_from_slice(&self.bytes),
+            _ => {}
         }
+    }
+
+    /// What is left to do on the packet when it is sent.
+    pub fn offload(&self) -> Offload {
         Offload {
             segmentation: self.segmentation.filter(|cut| self.behind_transport().len() > usize::from(cut.size)),
             checksum: if self.partial { Checksum::Partial } else { Checksum::Unverified },
@@ -315,7 +381,7 @@ impl Packet {
         let behind = self.behind_transport();
         let headers = &self.bytes[..self.bytes.len() - behind.len()];
         let bytes = [headers, &behind[part]].concat();
-        Packet { bytes, layout: self.layout.clone(), segmentation: None, partial: false }
+        Packet { bytes: bytes.into(), layout: self.layout.clone(), padding: 0, segmentation: None, partial: false }
     }
 
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {

@@ -1,5 +1,6 @@
 //! Cutting frames that stand for many segments, as a network card with TSO or USO does.
 
+use crate::buffer::Buffer;
 use crate::drop_reason::DropReason;
 use crate::format::{FieldPlace, Formats, Header};
 use crate::packet::Packet;
@@ -37,9 +38,9 @@ pub struct Segments {
 }
 
 impl Iterator for Segments {
-    type Item = Vec<u8>;
+    type Item = Buffer;
 
-    fn next(&mut self) -> Option<Vec<u8>> {
+    fn next(&mut self) -> Option<Buffer> {
         if self.next == self.count {
             return None;
         }
@@ -62,9 +63,7 @@ impl Iterator for Segments {
         }
         segment.finish();
         self.next += 1;
-        let mut bytes = Vec::with_capacity(segment.frame_length());
-        segment.emit(self.link, &mut bytes);
-        Some(bytes)
+        Some(segment.into_emitted(self.link).0)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -384,9 +384,9 @@ proptest! {
             let _ = packet.set(formats.field(format, field).unwrap(), u64::from(garbage.max(1)));
         }
         packet.finish();
-        let mut bytes = Vec::new();
+        let mut bytes = weftwire_core::Buffer::default();
         packet.emit(sample.link, &mut bytes);
-        prop_assert_eq!(bytes, sample.bytes);
+        prop_assert_eq!(bytes.to_vec(), sample.bytes);
     }
 }
 

@@ -46,9 +46,9 @@ fn get(packet: &Packet, name: &str) -> Option<u64> {
 }
 
 fn frame(packet: &Packet, link: LinkType) -> Vec<u8> {
-    let mut buffer = Vec::new();
+    let mut buffer = weftwire_core::Buffer::default();
     packet.emit(link, &mut buffer);
-    buffer
+    buffer.to_vec()
 }
 
 fn parse(bytes: &[u8]) -> Result<Packet, DropReason> {
@@ -194,7 +194,7 @@ fn partial_checksums_and_segmentation_stay() {
     let offload = Offload { segmentation, checksum: Checksum::Partial };
     let mut packet = Packet::parse(LinkType::Ethernet, Frame { bytes: &bytes, offload }, &formats).unwrap();
     packet.finish();
-    let mut out = Vec::new();
+    let mut out = weftwire_core::Buffer::default();
     assert_eq!(packet.emit(LinkType::Ethernet, &mut out), offload);
     // 10.0.0.1 + 10.0.0.2 + protocol 6 + the segment's length.
     let sum = 0x0a00 + 1 + 0x0a00 + 2 + 6 + (40 + 3000);

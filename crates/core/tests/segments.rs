@@ -9,7 +9,7 @@ use weftwire_core::{Formats, Frame, LinkType, Offload, Packet, Segmentation, seg
 
 fn cut(link: LinkType, bytes: &[u8], size: u16, kind: SegmentationKind) -> Vec<Vec<u8>> {
     let offload = Offload { segmentation: Some(Segmentation { size, kind }), checksum: Checksum::Partial };
-    let cut: Vec<_> = segments(link, Frame { bytes, offload }).unwrap().collect();
+    let cut: Vec<_> = segments(link, Frame { bytes, offload }).unwrap().map(|segment| segment.to_vec()).collect();
     for segment in &cut {
         // Lengths and checksums are right.
         Packet::parse(link, Frame::new(segment), &Formats::default()).unwrap();
@@ -62,5 +62,5 @@ fn udp_and_ipv6_and_ordinary_frames() {
     partial[46..48].fill(0);
     let offload = Offload { segmentation: None, checksum: Checksum::Partial };
     let whole: Vec<_> = segments(LinkType::Ip, Frame { bytes: &partial, offload }).unwrap().collect();
-    assert_eq!(whole, [frame]);
+    assert_eq!(whole, [frame.into()]);
 }

@@ -27,9 +27,9 @@ fn answer(frame: &[u8]) -> Vec<u8> {
     let mut packet = weftwire_core::packet::Packet::parse(link, frame, &formats).unwrap();
     packet.reverse();
     packet.finish();
-    let mut bytes = Vec::new();
+    let mut bytes = weftwire_core::Buffer::default();
     packet.emit(link, &mut bytes);
-    bytes
+    bytes.to_vec()
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn flood(flows: u32, room: u32) {
     let mut out = Outbox::new();
     let bare =
         TemplateSpec { transport: TemplateTransport::Udp, tcp_options: &[], headers: &[], payload: 0, presets: &[] };
-    let mut frame = Vec::new();
+    let mut frame = weftwire_core::Buffer::default();
     for number in 0..flows {
         // Scattered over the address space, so that neighbours in time are no neighbours in the table.
         let address = Ipv4Addr::from(number.wrapping_mul(0x9e37_79b1));

@@ -71,6 +71,7 @@ impl Application {
     /// Opens the connections.
     pub(crate) fn start(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> Result<(), LinuxError> {
         for endpoints in std::mem::take(&mut self.connects) {
+            let function = function.connections().ok_or(CallError::NoConnections)?;
             self.open.push(function.connect(now, &endpoints, out)?);
             self.opened = true;
         }
@@ -80,18 +81,15 @@ impl Application {
         Ok(())
     }
 
-    /// Takes up the flow that the peer has opened, if that is what it waits for.
-    pub(crate) fn accept(&mut self, function: &dyn Function) {
+    /// Takes up a flow that the peer has opened, if that is what it waits for.
+    pub(crate) fn peer_opened(&mut self, flow: FlowId) {
         if !self.awaits_peer {
             return;
         }
-        let first = function.flows_after(FlowId(0), 1).flows.first().map(|flow| flow.flow);
-        if let Some(flow) = first {
-            (self.awaits_peer, self.opened) = (false, true);
-            self.open.push(flow);
-            if let Some(source) = &mut self.source {
-                source.flow = Some(flow);
-            }
+        (self.awaits_peer, self.opened) = (false, true);
+        self.open.push(flow);
+        if let Some(source) = &mut self.source {
+            source.flow = Some(flow);
         }
     }
 
@@ -180,6 +178,7 @@ impl Source {
 
     fn feed(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> io::Result<Progress> {
         let Some(flow) = self.flow else { return Ok(Progress::Waits) };
+        let Some(function) = function.connections() else { return Ok(Progress::Done) };
         if self.wants_bytes() {
             if !self.regular && !readable(&self.file)? {
                 return Ok(Progress::Waits);
@@ -234,23 +233,40 @@ mod tests {
     }
 
     impl Function for Narrow {
-        fn frame(&mut self, _: Time, _: Port, _: Frame<'_>, _: &mut Outbox) {}
+        fn frames(&mut self, _: Time, arrivals: &mut Arrivals, _: &mut Outbox) {
+            arrivals.clear();
+        }
+
+        fn fire(&mut self, _: Time, _: &mut Outbox) {}
+
+        fn next_deadline(&self) -> Option<Deadline<'_>> {
+            None
+        }
+
+        fn connections(&mut self) -> Option<&mut dyn Connections> {
+            Some(self)
+        }
+    }
+
+    impl Connections for Narrow {
         fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
             Ok(FlowId(1))
         }
+
         fn write(&mut self, _: Time, _: FlowId, bytes: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
             let count = bytes.len().min(self.room);
             self.taken.extend_from_slice(&bytes[..count]);
             self.room -= count;
             Ok(count)
         }
+
         fn close(&mut self, _: Time, _: FlowId, _: &mut Outbox) -> Result<(), CallError> {
             self.closed = true;
             Ok(())
         }
-        fn fire(&mut self, _: Time, _: &mut Outbox) {}
-        fn next_deadline(&self) -> Option<Deadline<'_>> {
-            None
+
+        fn abort(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
+            Err(CallError::NoFlow(flow))
         }
     }
 

@@ -12,9 +12,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use weftwire_core::inspect::InspectError;
+use weftwire_core::control::Done;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{FlowId, Function};
+use weftwire_core::{Change, Command, ControlError, FlowId, Function, Outbox, Output, Time};
 
 /// The server's side of the control socket. Its file goes away with it.
 pub struct ControlServer {
@@ -34,8 +34,26 @@ pub struct ControlServer {
 pub(crate) struct Asked<'a> {
     /// The function.
     pub(crate) function: &'a mut dyn Function,
+    /// The function's time.
+    pub(crate) now: Time,
+    /// Where its answers go.
+    pub(crate) out: &'a mut Outbox,
     /// How the ports are.
     pub(crate) ports: &'a mut dyn FnMut() -> Vec<PortStatus>,
+}
+
+impl Asked<'_> {
+    /// Changes the function.
+    fn change(&mut self, change: Change) -> Result<Done, ControlError> {
+        let start = self.out.items().len();
+        let subject = change.subject();
+        self.function.control(self.now, Command::new(0, change), self.out);
+        let answer = self.out.items()[start..].iter().find_map(|output| match output {
+            Output::Answered(answer) => Some(answer.result.clone()),
+            _ => None,
+        });
+        answer.unwrap_or(Err(ControlError::Unsupported(subject)))
+    }
 }
 
 impl ControlServer {
@@ -234,19 +252,19 @@ impl Client {
     }
 
     fn answer(&mut self, request: Request, asked: &mut Asked<'_>) -> Response {
-        let done = |result: Result<(), InspectError>| match result {
-            Ok(()) => Response::Done {},
+        let done = |result: Result<Done, ControlError>| match result {
+            Ok(_) => Response::Done {},
             Err(error) => Response::Error(error.to_string()),
         };
-        let Asked { function, ports } = asked;
+        let Asked { function, ports, .. } = asked;
         match request {
             Request::Flows { after } => Response::Page(function.flows_after(after.unwrap_or(FlowId(0)), MAX_PAGE)),
             Request::Flow { flow } => match function.flow(flow) {
                 Some(detail) => Response::Flow(Box::new(detail)),
-                None => Response::Error(InspectError::NoFlow(flow).to_string()),
+                None => Response::Error(ControlError::NoFlow(flow).to_string()),
             },
-            Request::Set { flow, register, value } => done(function.set_register(flow, &register, value)),
-            Request::Delete { flow } => done(function.delete(flow)),
+            Request::Set { flow, register, value } => done(asked.change(Change::SetRegister { flow, register, value })),
+            Request::Delete { flow } => done(asked.change(Change::Delete { flow })),
             Request::Counters => Response::Counters(RunCounters { function: function.counters(), ports: ports() }),
             Request::Debug { on, events } => {
                 self.debug = on.then_some(DebugChoice { events });
@@ -382,17 +400,12 @@ mod tests {
     }
 
     impl Function for Many {
-        fn frame(&mut self, _: Time, _: weftwire_core::Port, _: weftwire_core::Frame<'_>, _: &mut Outbox) {}
-        fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
-            Err(CallError::TableFull)
+        fn frames(&mut self, _: Time, arrivals: &mut Arrivals, _: &mut Outbox) {
+            arrivals.clear();
         }
-        fn write(&mut self, _: Time, flow: FlowId, _: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
-            Err(CallError::NoFlow(flow))
-        }
-        fn close(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
-            Err(CallError::NoFlow(flow))
-        }
+
         fn fire(&mut self, _: Time, _: &mut Outbox) {}
+
         fn next_deadline(&self) -> Option<Deadline<'_>> {
             None
         }

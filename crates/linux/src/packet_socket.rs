@@ -9,13 +9,11 @@ use crate::vnet;
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use weftwire_core::{Frame, LinkType, Offload};
+use weftwire_core::buffer::Pool;
+use weftwire_core::{Arrival, Arrivals, Buffer, Frame, LinkType, Port};
 
 /// Room in front of a frame to put back the VLAN tag that the kernel strips.
 pub(crate) const TAG_LENGTH: usize = 4;
-
-/// Bytes of buffer for one frame, a multiple of the cache line.
-const SLOT: usize = (TAG_LENGTH + FRAME_CAPACITY).next_multiple_of(64);
 
 /// Socket buffers in bytes: a few hundred super-frames.
 const SOCKET_BUFFER: c_int = 32 << 20;
@@ -23,20 +21,12 @@ const SOCKET_BUFFER: c_int = 32 << 20;
 /// Room for one `tpacket_auxdata` control message, aligned.
 type Control = [u64; 8];
 
-/// A frame within the receive buffers.
-#[derive(Clone, Copy, Default)]
-struct Received {
-    start: usize,
-    length: usize,
-    offload: Offload,
-}
-
 /// A port that reads and writes by system calls.
 pub struct PacketSocket {
     socket: OwnedFd,
     link: LinkType,
-    buffers: Box<[u8]>,
-    received: Vec<Received>,
+    /// What the next frames are received into; each that was used goes with its frame and is replaced.
+    buffers: Vec<Buffer>,
     mtu: usize,
     counters: PortCounters,
 }
@@ -49,8 +39,7 @@ impl PacketSocket {
         Ok(PacketSocket {
             socket,
             link: interface.link,
-            buffers: vec![0; SLOT * BATCH].into(),
-            received: Vec::with_capacity(BATCH),
+            buffers: Vec::with_capacity(BATCH),
             mtu: interface.mtu,
             counters: PortCounters::default(),
         })
@@ -66,15 +55,15 @@ impl FramePort for PacketSocket {
         self.socket.as_fd()
     }
 
-    fn receive(&mut self) -> io::Result<usize> {
-        self.received.clear();
+    fn receive(&mut self, port: Port, pool: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()> {
+        self.buffers.resize_with(BATCH, || pool.take(FRAME_CAPACITY));
         let mut headers = [vnet::Header::default(); BATCH];
         let mut controls = [Control::default(); BATCH];
         // SAFETY: iovec and mmsghdr are plain data for which all zeros is valid.
         let (mut parts, mut messages): ([[libc::iovec; 2]; BATCH], [libc::mmsghdr; BATCH]) =
             unsafe { std::mem::zeroed() };
-        for (at, slot) in self.buffers.chunks_exact_mut(SLOT).enumerate() {
-            let frame = &mut slot[TAG_LENGTH..];
+        for (at, buffer) in self.buffers.iter_mut().enumerate() {
+            let frame = buffer.space();
             parts[at] = [
                 libc::iovec { iov_base: headers[at].as_mut_ptr().cast(), iov_len: vnet::HEADER_LENGTH },
                 libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() },
@@ -99,31 +88,27 @@ impl FramePort for PacketSocket {
             Ok(count) => count as usize,
             Err(error) => return nothing_received(error, &mut self.counters),
         };
-        for (at, message) in messages[..count].iter().enumerate() {
-            let slot = &mut self.buffers[at * SLOT..(at + 1) * SLOT];
+        let received = self.buffers.drain(..count).zip(&messages).zip(&headers);
+        for ((mut buffer, message), header) in received {
             let length = (message.msg_len as usize).saturating_sub(vnet::HEADER_LENGTH);
             let truncated = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
-            let offload = vnet::decode(&headers[at], &mut slot[TAG_LENGTH..TAG_LENGTH + length], self.link);
+            buffer.set_frame(0..length);
+            let offload = vnet::decode(header, &mut buffer, self.link);
             let (false, Ok(offload)) = (truncated, offload) else {
                 self.counters.unusable += 1;
+                pool.give_back(buffer);
                 continue;
             };
-            let tag = stripped_tag(&message.msg_hdr).filter(|_| self.link == LinkType::Ethernet);
-            let start = match tag {
-                Some(tag) if length >= 12 => put_tag_back(slot, tag),
-                _ => TAG_LENGTH,
-            };
-            let length = length + TAG_LENGTH - start;
-            self.received.push(Received { start: at * SLOT + start, length, offload });
+            let tag = stripped_tag(&message.msg_hdr).filter(|_| self.link == LinkType::Ethernet && length >= 12);
+            if let Some(tag) = tag {
+                buffer.prepend(&[0; TAG_LENGTH]);
+                put_tag_back(&mut buffer, tag);
+            }
             self.counters.frames_in += 1;
-            self.counters.bytes_in += length as u64;
+            self.counters.bytes_in += buffer.len() as u64;
+            arrivals.push_back(Arrival { port, buffer, offload });
         }
-        Ok(self.received.len())
-    }
-
-    fn frame(&self, index: usize) -> Frame<'_> {
-        let Received { start, length, offload } = self.received[index];
-        Frame { bytes: &self.buffers[start..start + length], offload }
+        Ok(())
     }
 
     fn send(&mut self, frames: &[Frame<'_>]) {
@@ -218,12 +203,12 @@ pub(crate) fn bind_to(socket: &OwnedFd, interface: &Interface) -> io::Result<()>
 
 /// What an error of receiving means: nothing there, a frame the kernel can't describe, an interface that went down
 /// (and may come back), or the port's end.
-fn nothing_received(error: io::Error, counters: &mut PortCounters) -> io::Result<usize> {
+fn nothing_received(error: io::Error, counters: &mut PortCounters) -> io::Result<()> {
     match error.raw_os_error() {
-        Some(libc::EAGAIN | libc::EINTR | libc::ENETDOWN) => Ok(0),
+        Some(libc::EAGAIN | libc::EINTR | libc::ENETDOWN) => Ok(()),
         Some(libc::EINVAL) => {
             counters.unusable += 1;
-            Ok(0)
+            Ok(())
         }
         _ => Err(error),
     }

@@ -4,7 +4,8 @@ use crate::interface::Interface;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
-use weftwire_core::{Frame, LinkType};
+use weftwire_core::buffer::Pool;
+use weftwire_core::{Arrivals, Frame, LinkType, Port};
 
 /// Most frames one [`FramePort::receive`] takes.
 pub const BATCH: usize = 32;
@@ -20,14 +21,11 @@ pub trait FramePort {
     /// The descriptor that is readable when frames wait.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// Forgets the previous batch and takes up to [`BATCH`] waiting frames. Returns how many.
+    /// Takes up to [`BATCH`] waiting frames, into buffers of the pool, as arrivals on `port`.
     ///
     /// # Errors
     /// The port can't be used any more.
-    fn receive(&mut self) -> io::Result<usize>;
-
-    /// Frame `index` of the batch.
-    fn frame(&self, index: usize) -> Frame<'_>;
+    fn receive(&mut self, port: Port, pool: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()>;
 
     /// Sends frames in order. What can't be sent is counted by reason.
     fn send(&mut self, frames: &[Frame<'_>]);

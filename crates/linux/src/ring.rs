@@ -14,7 +14,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use weftwire_core::{Frame, LinkType, Offload};
+use weftwire_core::buffer::Pool;
+use weftwire_core::{Arrival, Arrivals, Frame, LinkType, Port};
 
 /// Bytes of one slot: header, virtio-net header, room for a tag, and the longest frame.
 const SLOT: usize = (FRAME_CAPACITY + 256).next_multiple_of(libc::TPACKET_ALIGNMENT);
@@ -24,15 +25,6 @@ const SLOTS_A_BLOCK: usize = BLOCK / SLOT;
 const BLOCKS: usize = 32;
 const SLOTS: usize = SLOTS_A_BLOCK * BLOCKS;
 
-/// A frame in the ring.
-#[derive(Clone, Copy)]
-struct Received {
-    slot: usize,
-    start: usize,
-    length: usize,
-    offload: Offload,
-}
-
 /// A port with a receive ring.
 pub(crate) struct Ring {
     socket: OwnedFd,
@@ -40,9 +32,6 @@ pub(crate) struct Ring {
     memory: NonNull<u8>,
     /// Next slot to look at.
     next: usize,
-    /// First slot not yet given back; those from here to `next` are ours.
-    held: usize,
-    received: Vec<Received>,
     mtu: usize,
     counters: PortCounters,
 }
@@ -54,7 +43,6 @@ impl Ring {
         let set = |option, value: c_int| set_option(socket.as_fd(), libc::SOL_PACKET, option, &value);
         let failed = |error| LinuxError::system(format!("set up the receive ring of `{name}`"), error);
         set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as c_int).map_err(failed)?;
-        set(libc::PACKET_RESERVE, TAG_LENGTH as c_int).map_err(failed)?;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK as u32,
             tp_block_nr: BLOCKS as u32,
@@ -91,8 +79,6 @@ impl Ring {
             link: interface.link,
             memory,
             next: 0,
-            held: 0,
-            received: Vec::with_capacity(BATCH),
             mtu: interface.mtu,
             counters: PortCounters::default(),
         };
@@ -114,41 +100,33 @@ impl Ring {
         unsafe { self.slot(index).cast::<AtomicU32>().as_ref() }
     }
 
-    /// Gives the slots of the previous batch back to the kernel.
-    fn release(&mut self) {
-        self.received.clear();
-        while self.held != self.next {
-            self.status(self.held).store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.held = (self.held + 1) % SLOTS;
-        }
-    }
-
-    /// Reads the frame in a slot that is ours. `None`: unusable.
-    fn take(&mut self, index: usize) -> Option<Received> {
+    /// Copies the frame in a slot that is ours, out of the ring, so that the slot can go back at once. `None`: unusable.
+    fn take(&self, index: usize, port: Port, pool: &mut Pool) -> Option<Arrival> {
         let slot = self.slot(index);
         // SAFETY: the slot is ours, begins with a `tpacket2_hdr`, and nothing else refers to it.
         let header: libc::tpacket2_hdr = unsafe { slot.cast().read() };
         let (mac, length) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
-        let in_front = vnet::HEADER_LENGTH.max(TAG_LENGTH);
-        if header.tp_len != header.tp_snaplen || mac < in_front || mac + length > SLOT {
+        if header.tp_len != header.tp_snaplen || mac < vnet::HEADER_LENGTH || mac + length > SLOT {
             return None;
         }
-        // SAFETY: within the slot, as was just tested; the slot is ours until `release`, and no other reference into
-        // it is alive as this function has the port for itself.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(slot.add(mac - in_front).as_ptr(), in_front + length) };
-        let (front, frame) = bytes.split_at_mut(in_front);
-        let mut vnet_header = vnet::Header::default();
-        vnet_header.copy_from_slice(&front[in_front - vnet::HEADER_LENGTH..]);
-        let offload = vnet::decode(&vnet_header, frame, self.link).ok()?;
-        let tag: Option<Tag> = tag(header.tp_status, header.tp_vlan_tpid, header.tp_vlan_tci);
-        let (start, length) = match tag.filter(|_| self.link == LinkType::Ethernet && length >= 12) {
-            // The virtio-net header has been read; the tag may overwrite it.
-            Some(tag) => {
-                (mac - TAG_LENGTH + put_tag_back(&mut bytes[in_front - TAG_LENGTH..], tag), length + TAG_LENGTH)
-            }
-            None => (mac, length),
+        let front = mac - vnet::HEADER_LENGTH;
+        // SAFETY: within the slot, as was just tested; the slot is ours until its status says otherwise, which happens
+        // after this function.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(slot.add(front).as_ptr().cast_const(), vnet::HEADER_LENGTH + length) };
+        let (vnet_header, frame) = bytes.split_first_chunk()?;
+        let mut buffer = pool.take(frame.len());
+        buffer.extend_from_slice(frame);
+        let Ok(offload) = vnet::decode(vnet_header, &mut buffer, self.link) else {
+            pool.give_back(buffer);
+            return None;
         };
-        Some(Received { slot: index, start, length, offload })
+        let tag: Option<Tag> = tag(header.tp_status, header.tp_vlan_tpid, header.tp_vlan_tci);
+        if let Some(tag) = tag.filter(|_| self.link == LinkType::Ethernet && length >= 12) {
+            buffer.prepend(&[0; TAG_LENGTH]);
+            put_tag_back(&mut buffer, tag);
+        }
+        Some(Arrival { port, buffer, offload })
     }
 }
 
@@ -161,31 +139,23 @@ impl FramePort for Ring {
         self.socket.as_fd()
     }
 
-    fn receive(&mut self) -> io::Result<usize> {
-        self.release();
-        while self.received.len() < BATCH && self.status(self.next).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
-        {
-            match self.take(self.next) {
-                Some(received) => {
-                    self.received.push(received);
+    fn receive(&mut self, port: Port, pool: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()> {
+        for _ in 0..BATCH {
+            if self.status(self.next).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+                break;
+            }
+            match self.take(self.next, port, pool) {
+                Some(arrival) => {
                     self.counters.frames_in += 1;
-                    self.counters.bytes_in += received.length as u64;
+                    self.counters.bytes_in += arrival.buffer.len() as u64;
+                    arrivals.push_back(arrival);
                 }
                 None => self.counters.unusable += 1,
             }
+            self.status(self.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = (self.next + 1) % SLOTS;
-            if (self.next + 1) % SLOTS == self.held {
-                break;
-            }
         }
-        Ok(self.received.len())
-    }
-
-    fn frame(&self, index: usize) -> Frame<'_> {
-        let Received { slot, start, length, offload } = self.received[index];
-        // SAFETY: `take` tested the range; the slot stays ours, and unchanged, until `release`, which needs `&mut self`.
-        let bytes = unsafe { std::slice::from_raw_parts(self.slot(slot).add(start).as_ptr(), length) };
-        Frame { bytes, offload }
+        Ok(())
     }
 
     fn send(&mut self, frames: &[Frame<'_>]) {

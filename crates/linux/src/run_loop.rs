@@ -21,7 +21,7 @@ use crate::signals::StopSignal;
 use crate::system::{Clock, poll, poll_input};
 use std::io::Write;
 use std::time::Duration;
-use weftwire_core::{Frame, Function, Outbox, Output, Port, Time};
+use weftwire_core::{Arrivals, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
 
 /// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
@@ -103,9 +103,21 @@ impl Run {
         let watch = LinkWatch::open()?;
         let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
         let effects = Effects { application, recorder, control, messages, no_port: 0 };
-        let (clock, outbox, descriptors) = (Clock::start(), Outbox::new(), Vec::new());
-        let mut turns =
-            Turns { function, ports, links, watch, effects, clock, function_clock: None, outbox, descriptors };
+        let departures = ports.iter().map(|_| Vec::new()).collect();
+        let mut turns = Turns {
+            function,
+            ports,
+            links,
+            watch,
+            effects,
+            clock: Clock::start(),
+            function_clock: None,
+            fired: Time::ZERO,
+            outbox: Outbox::new(),
+            arrivals: Arrivals::new(),
+            departures,
+            descriptors: Vec::new(),
+        };
         let ran = turns.run(&stop, &options);
         let report = turns.finish();
         ran.and(report)
@@ -124,7 +136,13 @@ struct Turns<'a> {
     clock: Clock,
     /// The function's time; stands at 0 before the first input.
     function_clock: Option<Clock>,
+    /// The latest time for which what was due then has run: the next input is later.
+    fired: Time,
     outbox: Outbox,
+    /// The batch that is being handed in; kept for its memory.
+    arrivals: Arrivals,
+    /// What each port is to send, as places in the outbox; kept for its memory.
+    departures: Vec<Vec<u32>>,
     /// What [`Turns::wait`] waits for; kept for its memory.
     descriptors: Vec<libc::pollfd>,
 }
@@ -176,7 +194,7 @@ impl Turns<'_> {
             self.effects.recorder.start();
             return Time::ZERO;
         }
-        self.function_time()
+        self.function_time().max(self.fired.after(1))
     }
 
     /// Takes one batch of every port. Returns whether there was anything.
@@ -184,22 +202,21 @@ impl Turns<'_> {
         let mut busy = false;
         for at in 0..self.ports.len() {
             let OpenPort { port, name, device } = &mut self.ports[at];
-            let count = device
-                .receive()
+            device
+                .receive(*port, self.outbox.pool(), &mut self.arrivals)
                 .map_err(|error| LinuxError::system(format!("receive on port {port} ({name})"), error))?;
-            if count == 0 {
+            if self.arrivals.is_empty() {
                 continue;
             }
             busy = true;
             let now = self.input_time();
-            let OpenPort { port, device, .. } = &mut self.ports[at];
-            let mut batch = [(*port, Frame::new(&[])); BATCH];
-            for (index, entry) in batch[..count].iter_mut().enumerate() {
-                entry.1 = device.frame(index);
-                self.effects.recorder.received(now, *port, &entry.1);
+            for arrival in &self.arrivals {
+                self.effects.recorder.received(now, arrival.port, &arrival.frame());
             }
-            self.function.frames(now, &batch[..count], &mut self.outbox);
-            self.dispatch();
+            while !self.arrivals.is_empty() {
+                self.function.frames(now, &mut self.arrivals, &mut self.outbox);
+                self.dispatch();
+            }
         }
         Ok(busy)
     }
@@ -209,6 +226,7 @@ impl Turns<'_> {
         let due = self.function.next_deadline().is_some_and(|deadline| deadline.at <= now);
         if due {
             self.function.fire(now, &mut self.outbox);
+            self.fired = self.fired.max(now);
             self.dispatch();
         }
         due
@@ -216,7 +234,6 @@ impl Turns<'_> {
 
     /// Offers the application's bytes. Returns whether there may be more at once.
     fn feed(&mut self, now: Time) -> bool {
-        self.effects.application.accept(self.function);
         let fed = self.effects.application.feed(self.function, now, &mut self.outbox);
         self.dispatch();
         fed
@@ -228,11 +245,13 @@ impl Turns<'_> {
         if let Some(control) = &mut self.effects.control {
             let (ports, links) = (&mut self.ports, &self.links);
             let mut status = || ports.iter_mut().zip(links).map(|(open, link)| open.status(link)).collect();
-            let mut asked = Asked { function: &mut *self.function, ports: &mut status };
+            let now = self.function_clock.map_or(Time::ZERO, |clock| clock.now()).max(self.fired);
+            let mut asked = Asked { function: &mut *self.function, now, out: &mut self.outbox, ports: &mut status };
             if let Some(flow) = control.serve(&mut asked) {
                 self.effects.application.ended(flow);
             }
             self.effects.choose_tracing(&mut self.outbox);
+            self.dispatch();
         }
     }
 
@@ -328,11 +347,23 @@ impl Turns<'_> {
         if self.outbox.items().is_empty() {
             return;
         }
-        for item in self.outbox.items() {
-            self.effects.apply(item, &self.outbox, &self.ports);
+        for (number, item) in (0..).zip(self.outbox.items()) {
+            let Output::Send { at, port, bytes, offload } = item else {
+                self.effects.apply(item, &self.outbox, self.function);
+                continue;
+            };
+            match self.ports.iter().position(|open| open.port == *port) {
+                Some(place) => {
+                    let frame = Frame { bytes: self.outbox.bytes(bytes), offload: *offload };
+                    self.effects.recorder.sent(*at, *port, &frame);
+                    self.departures[place].push(number);
+                }
+                None => self.effects.no_port += 1,
+            }
         }
-        for OpenPort { port, device, .. } in &mut self.ports {
-            send_to(*port, device.as_mut(), &self.outbox);
+        for (open, departures) in self.ports.iter_mut().zip(&mut self.departures) {
+            send_all(open.device.as_mut(), departures, &self.outbox);
+            departures.clear();
         }
         self.outbox.clear();
     }
@@ -354,22 +385,17 @@ impl Turns<'_> {
     }
 }
 
-/// Sends an outbox's frames for one port, in batches. They stay where they are: nothing is copied here.
-fn send_to(port: Port, device: &mut dyn FramePort, outbox: &Outbox) {
-    let mut batch = [Frame::new(&[]); BATCH];
-    let mut count = 0;
-    for item in outbox.items() {
-        let Output::Send { port: to, bytes, offload, .. } = item else { continue };
-        if *to == port {
-            batch[count] = Frame { bytes: outbox.bytes(bytes), offload: *offload };
-            count += 1;
-            if count == BATCH {
-                device.send(&batch);
-                count = 0;
+/// Sends those of an outbox's frames, in batches. They stay where they are: nothing is copied here.
+fn send_all(device: &mut dyn FramePort, departures: &[u32], outbox: &Outbox) {
+    for chunk in departures.chunks(BATCH) {
+        let mut batch = [Frame::new(&[]); BATCH];
+        for (entry, number) in batch.iter_mut().zip(chunk) {
+            if let Output::Send { bytes, offload, .. } = &outbox.items()[*number as usize] {
+                *entry = Frame { bytes: outbox.bytes(bytes), offload: *offload };
             }
         }
+        device.send(&batch[..chunk.len()]);
     }
-    device.send(&batch[..count]);
 }
 
 /// Where everything but frames goes.
@@ -387,21 +413,18 @@ impl Effects {
         let _ = writeln!(self.messages, "{}", printable(text));
     }
 
-    fn apply(&mut self, item: &Output, outbox: &Outbox, ports: &[OpenPort]) {
+    fn apply(&mut self, item: &Output, outbox: &Outbox, function: &dyn Function) {
         match item {
-            Output::Send { at, port, bytes, offload } => {
-                if ports.iter().any(|open| open.port == *port) {
-                    self.recorder.sent(*at, *port, &Frame { bytes: outbox.bytes(bytes), offload: *offload });
-                } else {
-                    self.no_port += 1;
-                }
-            }
+            // Frames go by their ports.
+            Output::Send { .. } | Output::Answered(_) => {}
             Output::Deliver { bytes, .. } => self.application.deliver(outbox.bytes(bytes)),
             Output::Released { flow, .. } => self.application.released(*flow),
-            Output::Notify { at, flow, name, value } => {
+            Output::Notify { at, flow, notice, value } => {
+                let name = printable(function.notice_name(*notice));
                 // Nobody is left to tell if standard error is closed.
-                let _ = writeln!(self.messages, "{at} flow {flow}: {} {value}", printable(name));
+                let _ = writeln!(self.messages, "{at} flow {flow}: {name} {value}");
             }
+            Output::Opened { flow, .. } => self.application.peer_opened(*flow),
             Output::Ended { flow } => self.application.ended(*flow),
             Output::Trace(record) => {
                 self.recorder.trace(record);

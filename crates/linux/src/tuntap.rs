@@ -12,10 +12,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use weftwire_core::{Frame, LinkType, Offload};
-
-/// Bytes of buffer for one frame, a multiple of the cache line.
-const SLOT: usize = FRAME_CAPACITY.next_multiple_of(64);
+use weftwire_core::buffer::Pool;
+use weftwire_core::{Arrival, Arrivals, Frame, LinkType, Port};
 
 /// What the kernel may leave to us: checksums, TCP segmentation, and UDP segmentation (Linux 6.2).
 const TCP_OFFLOADS: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
@@ -25,9 +23,6 @@ const UDP_OFFLOADS: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
 pub(crate) struct TunTap {
     device: OwnedFd,
     link: LinkType,
-    buffers: Box<[u8]>,
-    /// Slot, length and offload of each frame of the batch.
-    received: Vec<(usize, usize, Offload)>,
     mtu: usize,
     counters: PortCounters,
 }
@@ -57,14 +52,7 @@ impl TunTap {
             _ => LinuxError::privileged(action(), "CAP_NET_ADMIN", error),
         })?;
         bring_up(name).map_err(|error| LinuxError::privileged(format!("bring up `{name}`"), "CAP_NET_ADMIN", error))?;
-        Ok(TunTap {
-            device,
-            link,
-            buffers: vec![0; SLOT * BATCH].into(),
-            received: Vec::with_capacity(BATCH),
-            mtu: Interface::find(name)?.mtu,
-            counters: PortCounters::default(),
-        })
+        Ok(TunTap { device, link, mtu: Interface::find(name)?.mtu, counters: PortCounters::default() })
     }
 }
 
@@ -77,17 +65,19 @@ impl FramePort for TunTap {
         self.device.as_fd()
     }
 
-    fn receive(&mut self) -> io::Result<usize> {
-        self.received.clear();
-        for (at, slot) in self.buffers.chunks_exact_mut(SLOT).enumerate() {
+    fn receive(&mut self, port: Port, pool: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()> {
+        for _ in 0..BATCH {
             let mut header = vnet::Header::default();
+            let mut buffer = pool.take(FRAME_CAPACITY);
+            let space = buffer.space();
             let parts = [
                 libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
-                libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() },
+                libc::iovec { iov_base: space.as_mut_ptr().cast(), iov_len: space.len() },
             ];
             // SAFETY: both parts lead to buffers of the given lengths that outlive the call.
             let result = unsafe { libc::readv(self.device.as_raw_fd(), parts.as_ptr(), parts.len() as i32) };
             let Ok(length) = usize::try_from(result) else {
+                pool.give_back(buffer);
                 match io::Error::last_os_error() {
                     error if error.kind() == io::ErrorKind::WouldBlock => break,
                     error if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -97,21 +87,20 @@ impl FramePort for TunTap {
                 }
             };
             let length = length.saturating_sub(vnet::HEADER_LENGTH);
-            match vnet::decode(&header, &mut slot[..length], self.link) {
+            buffer.set_frame(0..length);
+            match vnet::decode(&header, &mut buffer, self.link) {
                 Ok(offload) => {
-                    self.received.push((at, length, offload));
                     self.counters.frames_in += 1;
                     self.counters.bytes_in += length as u64;
+                    arrivals.push_back(Arrival { port, buffer, offload });
                 }
-                Err(_) => self.counters.unusable += 1,
+                Err(_) => {
+                    self.counters.unusable += 1;
+                    pool.give_back(buffer);
+                }
             }
         }
-        Ok(self.received.len())
-    }
-
-    fn frame(&self, index: usize) -> Frame<'_> {
-        let (slot, length, offload) = self.received[index];
-        Frame { bytes: &self.buffers[slot * SLOT..][..length], offload }
+        Ok(())
     }
 
     fn send(&mut self, frames: &[Frame<'_>]) {

@@ -6,8 +6,9 @@ use crate::usage::Meter;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
+use weftwire_core::buffer::Pool;
 use weftwire_core::inspect::Inspect;
-use weftwire_core::{CallError, Deadline, Endpoints, FlowId, Frame, Function, LinkType, Outbox, Port, Time};
+use weftwire_core::{Arrival, Arrivals, Deadline, Frame, Function, LinkType, Offload, Outbox, Port, Time};
 use weftwire_linux::LinuxError;
 use weftwire_linux::application::Application;
 use weftwire_linux::pacer::{Place, Policy};
@@ -71,18 +72,8 @@ impl Ticker<'_> {
 }
 
 impl Function for Ticker<'_> {
-    fn frame(&mut self, _: Time, _: Port, _: Frame<'_>, _: &mut Outbox) {}
-
-    fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
-        Err(CallError::TableFull)
-    }
-
-    fn write(&mut self, _: Time, flow: FlowId, _: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
-        Err(CallError::NoFlow(flow))
-    }
-
-    fn close(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
-        Err(CallError::NoFlow(flow))
+    fn frames(&mut self, _: Time, arrivals: &mut Arrivals, _: &mut Outbox) {
+        arrivals.clear();
     }
 
     fn fire(&mut self, now: Time, _: &mut Outbox) {
@@ -113,12 +104,13 @@ impl FramePort for OneFrame {
         self.silent.as_fd()
     }
 
-    fn receive(&mut self) -> io::Result<usize> {
-        Ok(std::mem::take(&mut self.waiting))
-    }
-
-    fn frame(&self, _: usize) -> Frame<'_> {
-        Frame::new(&[0; 60])
+    fn receive(&mut self, port: Port, pool: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()> {
+        for _ in 0..std::mem::take(&mut self.waiting) {
+            let mut buffer = pool.take(60);
+            buffer.resize(60);
+            arrivals.push_back(Arrival { port, buffer, offload: Offload::default() });
+        }
+        Ok(())
     }
 
     fn send(&mut self, _: &[Frame<'_>]) {}

@@ -7,7 +7,9 @@
 use crate::spec::Connect;
 use std::ops::ControlFlow;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{CallError, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time};
+use weftwire_core::{
+    Arrival, Arrivals, CallError, Connections, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time,
+};
 
 /// How long after the last input timers may go on when no end is given.
 pub const GRACE: i64 = 10_000_000_000;
@@ -198,7 +200,7 @@ fn base(plan: &Plan) -> Time {
 }
 
 /// An input at its instant.
-struct Arrival<'a> {
+struct Scheduled<'a> {
     at: Time,
     what: What<'a>,
     /// The first connect: its flow is the one that sends.
@@ -212,22 +214,22 @@ enum What<'a> {
 }
 
 /// All inputs in order: the sort is stable, so what is handed in first stays first among equals.
-fn arrivals<'a>(plan: &'a Plan, base: Time) -> Vec<Arrival<'a>> {
+fn arrivals<'a>(plan: &'a Plan, base: Time) -> Vec<Scheduled<'a>> {
     let mut inputs: Vec<&Input> = plan.inputs.iter().collect();
     inputs.sort_by_key(|input| input.port);
-    let connects = plan.connects.iter().enumerate().map(|(index, connect)| Arrival {
+    let connects = plan.connects.iter().enumerate().map(|(index, connect)| Scheduled {
         at: Time::from_nanoseconds(connect.at),
         what: What::Connect(connect),
         first: index == 0,
     });
     let frames = inputs.into_iter().flat_map(|input| {
-        input.frames.iter().map(|frame| Arrival {
+        input.frames.iter().map(|frame| Scheduled {
             at: Time::from_nanoseconds(frame.time.since(base)),
             what: What::Frame(input.port, frame),
             first: false,
         })
     });
-    let mut arrivals: Vec<Arrival<'a>> = connects.chain(frames).collect();
+    let mut arrivals: Vec<Scheduled<'a>> = connects.chain(frames).collect();
     arrivals.sort_by_key(|arrival| arrival.at);
     arrivals
 }
@@ -258,9 +260,16 @@ impl Run<'_> {
             What::Frame(port, captured) => {
                 let frame = captured.frame();
                 self.sink.arrival(self.absolute(self.now), port, &frame)?;
-                self.function.frame(self.now, port, frame, &mut self.outbox);
+                let mut arrivals = Arrivals::from([Arrival::copied(port, frame, &mut self.outbox)]);
+                loop {
+                    self.function.frames(self.now, &mut arrivals, &mut self.outbox);
+                    if arrivals.is_empty() {
+                        break;
+                    }
+                    self.drain()?;
+                }
             }
-            What::Connect(connect) => match self.function.connect(self.now, &connect.endpoints, &mut self.outbox) {
+            What::Connect(connect) => match self.connect(connect) {
                 Ok(flow) => {
                     if let Some(application) = self.application.as_mut().filter(|_| first) {
                         application.flow = Some(flow);
@@ -271,6 +280,17 @@ impl Run<'_> {
             },
         }
         self.drain()
+    }
+
+    fn connections(&mut self) -> Result<(&mut dyn Connections, &mut Outbox), CallError> {
+        let connections = self.function.connections().ok_or(CallError::NoConnections)?;
+        Ok((connections, &mut self.outbox))
+    }
+
+    fn connect(&mut self, connect: &Connect) -> Result<FlowId, CallError> {
+        let now = self.now;
+        let (function, out) = self.connections()?;
+        function.connect(now, &connect.endpoints, out)
     }
 
     /// Hands out what the function asked for, and lets the application send when there is room.
@@ -295,7 +315,10 @@ impl Run<'_> {
                 self.sink.departure(self.absolute(*at), *port, outbox.bytes(bytes), *offload)
             }
             Output::Deliver { flow, bytes } => self.sink.deliver(*flow, outbox.bytes(bytes)),
-            Output::Notify { at, flow, name, value } => self.sink.notice(self.absolute(*at), *flow, name, *value),
+            Output::Notify { at, flow, notice, value } => {
+                self.sink.notice(self.absolute(*at), *flow, self.function.notice_name(*notice), *value)
+            }
+            Output::Opened { .. } | Output::Answered(_) => Ok(()),
             Output::Trace(record) => {
                 if record.kind == TraceKind::Error {
                     self.summary.errors.push(format!("flow {} at {}: {}", record.flow, record.time, record.event));
@@ -321,16 +344,18 @@ impl Run<'_> {
     fn send(&mut self) -> bool {
         let Some(application) = &mut self.application else { return false };
         let Some(flow) = application.flow.filter(|_| std::mem::take(&mut application.room)) else { return false };
-        let written = match application.data.is_empty() {
-            true => Ok(0),
-            false => self.function.write(self.now, flow, application.data, &mut self.outbox),
-        };
-        let closed: Result<(), CallError> = written.and_then(|accepted| {
+        let (now, out) = (self.now, &mut self.outbox);
+        let connections = self.function.connections().ok_or(CallError::NoConnections);
+        let closed = connections.and_then(|function| {
+            let accepted = match application.data.is_empty() {
+                true => 0,
+                false => function.write(now, flow, application.data, out)?,
+            };
             self.summary.sent += accepted;
             application.data = &application.data[accepted.min(application.data.len())..];
             if application.data.is_empty() {
                 application.flow = None;
-                self.function.close(self.now, flow, &mut self.outbox)?;
+                function.close(now, flow, out)?;
             }
             Ok(())
         });

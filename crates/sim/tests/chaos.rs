@@ -114,44 +114,39 @@ struct Planted {
 }
 
 impl Function for Planted {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
-        let wrong = Packet::parse(LinkType::Ethernet, frame, &Formats::default()).is_err();
-        assert!(!(wrong && self.defect == Defect::Panics), "a planted panic");
-        self.bad |= wrong;
-        if !self.bad || !matches!(self.defect, Defect::DeliversTwice | Defect::DeliversNothing) {
-            return self.function.frame(now, port, frame, out);
-        }
-        let mut own = Outbox::new();
-        self.function.frame(now, port, frame, &mut own);
-        for item in own.items() {
-            match item {
-                Output::Deliver { flow, bytes } => {
-                    let times = match self.defect {
-                        _ if self.done => 1,
-                        Defect::DeliversTwice => 2,
-                        _ => 0,
-                    };
-                    for _ in 0..times {
-                        out.deliver(*flow, own.bytes(bytes));
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+        while let Some(arrival) = arrivals.pop_front() {
+            let port = arrival.port;
+            let frame = arrival.frame();
+            let wrong = Packet::parse(LinkType::Ethernet, frame, &Formats::default()).is_err();
+            assert!(!(wrong && self.defect == Defect::Panics), "a planted panic");
+            self.bad |= wrong;
+            if !self.bad || !matches!(self.defect, Defect::DeliversTwice | Defect::DeliversNothing) {
+                self.function.frame(now, port, frame, out);
+                continue;
+            }
+            let mut own = Outbox::new();
+            self.function.frame(now, port, frame, &mut own);
+            for item in own.items() {
+                match item {
+                    Output::Deliver { flow, bytes } => {
+                        let times = match self.defect {
+                            _ if self.done => 1,
+                            Defect::DeliversTwice => 2,
+                            _ => 0,
+                        };
+                        for _ in 0..times {
+                            out.deliver(*flow, own.bytes(bytes));
+                        }
+                        self.done = true;
                     }
-                    self.done = true;
+                    Output::Send { at, port, bytes, offload } => {
+                        out.send(*at, *port, own.bytes(bytes), *offload);
+                    }
+                    other => out.push(other.clone()),
                 }
-                Output::Send { at, port, bytes, offload } => out.send(*at, *port, own.bytes(bytes), *offload),
-                other => out.push(other.clone()),
             }
         }
-    }
-
-    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
-        self.function.connect(now, endpoints, out)
-    }
-
-    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
-        self.function.write(now, flow, bytes, out)
-    }
-
-    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        self.function.close(now, flow, out)
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {
@@ -162,6 +157,28 @@ impl Function for Planted {
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
         self.function.next_deadline()
+    }
+
+    fn connections(&mut self) -> Option<&mut dyn Connections> {
+        Some(self)
+    }
+}
+
+impl Connections for Planted {
+    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
+        self.function.connections().ok_or(CallError::NoConnections)?.connect(now, endpoints, out)
+    }
+
+    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
+        self.function.connections().ok_or(CallError::NoConnections)?.write(now, flow, bytes, out)
+    }
+
+    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        self.function.connections().ok_or(CallError::NoConnections)?.close(now, flow, out)
+    }
+
+    fn abort(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
+        Err(CallError::NoFlow(flow))
     }
 }
 
@@ -174,12 +191,8 @@ impl Inspect for Planted {
         self.function.flow(flow)
     }
 
-    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError> {
-        self.function.set_register(flow, register, value)
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        self.function.delete(flow)
+    fn notice_name(&self, notice: u16) -> &str {
+        self.function.notice_name(notice)
     }
 
     fn counters(&self) -> Counters {

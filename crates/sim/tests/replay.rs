@@ -24,25 +24,50 @@ struct Script {
 const ROOM: usize = 4;
 
 impl Function for Script {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
-        self.log.push(format!("{} port {port} {}", now.nanoseconds(), String::from_utf8_lossy(frame.bytes)));
-        let delay = i64::from(frame.bytes.get(1).copied().unwrap_or(b'0') - b'0');
-        match frame.bytes.first() {
-            Some(b't') => *self.timers.entry(now.after(delay)).or_default() += 1,
-            Some(b'e') => {
-                self.every = Some(delay * 1_000_000_000);
-                *self.timers.entry(now.after(delay * 1_000_000_000)).or_default() += 1;
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+        while let Some(arrival) = arrivals.pop_front() {
+            let port = arrival.port;
+            let frame = arrival.frame();
+            self.log.push(format!("{} port {port} {}", now.nanoseconds(), String::from_utf8_lossy(frame.bytes)));
+            let delay = i64::from(frame.bytes.get(1).copied().unwrap_or(b'0') - b'0');
+            match frame.bytes.first() {
+                Some(b't') => *self.timers.entry(now.after(delay)).or_default() += 1,
+                Some(b'e') => {
+                    self.every = Some(delay * 1_000_000_000);
+                    *self.timers.entry(now.after(delay * 1_000_000_000)).or_default() += 1;
+                }
+                Some(b'r') => {
+                    out.push(Output::Released { flow: FlowId(1), length: self.held });
+                    self.held = 0;
+                }
+                Some(b'x') => out.push(Output::Ended { flow: FlowId(1) }),
+                _ => {}
             }
-            Some(b'r') => {
-                out.push(Output::Released { flow: FlowId(1), length: self.held });
-                self.held = 0;
-            }
-            Some(b'x') => out.push(Output::Ended { flow: FlowId(1) }),
-            _ => {}
+            out.send(now, Port(9), frame.bytes, Offload::default());
         }
-        out.send(now, Port(9), frame.bytes, Offload::default());
     }
 
+    fn fire(&mut self, now: Time, out: &mut Outbox) {
+        while let Some(entry) = self.timers.first_entry().filter(|entry| *entry.key() <= now) {
+            let (at, count) = entry.remove_entry();
+            self.log.push(format!("{} fire {count}", at.nanoseconds()));
+            out.push(Output::Notify { at, flow: FlowId(1), name: "fired".into(), value: 1 });
+            if let Some(every) = self.every {
+                *self.timers.entry(at.after(every)).or_default() += 1;
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Deadline<'_>> {
+        self.timers.first_key_value().map(|(at, _)| Deadline { at: *at, reason: "script" })
+    }
+
+    fn connections(&mut self) -> Option<&mut dyn Connections> {
+        Some(self)
+    }
+}
+
+impl Connections for Script {
     fn connect(&mut self, now: Time, endpoints: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
         self.log.push(format!("{} connect {}", now.nanoseconds(), endpoints.local_port));
         if endpoints.local_port == 13 { Err(CallError::TableFull) } else { Ok(FlowId(1)) }
@@ -62,19 +87,8 @@ impl Function for Script {
         Ok(())
     }
 
-    fn fire(&mut self, now: Time, out: &mut Outbox) {
-        while let Some(entry) = self.timers.first_entry().filter(|entry| *entry.key() <= now) {
-            let (at, count) = entry.remove_entry();
-            self.log.push(format!("{} fire {count}", at.nanoseconds()));
-            out.push(Output::Notify { at, flow: FlowId(1), name: "fired".into(), value: 1 });
-            if let Some(every) = self.every {
-                *self.timers.entry(at.after(every)).or_default() += 1;
-            }
-        }
-    }
-
-    fn next_deadline(&self) -> Option<Deadline<'_>> {
-        self.timers.first_key_value().map(|(at, _)| Deadline { at: *at, reason: "script" })
+    fn abort(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
+        Err(CallError::NoFlow(flow))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::formats::{Batch, Condition, Framing, HeaderId, MessageFormats, Place}
 use crate::message::Message;
 use std::ops::Range;
 use weftwire_core::port::Checksum;
-use weftwire_core::{DropReason, Frame, LinkType, Offload, Packet, bits};
+use weftwire_core::{Buffer, DropReason, Frame, LinkType, Offload, Packet, bits};
 
 /// The messages of a packet. A packet without a batch, or with an empty one, is one message of its headers alone.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub fn pruned(
     let mut pruning = Pruning::default();
     pruning
         .prune(formats, link, Frame::new(frame), &found.places, |index| keep.get(index).copied().unwrap_or(false))?;
-    Ok(pruning.out)
+    Ok(pruning.out.to_vec())
 }
 
 /// Makes frames with only some messages of their batch, again and again in the same memory.
@@ -72,7 +72,7 @@ pub fn pruned(
 pub struct Pruning {
     bytes: Vec<u8>,
     packet: Packet,
-    out: Vec<u8>,
+    out: Buffer,
 }
 
 impl Pruning {

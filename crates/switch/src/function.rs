@@ -4,13 +4,16 @@ use crate::application::{Action, ActionError, Exit, Passing, Registry, Verdict};
 use crate::packets::{Engine, Outlet};
 use crate::pipeline::Pipeline;
 use crate::whole;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use weftwire_core::control::{Answer, Done};
 use weftwire_core::inspect::{Counters, Inspect};
+use weftwire_core::outbox::FrameNumber;
 use weftwire_core::port::SegmentationKind;
 use weftwire_core::{
-    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Port, Ports,
-    Segmentation, Time, segments,
+    Arrival, Arrivals, Change, Command, ControlError, Deadline, DropReason, Frame, Function, LinkType, Offload, Outbox,
+    Port, Ports, Segmentation, Time, segments,
 };
 use weftwire_subscribe::compiler::{CallId, Compiler};
 use weftwire_subscribe::diagram::SetId;
@@ -142,15 +145,21 @@ impl SubscriptionSwitch {
         self.whole = whole::alike(compiler, self.engine.pipeline().columns());
     }
 
-    fn one(&mut self, port: Port, link: LinkType, frame: Frame<'_>, out: &mut Outbox) {
+    fn one(&mut self, arrival: Arrival, link: LinkType, out: &mut Outbox) {
         let now = self.now;
         let now_ns = u64::try_from(now.nanoseconds()).unwrap_or(0);
         let SubscriptionSwitch { engine, ports, frames_out, drops, notes, calls, .. } = self;
         let sending = Sending { now, ports, out, frames_out, drops, notes };
-        let mut outlet = SwitchOutlet { port, link, sending, calls };
+        let frame = arrival.frame();
+        let mut outlet =
+            SwitchOutlet { port: arrival.port, link, whole: frame.bytes, whole_sent: None, sending, calls };
         let result = engine.frame_with_actions(now_ns, link, frame, &mut outlet);
         if let Err(reason) = result {
             outlet.sending.drop(reason.name());
+        }
+        match outlet.whole_sent {
+            Some(number) => out.keep_promise(number, arrival.buffer),
+            None => out.recycle(arrival.buffer),
         }
     }
 }
@@ -171,13 +180,23 @@ impl Sending<'_> {
     }
 }
 
-impl Exit for Sending<'_> {
-    fn send(&mut self, port: Port, link: LinkType, bytes: &[u8], offload: Offload) {
-        if self.ports.link(port) == Some(link) {
+impl Sending<'_> {
+    /// Whether frames of this link type can leave by a port; counts them as sent, or dropped.
+    fn may_send(&mut self, port: Port, link: LinkType) -> bool {
+        let may = self.ports.link(port) == Some(link);
+        if may {
             *self.frames_out += 1;
-            self.out.send(self.now, port, bytes, offload);
         } else {
             self.drop(DropReason::NoPort.name());
+        }
+        may
+    }
+}
+
+impl Exit for Sending<'_> {
+    fn send(&mut self, port: Port, link: LinkType, bytes: &[u8], offload: Offload) {
+        if self.may_send(port, link) {
+            self.out.send(self.now, port, bytes, offload);
         }
     }
 
@@ -190,14 +209,27 @@ impl Exit for Sending<'_> {
 struct SwitchOutlet<'a> {
     port: Port,
     link: LinkType,
+    /// The frame as it came. Ports that get all of it share it.
+    whole: &'a [u8],
+    whole_sent: Option<FrameNumber>,
     sending: Sending<'a>,
     calls: &'a mut [RunningCall],
 }
 
 impl Outlet for SwitchOutlet<'_> {
     fn copy(&mut self, port: Port, frame: Frame<'_>) {
-        if port != self.port {
-            self.sending.send(port, self.link, frame.bytes, frame.offload);
+        if port == self.port {
+            return;
+        }
+        if !std::ptr::eq(frame.bytes, self.whole) {
+            return self.sending.send(port, self.link, frame.bytes, frame.offload);
+        }
+        if self.sending.may_send(port, self.link) {
+            let (now, length, offload) = (self.sending.now, frame.bytes.len(), frame.offload);
+            match self.whole_sent {
+                Some(number) => self.sending.out.send_again(now, port, number, length, offload),
+                None => self.whole_sent = Some(self.sending.out.promise(now, port, length, offload)),
+            }
         }
     }
 
@@ -208,7 +240,7 @@ impl Outlet for SwitchOutlet<'_> {
         frame: &mut Vec<u8>,
         offload: Offload,
     ) -> Option<Offload> {
-        let SwitchOutlet { port, link, sending, calls: known } = self;
+        let SwitchOutlet { port, link, sending, calls: known, .. } = self;
         let now = sending.now;
         let mut passing = Passing { now, port: *port, link: *link, frame, offload, messages, exit: sending };
         for id in calls {
@@ -229,35 +261,35 @@ impl Outlet for SwitchOutlet<'_> {
 }
 
 impl Function for SubscriptionSwitch {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
         self.now = self.now.max(now);
-        self.frames_in += 1;
-        let Some(link) = self.ports.link(port) else { return };
-        let is_tcp = |cut: Segmentation| !matches!(cut.kind, SegmentationKind::Udp);
-        if frame.offload.segmentation.is_none_or(|cut| self.whole && is_tcp(cut)) {
-            return self.one(port, link, frame, out);
+        while !out.is_full()
+            && let Some(arrival) = arrivals.pop_front()
+        {
+            self.arrive(arrival, out);
         }
-        // Messages are found in packets, not in what stands for many.
-        match segments(link, frame) {
-            Ok(packets) => {
-                for packet in packets {
-                    self.one(port, link, Frame::new(&packet), out);
+    }
+
+    /// Rules come as a prepared [`SubscriptionSwitch`]; see [`SubscriptionSwitch::replace`].
+    fn control(&mut self, now: Time, mut command: Command, out: &mut Outbox) {
+        self.now = self.now.max(now);
+        let mut leftover: Option<Box<dyn Any + Send>> = None;
+        let result = match &command.change {
+            Change::Rules { .. } => match command.take_prepared::<SubscriptionSwitch>() {
+                Some(mut prepared) => {
+                    self.replace(&mut prepared);
+                    leftover = Some(prepared);
+                    Ok(Done::Done)
                 }
+                None => Err(ControlError::Unprepared),
+            },
+            Change::Port { port, change } => {
+                self.ports.change(*port, *change);
+                Ok(Done::Done)
             }
-            Err(reason) => *self.drops.entry(reason.name()).or_default() += 1,
-        }
-    }
-
-    fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
-        Err(CallError::Unfit("a subscription switch opens no connections".into()))
-    }
-
-    fn write(&mut self, _: Time, flow: FlowId, _: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
-        Err(CallError::NoFlow(flow))
-    }
-
-    fn close(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
-        Err(CallError::NoFlow(flow))
+            other => Err(ControlError::Unsupported(other.subject())),
+        };
+        out.answer(Answer { number: command.number, at: self.now, result }, leftover);
     }
 
     fn fire(&mut self, now: Time, _: &mut Outbox) {
@@ -266,6 +298,27 @@ impl Function for SubscriptionSwitch {
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
         None
+    }
+}
+
+impl SubscriptionSwitch {
+    fn arrive(&mut self, arrival: Arrival, out: &mut Outbox) {
+        self.frames_in += 1;
+        let Some(link) = self.ports.link(arrival.port) else { return out.recycle(arrival.buffer) };
+        let is_tcp = |cut: Segmentation| !matches!(cut.kind, SegmentationKind::Udp);
+        if arrival.offload.segmentation.is_none_or(|cut| self.whole && is_tcp(cut)) {
+            return self.one(arrival, link, out);
+        }
+        // Messages are found in packets, not in what stands for many.
+        match segments(link, arrival.frame()) {
+            Ok(packets) => {
+                for buffer in packets {
+                    self.one(Arrival { port: arrival.port, buffer, offload: Offload::default() }, link, out);
+                }
+            }
+            Err(reason) => *self.drops.entry(reason.name()).or_default() += 1,
+        }
+        out.recycle(arrival.buffer);
     }
 }
 

@@ -96,9 +96,9 @@ fn frame(shape: u8, numbers: [u8; 6]) -> Vec<u8> {
     let mut packet =
         Packet::parse(LinkType::Ethernet, Frame { bytes: &bytes, offload }, &formats).expect("lengths are right");
     packet.finish();
-    let mut whole = Vec::new();
+    let mut whole = weftwire_core::Buffer::default();
     packet.emit(LinkType::Ethernet, &mut whole);
-    whole
+    whole.to_vec()
 }
 
 fn operator() -> impl Strategy<Value = &'static str> {

@@ -391,7 +391,7 @@ impl Run<'_, '_> {
             return self.count(DropReason::NoPort);
         }
         found.finish();
-        let mut bytes = Vec::new();
+        let mut bytes = weftwire_core::Buffer::default();
         found.emit(LinkType::Ethernet, &mut bytes);
         self.machine.seen.push(Seen::Sent { at: self.at, port, bytes });
         if let Packet::Named(name) = packet {

@@ -255,7 +255,7 @@ impl FrameBuilder {
         let link = self.link;
         let mut packet = Packet::from_parts(link, self.unsummed()?, &Formats::default())?;
         packet.finish();
-        Ok(packet.into_bytes())
+        Ok(packet.into_buffer().to_vec())
     }
 
     /// The frame with everything right but the transport checksum.

@@ -46,7 +46,7 @@ fn run(image: &VerifiedImage) {
             let _ = engine.write(now, flow, &[7; 100], &mut out);
         }
         let bare = TemplateSpec { transport, tcp_options: &[2, 8], headers: &[], payload: 40, presets: &[] };
-        let mut frame = Vec::new();
+        let mut frame = weftwire_core::Buffer::default();
         Packet::build(&bare, &ends, &Formats::default()).emit(LinkType::Ethernet, &mut frame);
         engine.frame(now, Port(1), Frame::new(&frame), &mut out);
         engine.fire(now, &mut out);

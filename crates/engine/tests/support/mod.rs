@@ -178,7 +178,7 @@ fn frame_of(ends: &Endpoints, transport: TemplateTransport, options: &[u8], payl
     let mut packet = Packet::build(&bare, ends, &Formats::default());
     packet.append_payload(payload).expect("a small payload");
     packet.finish();
-    let mut frame = Vec::new();
+    let mut frame = weftwire_core::Buffer::default();
     packet.emit(LinkType::Ethernet, &mut frame);
-    frame
+    frame.to_vec()
 }

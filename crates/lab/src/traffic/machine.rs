@@ -6,11 +6,12 @@ use crate::build::{in_namespace, namespace_name, port_name};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use weftwire_core::buffer::Pool;
 use weftwire_core::wire::PROTOCOL_UDP;
 use weftwire_core::wire::ethernet::Ethernet;
 use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::ipv6::Ipv6;
-use weftwire_core::{DropReason, Formats, Frame, Packet, Port};
+use weftwire_core::{Arrivals, DropReason, Formats, Frame, Packet, Port};
 use weftwire_linux::LinuxError;
 use weftwire_linux::packet_socket::PacketSocket;
 use weftwire_linux::port::FramePort;
@@ -55,6 +56,8 @@ pub(crate) struct RawHost {
     addresses: [IpAddr; 2],
     echo: bool,
     formats: Formats,
+    pool: Pool,
+    arrivals: Arrivals,
 }
 
 impl RawHost {
@@ -62,7 +65,7 @@ impl RawHost {
         let node = network.node(index);
         let addresses = [node.ipv4.into(), node.ipv6.into()];
         let (echo, formats) = (matches!(node.kind, NodeKind::Echo), Formats::default());
-        RawHost { ports, addresses, echo, formats }
+        RawHost { ports, addresses, echo, formats, pool: Pool::default(), arrivals: Arrivals::new() }
     }
 
     /// Waits a little for frames and handles them; tells of each datagram to this node its port, whence it came, and
@@ -71,12 +74,13 @@ impl RawHost {
         let mut waiting: Vec<_> = self.ports.iter().map(|port| poll_input(port.descriptor())).collect();
         // An error would come again; the caller goes on until the run is over.
         let _ = poll(&mut waiting, Some(super::PATIENCE.as_nanos() as i64));
-        let RawHost { ports, addresses, echo, formats } = self;
+        let RawHost { ports, addresses, echo, formats, pool, arrivals } = self;
         for port in ports {
-            let count = port.receive().unwrap_or(0);
+            // A port that can't be used any more receives nothing.
+            let _ = port.receive(Port(1), pool, arrivals);
             let mut answers = Vec::new();
-            for index in 0..count {
-                let frame = port.frame(index);
+            for arrival in arrivals.drain(..) {
+                let frame = arrival.frame();
                 if let Err(reason) = Packet::parse(port.link(), frame, formats) {
                     dropped(reason);
                     continue;
@@ -89,6 +93,7 @@ impl RawHost {
                 if *echo {
                     answers.push(datagram.answer(bytes));
                 }
+                pool.give_back(arrival.buffer);
             }
             for answer in answers {
                 port.send(&[Frame::new(&answer)]);

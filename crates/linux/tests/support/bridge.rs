@@ -18,38 +18,30 @@ impl Bridge {
 }
 
 impl Function for Bridge {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
-        self.counters.frames_in += 1;
-        self.counters.frames_out += 1;
-        out.send(now, Port(3 - port.0), frame.bytes, frame.offload);
-        if out.wants_trace() {
-            let record = |kind| TraceRecord {
-                time: now,
-                flow: FlowId(1),
-                kind,
-                state: "forward".into(),
-                event: "packet".into(),
-                row: None,
-                line: None,
-                next: "forward".into(),
-                actions: Vec::new(),
-                registers: Vec::new(),
-            };
-            out.push(Output::Trace(Box::new(record(TraceKind::Event))));
-            out.push(Output::Trace(Box::new(record(TraceKind::Snapshot))));
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+        while let Some(arrival) = arrivals.pop_front() {
+            let port = arrival.port;
+            let frame = arrival.frame();
+            self.counters.frames_in += 1;
+            self.counters.frames_out += 1;
+            out.send(now, Port(3 - port.0), frame.bytes, frame.offload);
+            if out.wants_trace() {
+                let record = |kind| TraceRecord {
+                    time: now,
+                    flow: FlowId(1),
+                    kind,
+                    state: "forward".into(),
+                    event: "packet".into(),
+                    row: None,
+                    line: None,
+                    next: "forward".into(),
+                    actions: Vec::new(),
+                    registers: Vec::new(),
+                };
+                out.push(Output::Trace(Box::new(record(TraceKind::Event))));
+                out.push(Output::Trace(Box::new(record(TraceKind::Snapshot))));
+            }
         }
-    }
-
-    fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
-        Err(CallError::TableFull)
-    }
-
-    fn write(&mut self, _: Time, flow: FlowId, _: &[u8], _: &mut Outbox) -> Result<usize, CallError> {
-        Err(CallError::NoFlow(flow))
-    }
-
-    fn close(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
-        Err(CallError::NoFlow(flow))
     }
 
     fn fire(&mut self, _: Time, _: &mut Outbox) {}

@@ -4,9 +4,10 @@ use super::finding::{Finding, Invariant};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect};
 use weftwire_core::{
-    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time,
+    Arrivals, CallError, Change, Command, Connections, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox,
+    Output, Packet, Port, Ports, Time,
 };
 use weftwire_network::model::NodeIndex;
 
@@ -150,7 +151,7 @@ impl Watch {
     }
 
     /// After a call: its outputs from `start` on, when the call before was at `before`.
-    fn finish(&mut self, before: Time, start: usize, out: &Outbox, inputs: &[(Port, Frame<'_>)], fired: bool) {
+    fn finish(&mut self, before: Time, start: usize, out: &Outbox, wrong_input: bool, fired: bool) {
         let now = self.now.unwrap_or(before);
         let mut latest = before;
         for output in &out.items()[start..] {
@@ -162,7 +163,7 @@ impl Watch {
                     }
                     latest = latest.max(*at);
                     let bytes = out.bytes(bytes);
-                    self.check_frame(*port, Frame { bytes, offload: *offload }, inputs);
+                    self.check_frame(*port, Frame { bytes, offload: *offload }, wrong_input);
                     let mut log = self.log.borrow_mut();
                     log.digest(&at.nanoseconds().to_le_bytes());
                     log.digest(bytes);
@@ -172,23 +173,28 @@ impl Watch {
                     self.log.borrow_mut().digest(out.bytes(bytes));
                 }
                 Output::Released { flow, length } => self.check_released(*flow, *length as u64),
-                Output::Notify { at, flow, name, value } => {
+                Output::Notify { at, flow, notice, value } => {
                     self.check_live(*flow, "notifies");
+                    let name = self.function.notice_name(*notice).to_owned();
                     let mut log = self.log.borrow_mut();
                     log.digest(&at.nanoseconds().to_le_bytes());
                     log.digest(name.as_bytes());
                     log.digest(&value.to_le_bytes());
                     let endpoints = self.flows.get(flow).and_then(|called| called.endpoints);
                     if let Some(endpoints) = endpoints.filter(|_| matches!(name.as_str(), "finished" | "failed")) {
-                        log.claims.push(Claim { node: self.node, endpoints, name: name.clone() });
+                        log.claims.push(Claim { node: self.node, endpoints, name });
                     }
                 }
                 Output::Ended { flow } => {
                     self.end(*flow);
                     self.log.borrow_mut().digest(&flow.0.to_le_bytes());
                 }
-                Output::Trace(_) => {}
+                Output::Opened { .. } | Output::Answered(_) | Output::Trace(_) => {}
             }
+        }
+        if out.is_full() {
+            // It is called again when there is room, and what was due then is still to come.
+            return;
         }
         self.check_deadline(now, fired);
         if self.calls >= self.look_at {
@@ -198,17 +204,18 @@ impl Watch {
         }
     }
 
-    fn check_frame(&self, port: Port, frame: Frame<'_>, inputs: &[(Port, Frame<'_>)]) {
+    /// Whether a frame on a port is a packet without fault.
+    fn is_right(&self, port: Port, frame: Frame<'_>) -> bool {
+        self.ports.link(port).is_some_and(|link| Packet::parse(link, frame, &self.formats).is_ok())
+    }
+
+    fn check_frame(&self, port: Port, frame: Frame<'_>, wrong_input: bool) {
         let Some(link) = self.ports.link(port) else {
             return self.find(Invariant::Frames, format!("sends out of port {port}, which it has not got"));
         };
         let Err(reason) = Packet::parse(link, frame, &self.formats) else { return };
         // What comes in wrong may go out wrong.
-        let excused = inputs.iter().any(|(port, input)| match self.ports.link(*port) {
-            Some(link) => Packet::parse(link, *input, &self.formats).is_err(),
-            None => true,
-        });
-        if !excused {
+        if !wrong_input {
             let text = format!("sends a frame of {} bytes that is wrong: {}", frame.bytes.len(), reason.name());
             self.find(Invariant::Frames, text);
         }
@@ -287,61 +294,96 @@ impl Drop for Watch {
 }
 
 impl Function for Watch {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
-        let (before, start) = (self.begin(now), out.items().len());
-        self.function.frame(now, port, frame, out);
-        self.finish(before, start, out, &[(port, frame)], false);
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+        let wrong = arrivals.iter().any(|arrival| !self.is_right(arrival.port, arrival.frame()));
+        self.watch(now, out, wrong, |watch, out| watch.function.frames(now, arrivals, out));
     }
 
-    fn frames(&mut self, now: Time, batch: &[(Port, Frame<'_>)], out: &mut Outbox) {
-        let (before, start) = (self.begin(now), out.items().len());
-        self.function.frames(now, batch, out);
-        self.finish(before, start, out, batch, false);
-    }
-
-    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
-        let (before, start) = (self.begin(now), out.items().len());
-        let result = self.function.connect(now, endpoints, out);
-        if let Ok(flow) = result {
-            if self.has_ended(flow) || self.opened.is_some_and(|opened| opened >= flow) {
-                self.find(Invariant::FlowIds, format!("gives the id {flow} to a second flow"));
-            }
-            self.opened = Some(flow);
-            self.flows.insert(flow, Called { endpoints: Some(*endpoints), accepted: 0, released: 0 });
+    fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
+        let deleted = match command.change {
+            Change::Delete { flow } | Change::Take { flow } => Some(flow),
+            _ => None,
+        };
+        let answered = self.watch(now, out, false, |watch, out| {
+            let start = out.items().len();
+            watch.function.control(now, command, out);
+            out.items()[start..]
+                .iter()
+                .any(|output| matches!(output, Output::Answered(answer) if answer.result.is_ok()))
+        });
+        if let Some(flow) = deleted.filter(|_| answered) {
+            self.end(flow);
         }
-        self.finish(before, start, out, &[], false);
-        result
-    }
-
-    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
-        let (before, start) = (self.begin(now), out.items().len());
-        let result = self.function.write(now, flow, bytes, out);
-        if let Ok(accepted) = result {
-            if accepted > bytes.len() {
-                self.find(Invariant::Data, format!("accepts {accepted} bytes of {} on flow {flow}", bytes.len()));
-            }
-            let called = self.flows.entry(flow).or_insert(Called { endpoints: None, accepted: 0, released: 0 });
-            called.accepted += accepted as u64;
-        }
-        self.finish(before, start, out, &[], false);
-        result
-    }
-
-    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        let (before, start) = (self.begin(now), out.items().len());
-        let result = self.function.close(now, flow, out);
-        self.finish(before, start, out, &[], false);
-        result
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {
-        let (before, start) = (self.begin(now), out.items().len());
+        let before = self.begin(now);
+        let start = out.items().len();
         self.function.fire(now, out);
-        self.finish(before, start, out, &[], true);
+        self.finish(before, start, out, false, true);
     }
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
         if self.stuck { None } else { self.function.next_deadline() }
+    }
+
+    fn connections(&mut self) -> Option<&mut dyn Connections> {
+        self.function.connections()?;
+        Some(self)
+    }
+}
+
+impl Watch {
+    /// An input, with what is looked at before and after it.
+    fn watch<R>(
+        &mut self,
+        now: Time,
+        out: &mut Outbox,
+        wrong_input: bool,
+        input: impl FnOnce(&mut Watch, &mut Outbox) -> R,
+    ) -> R {
+        let (before, start) = (self.begin(now), out.items().len());
+        let result = input(self, out);
+        self.finish(before, start, out, wrong_input, false);
+        result
+    }
+
+    fn inner(&mut self) -> Result<&mut dyn Connections, CallError> {
+        self.function.connections().ok_or(CallError::NoConnections)
+    }
+}
+
+impl Connections for Watch {
+    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
+        self.watch(now, out, false, |watch, out| {
+            let flow = watch.inner()?.connect(now, endpoints, out)?;
+            if watch.has_ended(flow) || watch.opened.is_some_and(|opened| opened >= flow) {
+                watch.find(Invariant::FlowIds, format!("gives the id {flow} to a second flow"));
+            }
+            watch.opened = Some(flow);
+            watch.flows.insert(flow, Called { endpoints: Some(*endpoints), accepted: 0, released: 0 });
+            Ok(flow)
+        })
+    }
+
+    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
+        self.watch(now, out, false, |watch, out| {
+            let accepted = watch.inner()?.write(now, flow, bytes, out)?;
+            if accepted > bytes.len() {
+                watch.find(Invariant::Data, format!("accepts {accepted} bytes of {} on flow {flow}", bytes.len()));
+            }
+            let called = watch.flows.entry(flow).or_insert(Called { endpoints: None, accepted: 0, released: 0 });
+            called.accepted += accepted as u64;
+            Ok(accepted)
+        })
+    }
+
+    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        self.watch(now, out, false, |watch, out| watch.inner()?.close(now, flow, out))
+    }
+
+    fn abort(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        self.watch(now, out, false, |watch, out| watch.inner()?.abort(now, flow, out))
     }
 }
 
@@ -354,14 +396,8 @@ impl Inspect for Watch {
         self.function.flow(flow)
     }
 
-    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError> {
-        self.function.set_register(flow, register, value)
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        self.function.delete(flow)?;
-        self.end(flow);
-        Ok(())
+    fn notice_name(&self, notice: u16) -> &str {
+        self.function.notice_name(notice)
     }
 
     fn counters(&self) -> Counters {
@@ -423,10 +459,29 @@ mod tests {
     }
 
     impl Function for Planted {
-        fn frame(&mut self, now: Time, _: Port, _: Frame<'_>, out: &mut Outbox) {
-            self.work(now, out);
+        fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+            while arrivals.pop_front().is_some() {
+                self.work(now, out);
+            }
         }
 
+        fn fire(&mut self, now: Time, out: &mut Outbox) {
+            if self.defect != Defect::ForgetsTimer && self.timer.is_some_and(|due| due <= now) {
+                self.work(now, out);
+            }
+        }
+
+        fn next_deadline(&self) -> Option<Deadline<'_>> {
+            let shown = self.timer.filter(|_| self.defect != Defect::HidesTimer);
+            shown.map(|at| Deadline { at, reason: "again" })
+        }
+
+        fn connections(&mut self) -> Option<&mut dyn Connections> {
+            Some(self)
+        }
+    }
+
+    impl Connections for Planted {
         fn connect(&mut self, _: Time, _: &Endpoints, _: &mut Outbox) -> Result<FlowId, CallError> {
             self.open = true;
             Ok(FLOW)
@@ -446,15 +501,8 @@ mod tests {
             Ok(())
         }
 
-        fn fire(&mut self, now: Time, out: &mut Outbox) {
-            if self.defect != Defect::ForgetsTimer && self.timer.is_some_and(|due| due <= now) {
-                self.work(now, out);
-            }
-        }
-
-        fn next_deadline(&self) -> Option<Deadline<'_>> {
-            let shown = self.timer.filter(|_| self.defect != Defect::HidesTimer);
-            shown.map(|at| Deadline { at, reason: "again" })
+        fn abort(&mut self, _: Time, flow: FlowId, _: &mut Outbox) -> Result<(), CallError> {
+            Err(CallError::NoFlow(flow))
         }
     }
 

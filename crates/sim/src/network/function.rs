@@ -13,7 +13,8 @@ use weftwire_core::inspect::Counters;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceKind;
 use weftwire_core::{
-    CallError, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Ports, Time, segments,
+    Arrival, Arrivals, CallError, Connections, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output,
+    Port, Ports, Time, segments,
 };
 use weftwire_network::model::{NodeIndex, NodeKind, PortPlace};
 use weftwire_network::routing::Flow;
@@ -123,13 +124,21 @@ impl Simulation<'_> {
             return Ok(());
         }
         let bytes = std::mem::take(self.frames.get_mut(slot));
-        let called = self.call(node, Some(&bytes), |function, time, outbox| {
-            function.frame(time, place.port, Frame::new(&bytes), outbox);
-        });
+        let called = self.arrive(place, &bytes);
         *self.frames.get_mut(slot) = bytes;
         self.frames.release(slot);
         called?;
         self.schedule_machine(node);
+        Ok(())
+    }
+
+    fn arrive(&mut self, place: PortPlace, bytes: &[u8]) -> io::Result<()> {
+        let node = place.node.0;
+        let Some(machine) = &mut self.machines[node as usize] else { return Ok(()) };
+        let mut arrivals = Arrivals::from([Arrival::copied(place.port, Frame::new(bytes), &mut machine.outbox)]);
+        while !arrivals.is_empty() {
+            self.call(node, Some(bytes), |function, time, outbox| function.frames(time, &mut arrivals, outbox))?;
+        }
         Ok(())
     }
 
@@ -156,7 +165,7 @@ impl Simulation<'_> {
             vlan: None,
         };
         let node = traffic.from.0;
-        let opened = self.call_unfinished(node, |function, time, outbox| function.connect(time, &endpoints, outbox));
+        let opened = self.connections(node, |function, time, outbox| function.connect(time, &endpoints, outbox));
         match opened {
             Some(Ok(id)) => {
                 if let Some(machine) = &mut self.machines[node as usize] {
@@ -190,7 +199,7 @@ impl Simulation<'_> {
             }
             data.resize(length, 0);
             self.pattern.fill(flow.phase(side), flow.written[side], &mut data);
-            let wrote = self.call_unfinished(node, |function, time, outbox| function.write(time, id, &data, outbox));
+            let wrote = self.connections(node, |function, time, outbox| function.write(time, id, &data, outbox));
             let accepted = self.accepted(number, side, wrote);
             self.outputs(node, None)?;
             if accepted < length {
@@ -205,7 +214,7 @@ impl Simulation<'_> {
         {
             // Closed: nothing more is offered.
             flow.carriers[side] = Carrier::None;
-            let closed = self.call_unfinished(node, |function, time, outbox| function.close(time, id, outbox));
+            let closed = self.connections(node, |function, time, outbox| function.close(time, id, outbox));
             if let Some(Err(error)) = closed {
                 self.function_refuses(number, &error);
             }
@@ -258,6 +267,17 @@ impl Simulation<'_> {
         Some(input(machine.function.as_mut(), time, &mut machine.outbox))
     }
 
+    /// A call of an application; what the function asks for stays in its outbox.
+    fn connections<R>(
+        &mut self,
+        node: u32,
+        input: impl FnOnce(&mut dyn Connections, Time, &mut Outbox) -> Result<R, CallError>,
+    ) -> Option<Result<R, CallError>> {
+        self.call_unfinished(node, |function, time, outbox| {
+            input(function.connections().ok_or(CallError::NoConnections)?, time, outbox)
+        })
+    }
+
     /// Does what a function asked for. `frame` is the one it was about, from which the flow of its bytes is known.
     fn outputs(&mut self, node: u32, frame: Option<&[u8]>) -> io::Result<()> {
         let Some(machine) = &mut self.machines[node as usize] else { return Ok(()) };
@@ -282,11 +302,14 @@ impl Simulation<'_> {
                         self.flows.get_mut(number).carriers[side] = Carrier::None;
                     }
                 }
-                Output::Notify { flow, name, .. } => {
-                    if let Some((number, 0)) = self.flow_at(node, *flow) {
-                        self.flows.get_mut(number).notice = Some(name.as_str().into());
+                Output::Notify { flow, notice, .. } => {
+                    if let Some((number, 0)) = self.flow_at(node, *flow)
+                        && let Some(machine) = &self.machines[node as usize]
+                    {
+                        self.flows.get_mut(number).notice = Some(machine.function.notice_name(*notice).into());
                     }
                 }
+                Output::Opened { .. } | Output::Answered(_) => {}
                 Output::Trace(record) => {
                     if record.kind == TraceKind::Error {
                         let name = &self.network.node(NodeIndex(node)).name;

@@ -3,7 +3,7 @@
 use super::frame::{HOPS, is_group};
 use super::{Action, OTHER_ARGUMENTS, Passing, Registry, Verdict, signature};
 use std::net::Ipv4Addr;
-use weftwire_core::{DropReason, FieldPlace, Formats, Frame, Packet};
+use weftwire_core::{Buffer, DropReason, FieldPlace, Formats, Frame, Packet};
 use weftwire_subscribe::formats::ArgumentKind;
 use weftwire_subscribe::rules::Argument;
 
@@ -40,7 +40,7 @@ struct AnswerDns {
     hops: [Option<FieldPlace>; 2],
     packet: Packet,
     answer: Vec<u8>,
-    bytes: Vec<u8>,
+    bytes: Buffer,
 }
 
 pub(super) fn register(registry: &mut Registry) {
@@ -54,7 +54,7 @@ pub(super) fn register(registry: &mut Registry) {
             formats,
             packet: Packet::default(),
             answer: Vec::new(),
-            bytes: Vec::new(),
+            bytes: Buffer::default(),
         }))
     });
 }

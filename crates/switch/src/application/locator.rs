@@ -90,9 +90,7 @@ mod tests {
                 let mut packet =
                     Packet::parse(LinkType::Ip, Frame { bytes: &frame, offload: partial }, &Formats::default()).unwrap();
                 packet.finish();
-                let mut bytes = Vec::new();
-                packet.emit(LinkType::Ip, &mut bytes);
-                bytes
+                packet.into_emitted(LinkType::Ip).0.to_vec()
             };
             let mut frame = made(destination);
             prop_assert!(set_locator(&mut frame, 0, partial, Address::Destination, locator));

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weftwire_catalog::Loaded;
 use weftwire_core::inspect::{Counters, Inspect};
-use weftwire_core::{CallError, Deadline, Endpoints, FlowId, Frame, Function, Outbox, Port, Ports, Time};
+use weftwire_core::{Arrivals, Command, Deadline, Function, Outbox, Ports, Time};
 use weftwire_linux::signals::HangUp;
 use weftwire_switch::SubscriptionSwitch;
 use weftwire_switch::application::Registry;
@@ -62,26 +62,13 @@ fn lock(switch: &Mutex<SubscriptionSwitch>) -> MutexGuard<'_, SubscriptionSwitch
 }
 
 impl Function for Reloading {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
         self.begin();
-        lock(&self.switch).frame(now, port, frame, out);
+        lock(&self.switch).frames(now, arrivals, out);
     }
 
-    fn frames(&mut self, now: Time, batch: &[(Port, Frame<'_>)], out: &mut Outbox) {
-        self.begin();
-        lock(&self.switch).frames(now, batch, out);
-    }
-
-    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
-        lock(&self.switch).connect(now, endpoints, out)
-    }
-
-    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
-        lock(&self.switch).write(now, flow, bytes, out)
-    }
-
-    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        lock(&self.switch).close(now, flow, out)
+    fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
+        lock(&self.switch).control(now, command, out);
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {

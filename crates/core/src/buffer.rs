@@ -1,0 +1,348 @@
+//! The memory of frames: buffers that a function owns while it works on them, and the pool they come from.
+//!
+//! A platform receives into buffers of a pool, hands them to a function, and gets them back in an
+//! [`crate::Outbox`]. Nothing is copied on the way, and nothing allocated once the pool is warm. In front of each frame
+//! there is [`HEADROOM`], so that a header can be put there in place.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+
+/// Bytes that are free in front of a frame received into a buffer of a pool.
+pub const HEADROOM: usize = 256;
+/// Bytes behind the headroom of a small buffer: a frame of an Ethernet MTU of 1,500 and all its tags.
+pub const SMALL: usize = 2_048;
+/// Bytes behind the headroom of a large buffer: an IP packet of 65,535 bytes, an Ethernet header and two VLAN tags, up to
+/// the next cache line.
+pub const LARGE: usize = (65_535_usize + 14 + 8).next_multiple_of(64);
+
+/// Most free buffers of a size that a pool keeps.
+const KEPT: usize = 1_024;
+
+/// Memory of a platform's own that it lends for one frame: a piece of AF_XDP's UMEM, a slot of a ring. It goes back when
+/// it is dropped, in any order. While it is lent nobody else may touch it, the kernel included.
+pub trait Lent: Send {
+    /// The whole piece.
+    fn bytes(&self) -> &[u8];
+
+    /// The whole piece, to be written.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+enum Memory {
+    Own(Vec<u8>),
+    Lent(Box<dyn Lent>),
+}
+
+impl Memory {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Memory::Own(bytes) => bytes,
+            Memory::Lent(lent) => lent.bytes(),
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Memory::Own(bytes) => bytes,
+            Memory::Lent(lent) => lent.bytes_mut(),
+        }
+    }
+}
+
+/// A frame's bytes, with free room in front and behind. It grows where the room does not suffice, by a copy.
+pub struct Buffer {
+    memory: Memory,
+    start: usize,
+    end: usize,
+}
+
+impl Buffer {
+    /// An empty buffer with room for `capacity` bytes and, in front of them, for [`HEADROOM`].
+    pub fn with_capacity(capacity: usize) -> Buffer {
+        Buffer { memory: Memory::Own(vec![0; HEADROOM + capacity]), start: HEADROOM, end: HEADROOM }
+    }
+
+    /// A frame in memory that a platform lends, at `frame` within it; `None` if the memory is smaller.
+    pub fn lent(memory: Box<dyn Lent>, frame: Range<usize>) -> Option<Buffer> {
+        let fits = frame.start <= frame.end && frame.end <= memory.bytes().len();
+        fits.then(|| Buffer { memory: Memory::Lent(memory), start: frame.start, end: frame.end })
+    }
+
+    /// Bytes free in front.
+    pub fn headroom(&self) -> usize {
+        self.start
+    }
+
+    /// Bytes that fit behind the headroom without a copy.
+    pub fn capacity(&self) -> usize {
+        self.memory.bytes().len() - self.start
+    }
+
+    /// Forgets the bytes; the frame begins behind [`HEADROOM`] again.
+    pub fn clear(&mut self) {
+        self.start = HEADROOM.min(self.memory.bytes().len());
+        self.end = self.start;
+    }
+
+    /// All memory behind the headroom, to receive into; [`Buffer::set_frame`] says then what of it is the frame.
+    pub fn space(&mut self) -> &mut [u8] {
+        &mut self.memory.bytes_mut()[self.start..]
+    }
+
+    /// The frame is what lies at `frame`, counted from its present start; cut to the memory there is.
+    pub fn set_frame(&mut self, frame: Range<usize>) {
+        let most = self.memory.bytes().len();
+        self.end = (self.start + frame.end).min(most);
+        self.start = (self.start + frame.start).min(self.end);
+    }
+
+    /// Takes these bytes in place of its own.
+    pub fn assign(&mut self, bytes: &[u8]) {
+        self.clear();
+        self.extend_from_slice(bytes);
+    }
+
+    /// Puts bytes behind the frame.
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.make_room(0, bytes.len());
+        let end = self.end;
+        self.memory.bytes_mut()[end..end + bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
+    /// Makes the frame `length` bytes long; new bytes are 0.
+    pub fn resize(&mut self, length: usize) {
+        if let Some(more) = length.checked_sub(self.len()) {
+            self.make_room(0, more);
+            let end = self.end;
+            self.memory.bytes_mut()[end..end + more].fill(0);
+        }
+        self.end = self.start + length;
+    }
+
+    /// Makes the frame at most `length` bytes long; what is cut off stays in the memory, see [`Buffer::extend_over`].
+    pub fn truncate(&mut self, length: usize) {
+        self.end = self.end.min(self.start + length);
+    }
+
+    /// Takes up again so many bytes behind the frame that [`Buffer::truncate`] has cut off.
+    pub fn extend_over(&mut self, length: usize) {
+        self.end = (self.end + length).min(self.memory.bytes().len());
+    }
+
+    /// Puts these bytes in front of the frame.
+    pub fn prepend(&mut self, bytes: &[u8]) {
+        self.make_room(bytes.len(), 0);
+        self.start -= bytes.len();
+        let start = self.start;
+        self.memory.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Takes bytes off the frame's front; all of them if there are fewer.
+    pub fn remove_front(&mut self, length: usize) {
+        self.start = (self.start + length).min(self.end);
+    }
+
+    /// Takes a range out of the frame. What lies in front of it moves, as headers are shorter than payloads.
+    ///
+    /// # Panics
+    /// The range does not lie within the frame.
+    pub fn remove(&mut self, range: Range<usize>) {
+        self.copy_within(..range.start, range.end - range.start);
+        self.start += range.end - range.start;
+    }
+
+    /// Makes room in front of and behind the frame.
+    fn make_room(&mut self, front: usize, behind: usize) {
+        if self.start >= front && self.memory.bytes().len() - self.end >= behind {
+            return;
+        }
+        let start = HEADROOM.max(front);
+        let length = self.len();
+        let mut bytes = vec![0; start + (length + behind).next_power_of_two()];
+        bytes[start..start + length].copy_from_slice(self);
+        *self = Buffer { memory: Memory::Own(bytes), start, end: start + length };
+    }
+}
+
+/// Empty, without memory.
+impl Default for Buffer {
+    fn default() -> Buffer {
+        Buffer { memory: Memory::Own(Vec::new()), start: 0, end: 0 }
+    }
+}
+
+/// A copy in memory of its own, of just that size.
+impl Clone for Buffer {
+    fn clone(&self) -> Buffer {
+        Buffer::from(self.to_vec())
+    }
+
+    fn clone_from(&mut self, source: &Buffer) {
+        self.assign(source);
+    }
+}
+
+/// By the frame's bytes.
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Buffer) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Buffer {}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(bytes: Vec<u8>) -> Buffer {
+        let end = bytes.len();
+        Buffer { memory: Memory::Own(bytes), start: 0, end }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory.bytes()[self.start..self.end]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory.bytes_mut()[self.start..self.end]
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len())
+    }
+}
+
+/// Free buffers of two sizes. It makes new ones where it has none, so that nothing is ever refused for want of one.
+#[derive(Default, Debug)]
+pub struct Pool {
+    small: Vec<Buffer>,
+    large: Vec<Buffer>,
+}
+
+impl Pool {
+    /// An empty buffer with room for so many bytes, and for a header in front of them.
+    pub fn take(&mut self, capacity: usize) -> Buffer {
+        let (free, size) = if capacity <= SMALL { (&mut self.small, SMALL) } else { (&mut self.large, LARGE) };
+        free.pop()
+            .filter(|buffer| buffer.capacity() >= capacity)
+            .unwrap_or_else(|| Buffer::with_capacity(size.max(capacity)))
+    }
+
+    /// Takes a buffer back. Memory that a platform lent goes back to it.
+    pub fn give_back(&mut self, mut buffer: Buffer) {
+        if matches!(buffer.memory, Memory::Lent(_)) {
+            return;
+        }
+        buffer.clear();
+        let free = match buffer.capacity() {
+            LARGE.. => &mut self.large,
+            SMALL.. => &mut self.small,
+            _ => return,
+        };
+        if free.len() < KEPT {
+            free.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn headers_come_and_go_in_place() {
+        let mut buffer = Buffer::with_capacity(64);
+        buffer.extend_from_slice(b"payload");
+        let place = buffer.as_ptr();
+        buffer.prepend(b"header ");
+        assert_eq!((&buffer[..], buffer.headroom()), (&b"header payload"[..], HEADROOM - 7));
+        buffer.remove(2..5);
+        assert_eq!(&buffer[..], b"her payload");
+        buffer.remove_front(4);
+        assert_eq!((&buffer[..], buffer.as_ptr()), (&b"payload"[..], place));
+        buffer.resize(9);
+        assert_eq!(&buffer[..], b"payload\0\0");
+        buffer.truncate(3);
+        buffer.extend_over(4);
+        assert_eq!(&buffer[..], b"payload");
+    }
+
+    #[test]
+    fn a_buffer_grows_where_its_room_does_not_suffice() {
+        let mut buffer = Buffer::from(b"x".to_vec());
+        buffer.prepend(&[1; 300]);
+        buffer.extend_from_slice(&[2; 5_000]);
+        assert_eq!((buffer.len(), buffer[299], buffer[300], buffer[301]), (5_301, 1, b'x', 2));
+        let copy = buffer.clone();
+        assert_eq!((&copy[..], copy.capacity()), (&buffer[..], 5_301));
+    }
+
+    #[test]
+    fn old_bytes_are_not_seen_again() {
+        let mut buffer = Buffer::with_capacity(8);
+        buffer.extend_from_slice(&[9; 8]);
+        buffer.resize(2);
+        buffer.resize(4);
+        assert_eq!(buffer[..], [9, 9, 0, 0]);
+    }
+
+    #[test]
+    fn a_warm_pool_makes_nothing() {
+        let mut pool = Pool::default();
+        let (small, large) = (pool.take(60), pool.take(9_000));
+        let places = [small.as_ptr(), large.as_ptr()];
+        assert!(small.capacity() == SMALL && large.capacity() == LARGE);
+        pool.give_back(small);
+        pool.give_back(large);
+        let again = [pool.take(SMALL), pool.take(LARGE)];
+        assert_eq!(again.each_ref().map(|buffer| buffer.as_ptr()), places);
+        assert!(again.iter().all(|buffer| buffer.is_empty() && buffer.headroom() == HEADROOM));
+        // What is no buffer of a pool does not come into one.
+        pool.give_back(Buffer::from(vec![0; 10]));
+        assert_eq!(pool.take(10).capacity(), SMALL);
+    }
+
+    struct Slot(Vec<u8>, Arc<AtomicUsize>);
+
+    impl Lent for Slot {
+        fn bytes(&self) -> &[u8] {
+            &self.0
+        }
+
+        fn bytes_mut(&mut self) -> &mut [u8] {
+            &mut self.0
+        }
+    }
+
+    impl Drop for Slot {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn lent_memory_goes_back() {
+        let returned = Arc::new(AtomicUsize::new(0));
+        let lend = || Box::new(Slot((0..16).collect(), returned.clone()));
+        assert!(Buffer::lent(lend(), 10..17).is_none());
+        let mut buffer = Buffer::lent(lend(), 4..12).unwrap();
+        assert_eq!((buffer[0], buffer.len(), buffer.headroom()), (4, 8, 4));
+        buffer.prepend(&[7; 4]);
+        assert_eq!(returned.load(Ordering::Relaxed), 1);
+        // One byte more does not fit: the frame moves out of the lent memory.
+        buffer.prepend(&[8]);
+        assert_eq!((buffer[..6].to_vec(), returned.load(Ordering::Relaxed)), (vec![8, 7, 7, 7, 7, 4], 2));
+        let mut pool = Pool::default();
+        pool.give_back(Buffer::lent(lend(), 0..16).unwrap());
+        assert_eq!(returned.load(Ordering::Relaxed), 3);
+    }
+}
