@@ -99,7 +99,7 @@ impl ReferenceEngine {
             key: key_text(&self.program, &instance.key),
             state: self.program.state_name(instance.state).into(),
             created: instance.created,
-            last_active: instance.last_active,
+            last_active: instance.last_active.at,
             events: instance.counts.events,
         }
     }

@@ -1,5 +1,7 @@
 //! What each operation does (semantics, sections 1, 2, 4.8, 4.10, 5 and 6).
 
+use crate::chance::Draw;
+use crate::instance::Instance;
 use crate::run::{Run, Setting};
 use crate::value::{compare, compute, look_up};
 use weftwire_core::{DropReason, Output, Port};
@@ -78,7 +80,16 @@ impl Run<'_> {
 
     fn compute(&mut self, operator: Operator, register: u16, left: &Operand, right: &Operand) {
         let (left, right) = (self.read(left), self.read(right));
-        let value = compute(operator, left, right, &mut self.shared.chance).unwrap_or_else(|_| {
+        let (chance, instance) = (&self.shared.chance, &mut *self.instance);
+        let secret = || match operator {
+            Operator::Random => {
+                let Instance { key, created, earlier, draws, .. } = instance;
+                *draws += 1;
+                chance.random(Draw { key: &key[..], created: *created, earlier: *earlier, number: *draws - 1 })
+            }
+            _ => chance.hash(left, right),
+        };
+        let value = compute(operator, left, right, secret).unwrap_or_else(|_| {
             self.count(DropReason::DivisionByZero);
             0
         });

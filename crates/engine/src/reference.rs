@@ -4,12 +4,12 @@
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::flow_table::FlowTable;
-use crate::instance::{FlowCounts, Instance, SEND_BUFFER};
+use crate::instance::{Activity, FlowCounts, Instance, SEND_BUFFER};
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
 use crate::{EngineError, EngineOptions};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use weftwire_calendar::Calendar;
 use weftwire_core::build::TemplateTransport;
 use weftwire_core::packet::Packet;
@@ -30,6 +30,12 @@ pub struct ReferenceEngine {
     clock: Time,
     /// Flow id of the latest instance.
     last_flow: u64,
+    /// Packets and calls of the application that flows have had.
+    activities: u64,
+    /// How many instances of a key were made at the time of the latest creation, for keys whose last one has ended since.
+    made_then: BTreeMap<Box<[u8]>, u32>,
+    /// When the latest instance was made.
+    last_made: Time,
     /// The key being looked up.
     key: Vec<u8>,
 }
@@ -63,6 +69,9 @@ impl ReferenceEngine {
             program,
             clock: Time::ZERO,
             last_flow: 0,
+            activities: 0,
+            made_then: BTreeMap::new(),
+            last_made: Time::ZERO,
             key: Vec::new(),
         })
     }
@@ -134,10 +143,10 @@ impl ReferenceEngine {
 
     /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
     fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> bool {
+        let arrival = !matches!(event, Event::Timer(_));
+        let active = arrival.then(|| self.activity(at));
         let Some(instance) = self.table.get_mut(flow) else { return false };
-        if !matches!(event, Event::Timer(_)) {
-            instance.touch(at);
-        }
+        instance.last_active = active.unwrap_or(instance.last_active);
         let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
         run.event(event, occasion);
         let (deleted, endless) = (run.deleted, run.endless);
@@ -184,9 +193,21 @@ impl ReferenceEngine {
         self.shared.counts.flows_peak = self.shared.counts.flows_peak.max(self.table.len() as u64);
     }
 
+    /// One more packet or call of the application (section 3.4).
+    fn activity(&mut self, at: Time) -> Activity {
+        self.activities += 1;
+        Activity { at, number: self.activities }
+    }
+
     fn new_instance(&mut self, at: Time, endpoints: Option<Endpoints>) -> Box<Instance> {
         self.last_flow += 1;
         self.shared.counts.flows_created += 1;
+        if at > self.last_made {
+            self.made_then.clear();
+            self.last_made = at;
+        }
+        let earlier = self.made_then.get(self.key.as_slice()).copied().unwrap_or(0);
+        let last_active = self.activity(at);
         Box::new(Instance {
             flow: FlowId(self.last_flow),
             key: self.key.as_slice().into(),
@@ -198,9 +219,11 @@ impl ReferenceEngine {
             send_buffer: VecDeque::new(),
             closed: false,
             created: at,
-            last_active: at,
+            earlier,
+            draws: 0,
+            last_active,
             open: false,
-            filed: (0, at),
+            filed: (0, last_active),
             counts: FlowCounts::default(),
         })
     }
@@ -215,6 +238,9 @@ impl ReferenceEngine {
 
     fn end(&mut self, instance: &Instance, out: &mut Outbox) {
         self.forget_timers(instance);
+        if instance.created == self.last_made {
+            self.made_then.insert(instance.key.clone(), instance.earlier + 1);
+        }
         out.push(Output::Ended { flow: instance.flow });
     }
 
@@ -341,6 +367,7 @@ impl Function for ReferenceEngine {
     /// Section 5.1.
     fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
         let now = self.arrive(now, out);
+        let active = self.activity(now);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
         if instance.closed {
             return Err(CallError::Closed(flow));
@@ -352,7 +379,7 @@ impl Function for ReferenceEngine {
             let occasion = Occasion { values: [accepted as i64, 0, 0], ..Occasion::default() };
             self.event(flow, now, Event::Data, occasion, out);
         } else {
-            instance.touch(now);
+            instance.last_active = active;
             self.table.settle(flow, now);
         }
         Ok(accepted)
