@@ -1,6 +1,7 @@
 //! Chores of the repository: `cargo run -p xtask -- generate [--check]` and `cargo run -p xtask -- layers`.
 #![allow(clippy::disallowed_methods, reason = "a build tool reads and writes files and starts cargo")]
 
+mod borders;
 mod generate;
 mod layers;
 mod map;
@@ -21,11 +22,13 @@ fn main() -> Result<()> {
         ["layers"] => {
             let metadata = metadata(root)?;
             layers::check(&metadata, root)?;
-            unused::check(&metadata)
+            unused::check(&metadata)?;
+            borders::check(root)
         }
         _ => bail!(
             "say one of\n  generate          write every generated file\n  generate --check  see that they are up to date\n  \
-             layers            see that crates depend downwards only, and on nothing that they do not use"
+             layers            see that crates depend downwards only, on nothing that they do not use, and that\n                    \
+             their errors have types"
         ),
     }
 }

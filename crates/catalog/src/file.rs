@@ -4,6 +4,7 @@ use crate::CatalogError;
 use std::fs::File;
 use std::path::Path;
 use weftwire_linux::files::{open_regular, read_regular};
+use weftwire_text::LoadError;
 
 /// What a file is, and so how long it may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,10 +54,9 @@ pub fn text(path: &Path, kind: Kind) -> Result<String, CatalogError> {
 /// As [`text`], for those who name the file themselves: the error is only the reason.
 ///
 /// # Errors
-/// The reason.
-pub fn text_or_reason(path: &Path, kind: Kind) -> Result<String, String> {
-    let bytes = read_regular(path, kind.limit()).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|error| format!("it is no UTF-8 text: {error}"))
+/// [`LoadError::System`], [`LoadError::NoText`].
+pub fn load(path: &Path, kind: Kind) -> Result<String, LoadError> {
+    String::from_utf8(read_regular(path, kind.limit())?).map_err(LoadError::NoText)
 }
 
 /// Opens a file that is read piece by piece, and may be as long as it is.

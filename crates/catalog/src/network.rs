@@ -17,13 +17,18 @@ pub type Sweep = Vec<(String, Vec<toml::Value>)>;
 /// The functions of a network's nodes.
 pub type Functions = BTreeMap<NodeIndex, Loaded>;
 
+/// What is to take the place of a value is not written as it should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("write PATH=VALUE, e.g. links.uplink.rate=10Mbit/s or seed=7")]
+pub struct NoChange;
+
 /// Reads `PATH=VALUE`; the value as in the file, or plain text.
 ///
 /// # Errors
-/// How it is to be written.
-pub fn parse_change(text: &str) -> Result<Change, String> {
+/// It is written otherwise.
+pub fn parse_change(text: &str) -> Result<Change, NoChange> {
     let Some((path, value)) = text.split_once('=').filter(|(path, _)| !path.is_empty()) else {
-        return Err("write PATH=VALUE, e.g. links.uplink.rate=10Mbit/s or seed=7".into());
+        return Err(NoChange);
     };
     Ok((path.trim().to_owned(), parse_value(value.trim())))
 }
@@ -122,7 +127,7 @@ impl NetworkFile<'_> {
             changes.push(("duration".into(), toml::Value::String(format!("{duration}ns"))));
         }
         changes.extend(more.iter().cloned());
-        let load = |name: &str| file::text_or_reason(&self.folder.join(name), Kind::Network);
+        let load = |name: &str| file::load(&self.folder.join(name), Kind::Network);
         Ok(weftwire_network::read(&self.source.file.to_string_lossy(), &self.text, &changes, &load))
     }
 

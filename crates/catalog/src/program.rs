@@ -6,7 +6,7 @@ use crate::{Catalog, CatalogError, Loaded, summary};
 use std::path::{Path, PathBuf};
 use weftwire_image::{Image, VerifiedImage};
 use weftwire_lang::{Compilation, Dialect};
-use weftwire_text::Loader;
+use weftwire_text::{LoadError, Loader};
 
 /// The syntax of a source file, by its name.
 pub fn dialect(path: &Path) -> Option<Dialect> {
@@ -68,24 +68,21 @@ struct Files<'a> {
 }
 
 impl Loader for Files<'_> {
-    fn load(&self, name: &str, from: Option<&str>) -> Result<String, String> {
+    fn load(&self, name: &str, from: Option<&str>) -> Result<String, LoadError> {
         if from.is_none() {
-            return file::text_or_reason(self.root, Kind::Source);
+            return file::load(self.root, Kind::Source);
         }
         // Behind all links, so that none leads out.
-        let whole = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+        let whole = Path::canonicalize;
         let file = whole(Path::new(&self.resolve(name, from)))?;
         let own = match self.root.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => whole(folder)?,
             _ => whole(Path::new("."))?,
         };
         if !self.allowed.iter().chain([&own]).any(|folder| file.starts_with(folder)) {
-            return Err(format!(
-                "it lies outside {}, the program's own folder; allow its folder with --allow-includes",
-                own.display()
-            ));
+            return Err(LoadError::Outside { folder: own.display().to_string() });
         }
-        file::text_or_reason(&file, Kind::Source)
+        file::load(&file, Kind::Source)
     }
 
     fn resolve(&self, name: &str, from: Option<&str>) -> String {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use thiserror::Error;
 
 /// The address of a controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,6 +13,17 @@ pub enum Address {
     Unix(PathBuf),
     /// A host and a port. Without [TLS](crate::tls), whoever reaches it may do everything.
     Tcp(String),
+}
+
+/// Why a text is no address of a controller.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum AddressError {
+    /// A Unix socket without a path.
+    #[error("`unix:` needs a path behind it, e.g. unix:/run/weft/controller/grpc.sock")]
+    NoPath,
+    /// Neither a Unix socket nor a host with a port.
+    #[error("`{0}` is no address; write unix:PATH, or HOST:PORT like 127.0.0.1:7878")]
+    Unreadable(String),
 }
 
 impl Address {
@@ -35,16 +47,16 @@ impl Address {
 }
 
 impl FromStr for Address {
-    type Err = String;
+    type Err = AddressError;
 
-    fn from_str(text: &str) -> Result<Address, String> {
+    fn from_str(text: &str) -> Result<Address, AddressError> {
         if let Some(path) = text.strip_prefix("unix:").or(text.contains('/').then_some(text)) {
             if path.is_empty() {
-                return Err("`unix:` needs a path behind it, e.g. unix:/run/weft/controller/grpc.sock".to_owned());
+                return Err(AddressError::NoPath);
             }
             return Ok(Address::Unix(path.into()));
         }
-        let wrong = || format!("`{text}` is no address; write unix:PATH, or HOST:PORT like 127.0.0.1:7878");
+        let wrong = || AddressError::Unreadable(text.to_owned());
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
         let host_fits = !host.is_empty() && (!host.contains(':') || host.starts_with('[') && host.ends_with(']'));
         if !host_fits || port.parse::<u16>().is_err() {
@@ -92,7 +104,7 @@ mod tests {
             assert_eq!(text.parse::<Address>().unwrap().is_remote(), is_remote, "{text}");
         }
         for text in ["", "unix:", "7878", ":7878", "localhost", "::1:7878", "localhost:port", "localhost:65536"] {
-            let error = text.parse::<Address>().unwrap_err();
+            let error = text.parse::<Address>().unwrap_err().to_string();
             assert!(error.contains("unix:"), "{text}: {error}");
         }
     }

@@ -3,6 +3,7 @@
 use crate::address::Address;
 use crate::protocol::controller_client::ControllerClient;
 use crate::protocol::{self, ListPage, ListRequest, Outcome, Subscription, SubscriptionList, TopologyReply};
+use crate::table::TableError;
 use crate::tls;
 use crate::unix::UnixConnector;
 use hyper_util::rt::TokioIo;
@@ -68,7 +69,10 @@ pub enum ClientError {
     },
     /// The other end says what makes no sense.
     #[error("the controller is of another kind than this program: {0}")]
-    Protocol(String),
+    Table(TableError),
+    /// The other end has nothing more to say, though a table is followed as long as somebody listens.
+    #[error("the controller is of another kind than this program: it ended the stream without a reason")]
+    Ended,
 }
 
 impl From<Status> for ClientError {

@@ -85,13 +85,13 @@ impl Follower {
         let (said, saying) = watch::channel(say(table));
         let mut updates = client.follow(saying).await?;
         while let Some(update) = updates.message().await? {
-            if table.take(update).map_err(ClientError::Protocol)? {
+            if table.take(update).map_err(ClientError::Table)? {
                 said.send_replace(say(table));
                 if !go_on(table) {
                     return Ok(());
                 }
             }
         }
-        Err(ClientError::Protocol("it ended the stream without a reason".to_owned()))
+        Err(ClientError::Ended)
     }
 }

@@ -3,11 +3,13 @@
 use crate::protocol::{Entry, TableStart, TableUpdate};
 pub use crate::rules::FieldOrder;
 use crate::rules::{Forward, Rules};
-use crate::wire;
+use crate::wire::{self, WireError};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thiserror::Error;
 use weftwire_core::{Port, Ports};
 use weftwire_route::MessageFilter;
+use weftwire_subscribe::clauses::TooManyClauses;
 use weftwire_subscribe::{Budget, Compiler, MessageFormats};
 use weftwire_switch::{Pipeline, SubscriptionSwitch};
 
@@ -15,6 +17,32 @@ use weftwire_switch::{Pipeline, SubscriptionSwitch};
 const MOST_ENTRIES: usize = 10_000_000;
 /// After more changes than these, all is laid out anew: that takes less time than to carry each one over.
 const MANY: usize = 200;
+
+/// Why an update makes no sense to a table.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum TableError {
+    /// More than a switch takes.
+    #[error("the table has more than {MOST_ENTRIES} entries")]
+    Large,
+    /// No switch has so many ports.
+    #[error("{0} is no number of a port")]
+    Port(u32),
+    /// What is to be forwarded is missing.
+    #[error("an entry has no filter")]
+    NoFilter,
+    /// The filter cannot be read.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The filter cannot be compiled.
+    #[error(transparent)]
+    Filter(#[from] TooManyClauses),
+    /// The two ends do not know the same table.
+    #[error("an entry is removed that the table has not")]
+    Missing,
+    /// The two ends do not know the same table.
+    #[error("an entry is added that the table has already")]
+    Double,
+}
 
 /// The switch that packets are forwarded by, shared between the thread that follows and the one that forwards. Neither holds
 /// it while rules are compiled: the first for as long as it takes to carry one rule's change over, the other for a packet.
@@ -138,8 +166,8 @@ impl FollowedTable {
     /// Takes a part of an update. `true`: it was the last one, and the table is the new one.
     ///
     /// # Errors
-    /// What makes no sense in it. The next table is then to come in full; until then the old one stays.
-    pub fn take(&mut self, update: TableUpdate) -> Result<bool, String> {
+    /// [`TableError`]: what makes no sense in it. The next table is then to come in full; until then the old one stays.
+    pub fn take(&mut self, update: TableUpdate) -> Result<bool, TableError> {
         let taken = self.take_part(update);
         if taken.is_err() {
             self.pending = Pending::default();
@@ -148,7 +176,7 @@ impl FollowedTable {
         taken
     }
 
-    fn take_part(&mut self, update: TableUpdate) -> Result<bool, String> {
+    fn take_part(&mut self, update: TableUpdate) -> Result<bool, TableError> {
         if let Some(start) = update.start {
             self.pending = Pending { start: Some(start), ..Pending::default() };
         }
@@ -162,7 +190,7 @@ impl FollowedTable {
         }
         let known = self.rules.compiled().len() + self.rules.held().len();
         if known.max(self.pending.removed.len()) + self.pending.added.len() > MOST_ENTRIES {
-            return Err(format!("the table has more than {MOST_ENTRIES} entries"));
+            return Err(TableError::Large);
         }
         if update.complete {
             let pending = std::mem::take(&mut self.pending);
@@ -172,15 +200,15 @@ impl FollowedTable {
         Ok(update.complete)
     }
 
-    fn entry(&self, entry: &Entry) -> Result<Forward, String> {
+    fn entry(&self, entry: &Entry) -> Result<Forward, TableError> {
         let start = self.pending.start.as_ref().unwrap_or(&self.start);
-        let number = u16::try_from(entry.port).map_err(|_| format!("{} is no number of a port", entry.port))?;
+        let number = u16::try_from(entry.port).map_err(|_| TableError::Port(entry.port))?;
         let port = match start.up_port != 0 && entry.port == start.up_port {
             true => self.up_ports(start).first().copied().unwrap_or(Port(number)),
             false => Port(number),
         };
-        let filter = wire::decode(entry.filter.as_ref().ok_or("an entry has no filter")?, &self.formats)?;
-        Ok((port, MessageFilter::new(&filter, &self.formats).map_err(|error| error.to_string())?))
+        let filter = wire::decode(entry.filter.as_ref().ok_or(TableError::NoFilter)?, &self.formats)?;
+        Ok((port, MessageFilter::new(&filter, &self.formats)?))
     }
 
     /// Those that are here.
@@ -189,7 +217,7 @@ impl FollowedTable {
         up.filter(|port| self.here.contains(port)).collect()
     }
 
-    fn finish(&mut self, pending: Pending) -> Result<(), String> {
+    fn finish(&mut self, pending: Pending) -> Result<(), TableError> {
         let Pending { start, mut removed, mut added } = pending;
         if start.is_some() {
             // In full: what stays is neither removed nor added.
@@ -197,10 +225,10 @@ impl FollowedTable {
             added.retain(|rule| !self.rules.contains(rule));
         }
         if removed.iter().any(|rule| !self.rules.contains(rule)) {
-            return Err("an entry is removed that the table has not".to_owned());
+            return Err(TableError::Missing);
         }
         if added.iter().any(|rule| self.rules.contains(rule)) {
-            return Err("an entry is added that the table has already".to_owned());
+            return Err(TableError::Double);
         }
         let many = added.len() + removed.len() > MANY;
         let shared = self.shared.clone();

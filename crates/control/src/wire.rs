@@ -1,6 +1,7 @@
 //! Filters in messages and back. Texts would not do: rounded filters may have values that the language has no word for.
 
 use crate::protocol::{self, part, test};
+use thiserror::Error;
 use weftwire_subscribe::MessageFormats;
 use weftwire_subscribe::formats::FieldId;
 use weftwire_subscribe::rules::{Aggregate, Filter, Function, Subject, Test};
@@ -9,6 +10,48 @@ use weftwire_text::Span;
 
 /// Deepest nesting of a filter; more than the language can write.
 const MOST_DEPTH: usize = 256;
+
+/// Why a message is no filter.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum WireError {
+    /// Parts are missing.
+    #[error("a filter ends too early")]
+    Cut,
+    /// There are more parts than the filter has.
+    #[error("parts follow the end of a filter")]
+    Surplus,
+    /// More levels than any filter needs.
+    #[error("a filter is nested deeper than {MOST_DEPTH} levels")]
+    Deep,
+    /// A part that this version has no meaning for.
+    #[error("a filter has a part of a kind that is not known")]
+    UnknownPart,
+    /// A subject that this version has no meaning for.
+    #[error("a test has a subject of a kind that is not known")]
+    UnknownSubject,
+    /// Not a field, or not one for filters.
+    #[error("the formats have no field `{0}` that filters may use")]
+    NoField(String),
+    /// Not a counter.
+    #[error("the formats have no counter `{0}`")]
+    NoCounter(String),
+    /// Not a function over a window.
+    #[error("there is no function `{0}`")]
+    NoFunction(String),
+    /// A function over a window, or over values of a field, without one.
+    #[error("`{0}` has no field, or no window")]
+    NoWindow(String),
+    /// Values that the subject cannot have, or in the wrong order.
+    #[error("{first} to {last} is no range of {width} bits")]
+    NoRange {
+        /// Least value.
+        first: u128,
+        /// Greatest value.
+        last: u128,
+        /// Bits of the subject.
+        width: u16,
+    },
+}
 
 /// A filter as a message.
 pub fn encode(filter: &Filter, formats: &MessageFormats) -> protocol::Filter {
@@ -54,13 +97,13 @@ fn encode_test(test: &Test, formats: &MessageFormats) -> protocol::Test {
 /// The filter of a message.
 ///
 /// # Errors
-/// What is wrong, in words.
-pub fn decode(filter: &protocol::Filter, formats: &MessageFormats) -> Result<Filter, String> {
+/// [`WireError`].
+pub fn decode(filter: &protocol::Filter, formats: &MessageFormats) -> Result<Filter, WireError> {
     let mut parts = filter.parts.iter();
     let decoded = pull(&mut parts, formats, 0)?;
     match parts.next() {
         None => Ok(decoded),
-        Some(_) => Err("parts follow the end of a filter".to_owned()),
+        Some(_) => Err(WireError::Surplus),
     }
 }
 
@@ -68,15 +111,15 @@ fn pull(
     parts: &mut std::slice::Iter<'_, protocol::Part>,
     formats: &MessageFormats,
     depth: usize,
-) -> Result<Filter, String> {
+) -> Result<Filter, WireError> {
     if depth > MOST_DEPTH {
-        return Err(format!("a filter is nested deeper than {MOST_DEPTH} levels"));
+        return Err(WireError::Deep);
     }
-    let part = parts.next().ok_or("a filter ends too early")?;
+    let part = parts.next().ok_or(WireError::Cut)?;
     // However many a message announces, each must be there.
     let mut list =
-        |count: u32| (0..count).map(|_| pull(parts, formats, depth + 1)).collect::<Result<Vec<Filter>, String>>();
-    Ok(match part.part.as_ref().ok_or("a filter has a part of a kind that is not known")? {
+        |count: u32| (0..count).map(|_| pull(parts, formats, depth + 1)).collect::<Result<Vec<Filter>, WireError>>();
+    Ok(match part.part.as_ref().ok_or(WireError::UnknownPart)? {
         part::Part::All(0) => Filter::Always,
         part::Part::Any(0) => Filter::Never,
         part::Part::All(count) => Filter::All(list(*count)?),
@@ -86,28 +129,28 @@ fn pull(
     })
 }
 
-fn decode_test(test: &protocol::Test, formats: &MessageFormats) -> Result<Test, String> {
-    let field_named = |name: &str| -> Result<FieldId, String> {
+fn decode_test(test: &protocol::Test, formats: &MessageFormats) -> Result<Test, WireError> {
+    let field_named = |name: &str| -> Result<FieldId, WireError> {
         let found = name.split_once('.').and_then(|(header, field)| {
             formats.header_named(header).and_then(|header| formats.field_named(header, field))
         });
-        found.ok_or_else(|| format!("the formats have no field `{name}` that filters may use"))
+        found.ok_or_else(|| WireError::NoField(name.to_owned()))
     };
-    let (subject, width) = match test.subject.as_ref().ok_or("a test has a subject of a kind that is not known")? {
+    let (subject, width) = match test.subject.as_ref().ok_or(WireError::UnknownSubject)? {
         test::Subject::Field(name) => {
             let field = field_named(name)?;
             (Subject::Field(field), formats.field(field).width)
         }
         test::Subject::Counter(name) => {
-            let counter = formats.counter_named(name).ok_or_else(|| format!("the formats have no counter `{name}`"))?;
+            let counter = formats.counter_named(name).ok_or_else(|| WireError::NoCounter(name.clone()))?;
             (Subject::State(Aggregate::Counter(counter)), 64)
         }
         test::Subject::Window(window) => {
-            let function = Function::of_name(&window.function)
-                .ok_or_else(|| format!("there is no function `{}`", window.function))?;
+            let function =
+                Function::of_name(&window.function).ok_or_else(|| WireError::NoFunction(window.function.clone()))?;
             let field = if window.field.is_empty() { None } else { Some(field_named(&window.field)?) };
             if field.is_some() == (function == Function::Count) || window.window_ns == 0 {
-                return Err(format!("`{}` has no field, or no window", window.function));
+                return Err(WireError::NoWindow(window.function.clone()));
             }
             let width = field.filter(|_| function != Function::Sum).map_or(64, |field| formats.field(field).width);
             (Subject::State(Aggregate::Window { function, field, window_ns: window.window_ns }), width)
@@ -119,7 +162,7 @@ fn decode_test(test: &protocol::Test, formats: &MessageFormats) -> Result<Test, 
         let wide = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
         let interval = Interval { first: wide(it.first_high, it.first), last: wide(it.last_high, it.last) };
         if interval.first > interval.last || interval.last > all.last {
-            return Err(format!("{} to {} is no range of {width} bits", interval.first, interval.last));
+            return Err(WireError::NoRange { first: interval.first, last: interval.last, width });
         }
         values.push(interval);
     }
@@ -212,7 +255,7 @@ mod tests {
             (vec![test(window("avg", "", 5), 1, 2)], "has no field"),
             (vec![test(window("avg", "add_order.price", 0), 1, 2)], "no window"),
         ] {
-            let error = decode(&protocol::Filter { parts }, &formats).unwrap_err();
+            let error = decode(&protocol::Filter { parts }, &formats).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -1,31 +1,48 @@
-//! Hashes and random numbers, both from the seed (semantics, sections 1.6 and 1.7).
+//! Hashes and random numbers, both from keys (semantics, sections 1.6 and 1.7).
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use siphasher::sip::{SipHasher13, SipHasher24};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
+use weftwire_core::Time;
 
-/// Keeps the generator of the secret key apart from the generator of `random`.
+/// Keeps the generator of the secret key apart from that of the random key.
 const KEY_SEED: u64 = 0x7365_6372_6574_6b79;
 
-/// A function's generator and secret key.
+/// A function's keys.
 #[derive(Clone, Debug)]
 pub struct Chance {
-    generator: Pcg64,
-    hasher: SipHasher24,
+    /// Under the secret key.
+    secret: SipHasher24,
+    /// Under the random key.
+    random: SipHasher24,
+}
+
+/// Which random number it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw<'a> {
+    /// The instance's flow key.
+    pub key: &'a [u8],
+    /// When the instance was made.
+    pub created: Time,
+    /// How many instances of its key were made before it at that instant.
+    pub earlier: u32,
+    /// How many it has drawn before.
+    pub number: u64,
 }
 
 impl Chance {
     /// From the platform's seed, and its secret key if it gives one.
     pub fn new(seed: u64, key: Option<[u8; 16]>) -> Chance {
-        let key = key.unwrap_or_else(|| {
-            let mut generator = Pcg64::seed_from_u64(seed ^ KEY_SEED);
+        let drawn = |seed| {
+            let mut generator = Pcg64::seed_from_u64(seed);
             let mut key = [0; 16];
             key[..8].copy_from_slice(&generator.next_u64().to_le_bytes());
             key[8..].copy_from_slice(&generator.next_u64().to_le_bytes());
-            key
-        });
-        Chance { generator: Pcg64::seed_from_u64(seed), hasher: SipHasher24::new_with_key(&key) }
+            SipHasher24::new_with_key(&key)
+        };
+        let secret = key.map_or_else(|| drawn(seed ^ KEY_SEED), |key| SipHasher24::new_with_key(&key));
+        Chance { secret, random: drawn(seed) }
     }
 
     /// SipHash-2-4 of the 16 bytes of both values, each little-endian.
@@ -33,22 +50,28 @@ impl Chance {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&left.to_le_bytes());
         bytes[8..].copy_from_slice(&right.to_le_bytes());
-        self.hasher.hash(&bytes) as i64
+        self.secret.hash(&bytes) as i64
     }
 
     /// SipHash-2-4 of a flow key's bytes.
     pub fn hash_key(&self, key: &[u8]) -> i64 {
-        self.hasher.hash(key) as i64
+        self.secret.hash(key) as i64
     }
 
-    /// For tables, under the same secret key. SipHash-1-3 is what such tables need and no more.
+    /// For tables, under a key of their own, which no machine sees. SipHash-1-3 is what such tables need and no more.
     pub fn key_hasher(&self) -> KeyHasher {
-        KeyHasher(SipHasher13::new_with_key(&self.hasher.key()))
+        let made = SipHasher13::new_with_key(&self.secret.key());
+        KeyHasher(SipHasher13::new_with_keys(made.hash(b"places, low"), made.hash(b"places, high")))
     }
 
-    /// The next random number.
-    pub fn random(&mut self) -> i64 {
-        self.generator.next_u64() as i64
+    /// A random number.
+    pub fn random(&self, draw: Draw<'_>) -> i64 {
+        let mut hasher = self.random;
+        hasher.write(draw.key);
+        hasher.write(&draw.created.nanoseconds().to_le_bytes());
+        hasher.write(&draw.earlier.to_le_bytes());
+        hasher.write(&draw.number.to_le_bytes());
+        hasher.finish() as i64
     }
 }
 
@@ -80,9 +103,29 @@ mod tests {
 
     #[test]
     fn equal_seeds_give_equal_numbers() {
-        let (mut one, mut other, mut third) = (Chance::new(7, None), Chance::new(7, None), Chance::new(8, None));
-        let draw = |chance: &mut Chance| [chance.random(), chance.random(), chance.hash(1, 2)];
-        assert_eq!(draw(&mut one), draw(&mut other));
-        assert_ne!(draw(&mut one), draw(&mut third));
+        let draw = |seed| {
+            let chance = Chance::new(seed, None);
+            let first = Draw { key: b"key", created: Time::ZERO, earlier: 0, number: 0 };
+            [chance.random(first), chance.random(Draw { number: 1, ..first }), chance.hash(1, 2)]
+        };
+        assert_eq!(draw(7), draw(7));
+        assert!(draw(7).iter().zip(draw(8)).all(|(one, other)| *one != other));
+    }
+
+    #[test]
+    fn each_draw_of_each_instance_is_a_number_of_its_own() {
+        let chance = Chance::new(1, None);
+        let first = Draw { key: b"key", created: Time::from_nanoseconds(5), earlier: 0, number: 0 };
+        let others = [
+            Draw { key: b"kez", ..first },
+            Draw { created: Time::from_nanoseconds(6), ..first },
+            Draw { earlier: 1, ..first },
+            Draw { number: 1, ..first },
+        ];
+        assert!(others.into_iter().all(|other| chance.random(other) != chance.random(first)));
+        // The bytes that are hashed, all at once.
+        let mut bytes = b"key".to_vec();
+        bytes.extend([5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(chance.random(first), chance.random.hash(&bytes) as i64);
     }
 }

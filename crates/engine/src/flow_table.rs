@@ -2,7 +2,7 @@
 //! (semantics, section 3).
 
 use crate::chance::KeyHasher;
-use crate::instance::Instance;
+use crate::instance::{Activity, Instance};
 use crate::lines::{Line, Rules};
 use std::collections::VecDeque;
 use weftwire_core::{FlowId, Time};
@@ -29,7 +29,7 @@ pub struct FlowTable {
     /// All flows by id, as ids come in order, with those among them that have gone since: never more of these than of
     /// others, but for a few.
     order: VecDeque<FlowId>,
-    /// The flows, idle longest first, ties by the smaller flow id: a line for all states with the same rules, and behind
+    /// The flows, idle longest first: a line for all states with the same rules, and behind
     /// all of these another one each, for flows that do not expire as they are held. Only the first of a line is sure
     /// to be right: a flow further behind stays where it is when it becomes active or is held, and moves once it is
     /// first. So a busy flow costs nothing here.
@@ -147,9 +147,10 @@ impl FlowTable {
         let lines = self.lines[..self.rules.count()].iter().enumerate();
         lines
             .filter_map(|(number, line)| {
-                line.first().and_then(|(at, flow)| Some((self.rules.expiry(number, at)?, flow)))
+                line.first().and_then(|(active, flow)| Some((self.rules.expiry(number, active)?, active, flow)))
             })
             .min()
+            .map(|(at, _, flow)| (at, flow))
     }
 
     fn is_full(&self) -> bool {
@@ -166,7 +167,7 @@ impl FlowTable {
         }
     }
 
-    fn enter(&mut self, number: usize, active: Time, flow: FlowId) {
+    fn enter(&mut self, number: usize, active: Activity, flow: FlowId) {
         let Some(line) = self.lines.get_mut(number) else { return };
         line.insert(active, flow);
         if line.is_first(flow) {
@@ -174,7 +175,7 @@ impl FlowTable {
         }
     }
 
-    fn leave(&mut self, (number, filed): (usize, Time), flow: FlowId) {
+    fn leave(&mut self, (number, filed): (usize, Activity), flow: FlowId) {
         let Some(line) = self.lines.get_mut(number) else { return };
         if line.remove(filed, flow) {
             self.correct(number);

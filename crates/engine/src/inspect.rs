@@ -1,15 +1,15 @@
-//! The reference engine seen from outside.
+//! An engine seen from outside.
 
 use crate::instance::Instance;
-use crate::reference::ReferenceEngine;
 use crate::text::{key_text, value_text};
+use crate::{Executor, Runtime};
 use std::collections::BTreeMap;
 use weftwire_core::inspect::{
     Counters, FlowDetail, FlowPage, FlowSummary, Inspect, InspectError, PendingTimer, RegisterValue,
 };
 use weftwire_core::{DropReason, FlowId};
 
-impl Inspect for ReferenceEngine {
+impl<E: Executor> Inspect for Runtime<E> {
     fn flows(&self) -> Vec<FlowSummary> {
         self.table.iter().map(|instance| self.summary(instance)).collect()
     }
@@ -65,7 +65,7 @@ impl Inspect for ReferenceEngine {
     fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
         let instance = self.table.remove(flow).ok_or(InspectError::NoFlow(flow))?;
         self.samples.end(flow);
-        self.forget_timers(&instance);
+        self.forget(&instance);
         Ok(())
     }
 
@@ -92,14 +92,14 @@ impl Inspect for ReferenceEngine {
     }
 }
 
-impl ReferenceEngine {
+impl<E: Executor> Runtime<E> {
     fn summary(&self, instance: &Instance) -> FlowSummary {
         FlowSummary {
             flow: instance.flow,
             key: key_text(&self.program, &instance.key),
             state: self.program.state_name(instance.state).into(),
             created: instance.created,
-            last_active: instance.last_active,
+            last_active: instance.last_active.at,
             events: instance.counts.events,
         }
     }

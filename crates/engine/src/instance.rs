@@ -8,6 +8,16 @@ use weftwire_core::{DropReason, Endpoints, FlowId, Time};
 /// Most unreleased bytes of the application in a flow's send buffer (semantics, section 5.1).
 pub const SEND_BUFFER: usize = 1 << 20;
 
+/// When an instance was last active: the time, and which of all packets and calls of the application it was. Those of two
+/// instances differ (section 3.4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Activity {
+    /// The time.
+    pub at: Time,
+    /// The number of the packet or call.
+    pub number: u64,
+}
+
 /// An instance: everything that lives as long as its flow.
 #[derive(Debug)]
 pub struct Instance {
@@ -31,22 +41,21 @@ pub struct Instance {
     pub closed: bool,
     /// When it was made.
     pub created: Time,
+    /// How many instances of its key were made before it at that instant.
+    pub earlier: u32,
+    /// How many random numbers it has drawn.
+    pub draws: u64,
     /// Its last packet or application call.
-    pub last_active: Time,
+    pub last_active: Activity,
     /// Whether an application has connected or written, and not closed.
     pub open: bool,
     /// Where the flow table has it: in which of its lines, and there at its activity then.
-    pub filed: (usize, Time),
+    pub filed: (usize, Activity),
     /// What happened to it.
     pub counts: FlowCounts,
 }
 
 impl Instance {
-    /// An arrival: a packet or a call of the application (section 3.4).
-    pub fn touch(&mut self, now: Time) {
-        self.last_active = now;
-    }
-
     /// Whether it waits for something of its own: a timer, or its application (section 3.4).
     pub fn is_held(&self) -> bool {
         self.open || !self.timers.is_empty()

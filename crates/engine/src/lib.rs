@@ -1,11 +1,13 @@
 //! Engines: they run machine images. `docs/semantics.md` says what every engine does; the code names its sections.
 //!
 //! - [`make`] gives an engine by name, as a [`Function`] for any platform;
-//! - [`ReferenceEngine`] is the one that follows the page word by word.
+//! - [`Runtime`] is what all of them are: flow table, timers, samples and calls, around an [`Executor`] of rows;
+//! - [`ReferenceEngine`] is the one whose rows run as the page tells them.
 #![forbid(unsafe_code)]
 
 mod chance;
 mod counts;
+mod executor;
 mod flow_table;
 mod inspect;
 mod instance;
@@ -14,15 +16,18 @@ mod operations;
 mod program;
 mod reference;
 mod run;
+mod runtime;
 mod samples;
 mod text;
 mod trace;
 pub mod value;
 
 pub use chance::Chance;
+pub use executor::Executor;
 pub use instance::SEND_BUFFER;
 pub use operations::ZERO_TIME_DEPTH;
-pub use reference::ReferenceEngine;
+pub use reference::{Reference, ReferenceEngine};
+pub use runtime::Runtime;
 
 use weftwire_core::{Function, Ports};
 use weftwire_image::VerifiedImage;

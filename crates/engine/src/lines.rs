@@ -1,20 +1,21 @@
 //! Lines of idle flows: which states share one, when those in it expire, and who is evicted first (semantics,
 //! sections 3.3 and 3.4).
 
-use std::collections::BTreeSet;
+use crate::instance::Activity;
+use std::collections::BTreeMap;
 use weftwire_core::{FlowId, Time};
 use weftwire_image::{Image, WhenFull};
 
 /// Flows by when they became idle. The first is at hand without a look into the tree.
 #[derive(Clone, Default, Debug)]
 pub struct Line {
-    flows: BTreeSet<(Time, FlowId)>,
-    first: Option<(Time, FlowId)>,
+    flows: BTreeMap<Activity, FlowId>,
+    first: Option<(Activity, FlowId)>,
 }
 
 impl Line {
     /// Who has been idle for longest, and since when.
-    pub fn first(&self) -> Option<(Time, FlowId)> {
+    pub fn first(&self) -> Option<(Activity, FlowId)> {
         self.first
     }
 
@@ -24,19 +25,19 @@ impl Line {
     }
 
     /// Adds a flow.
-    pub fn insert(&mut self, active: Time, flow: FlowId) {
-        self.flows.insert((active, flow));
-        if self.first.is_none_or(|first| (active, flow) < first) {
+    pub fn insert(&mut self, active: Activity, flow: FlowId) {
+        self.flows.insert(active, flow);
+        if self.first.is_none_or(|(first, _)| active < first) {
             self.first = Some((active, flow));
         }
     }
 
     /// Takes a flow out. Returns whether it was first.
-    pub fn remove(&mut self, filed: Time, flow: FlowId) -> bool {
-        self.flows.remove(&(filed, flow));
+    pub fn remove(&mut self, filed: Activity, flow: FlowId) -> bool {
+        self.flows.remove(&filed);
         let was_first = self.is_first(flow);
         if was_first {
-            self.first = self.flows.first().copied();
+            self.find_first();
         }
         was_first
     }
@@ -44,7 +45,11 @@ impl Line {
     /// Takes the first out.
     pub fn pop_first(&mut self) {
         self.flows.pop_first();
-        self.first = self.flows.first().copied();
+        self.find_first();
+    }
+
+    fn find_first(&mut self) {
+        self.first = self.flows.first_key_value().map(|(active, flow)| (*active, *flow));
     }
 }
 
@@ -122,8 +127,8 @@ impl Rules {
     }
 
     /// When a flow of this line expires that has been idle since `active`.
-    pub fn expiry(&self, line: usize, active: Time) -> Option<Time> {
-        self.kinds.get(line).filter(|kind| kind.expire > 0).map(|kind| active.after(kind.expire))
+    pub fn expiry(&self, line: usize, active: Activity) -> Option<Time> {
+        self.kinds.get(line).filter(|kind| kind.expire > 0).map(|kind| active.at.after(kind.expire))
     }
 
     /// Whether flows of this line that are held do not expire.
@@ -146,7 +151,7 @@ impl Rules {
                 return None;
             }
             let (active, flow) = lines_of(bit).filter_map(Line::first).min()?;
-            (now.since(active) >= group.idle).then_some(flow)
+            (now.since(active.at) >= group.idle).then_some(flow)
         })
     }
 }

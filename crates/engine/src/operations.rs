@@ -1,84 +1,25 @@
-//! What each operation does (semantics, sections 1, 2, 4.8, 4.10, 5 and 6).
+//! What each operation does, its operands read already (semantics, sections 1, 2, 4.8, 4.10, 5 and 6).
 
+use crate::chance::Draw;
+use crate::instance::Instance;
 use crate::run::{Run, Setting};
-use crate::value::{compare, compute, look_up};
+use crate::value::{compare, compute};
+use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, Output, Port};
-use weftwire_image::{Operand, Operation, Operator, PacketRef, PayloadTest};
+use weftwire_image::{Operator, PacketRef, PayloadTest};
 
 impl Run<'_> {
-    /// Runs one operation.
-    pub fn execute(&mut self, operation: &Operation) {
-        match operation {
-            Operation::Compute { operator, register, left, right } => self.compute(*operator, *register, left, right),
-            Operation::Lookup { table, register, index } => {
-                let value = look_up(&self.program.image.tables[usize::from(*table)], self.read(index));
-                self.write(*register, value);
+    pub(crate) fn compute(&mut self, operator: Operator, register: u16, left: i64, right: i64) {
+        let (chance, instance) = (&self.shared.chance, &mut *self.instance);
+        let secret = || match operator {
+            Operator::Random => {
+                let Instance { key, created, earlier, draws, .. } = instance;
+                *draws += 1;
+                chance.random(Draw { key: &key[..], created: *created, earlier: *earlier, number: *draws - 1 })
             }
-            Operation::SetField { packet, field, value, optional } => {
-                let value = self.read(value) as u64;
-                let place = self.program.places[usize::from(*field)];
-                self.change(*packet, |packet| match packet.set(place, value) {
-                    Err(DropReason::NoField) if *optional => Ok(()),
-                    result => result,
-                });
-            }
-            Operation::Resize { packet, length } => {
-                let length = self.read_length(length);
-                self.change(*packet, |packet| packet.resize_payload(length));
-            }
-            Operation::Reverse { packet } => self.change(*packet, |packet| {
-                packet.reverse();
-                Ok(())
-            }),
-            Operation::KeepOptions { packet, kinds } => self.change(*packet, |packet| packet.keep_options(kinds)),
-            Operation::Copy { from, to } => match self.packet(*from).cloned() {
-                Some(copy) => *self.packet_place(*to) = Some(copy),
-                None => self.count(DropReason::NoPacket),
-            },
-            Operation::Build { template, to } => match self.instance.endpoints {
-                Some(endpoints) => *self.packet_place(*to) = Some(self.program.build(*template, &endpoints)),
-                None => self.count(DropReason::NoPacket),
-            },
-            Operation::Discard { packet } => {
-                if self.packet_place(*packet).take().is_none() {
-                    self.count(DropReason::NoPacket);
-                }
-            }
-            Operation::Send { packet, port } => {
-                let port = self.read(port);
-                self.send(*packet, port);
-            }
-            Operation::SetTimer { timer, delay, payload } => self.set_timer(*timer, delay, payload),
-            Operation::CancelTimer { timer, tests } => self.cancel_timer(*timer, tests),
-            Operation::AppendData { packet, offset, length } => {
-                let (offset, length) = (self.read_length(offset), self.read_length(length));
-                let bytes = part(self.instance.send_buffer.make_contiguous(), offset, length).to_vec();
-                self.change(*packet, |packet| packet.append_payload(&bytes));
-            }
-            Operation::ReleaseData { length } => {
-                let length = self.read_length(length).min(self.instance.send_buffer.len());
-                if length > 0 {
-                    self.instance.send_buffer.drain(..length);
-                    self.out.push(Output::Released { flow: self.instance.flow, length });
-                }
-            }
-            Operation::Deliver { packet, offset, length } => {
-                let (offset, length) = (self.read_length(offset), self.read_length(length));
-                self.deliver(*packet, offset, length);
-            }
-            Operation::Notify { notice, value } => {
-                let name = self.program.image.notices[usize::from(*notice)].clone();
-                let notice = Output::Notify { at: self.at, flow: self.instance.flow, name, value: self.read(value) };
-                self.out.push(notice);
-            }
-            Operation::DeleteInstance => self.deleted = true,
-            Operation::Snapshot { point } => self.snapshot(*point),
-        }
-    }
-
-    fn compute(&mut self, operator: Operator, register: u16, left: &Operand, right: &Operand) {
-        let (left, right) = (self.read(left), self.read(right));
-        let value = compute(operator, left, right, &mut self.shared.chance).unwrap_or_else(|_| {
+            _ => chance.hash(left, right),
+        };
+        let value = compute(operator, left, right, secret).unwrap_or_else(|_| {
             self.count(DropReason::DivisionByZero);
             0
         });
@@ -86,30 +27,42 @@ impl Run<'_> {
     }
 
     /// Section 1.2.
-    fn write(&mut self, register: u16, value: i64) {
+    pub(crate) fn write(&mut self, register: u16, value: i64) {
         let register = usize::from(register);
         self.instance.registers[register] = self.program.image.registers[register].kind.cut(value);
     }
 
-    /// A length or offset: negative is taken as 0 (sections 2.11 and 2.14).
-    fn read_length(&self, operand: &Operand) -> usize {
-        usize::try_from(self.read(operand).max(0)).unwrap_or(usize::MAX)
-    }
-
     /// Changes a packet, and counts why that was not possible (sections 2.4, 2.11 and 2.13).
-    fn change(
-        &mut self,
-        packet: PacketRef,
-        change: impl FnOnce(&mut weftwire_core::packet::Packet) -> Result<(), DropReason>,
-    ) {
+    pub(crate) fn change(&mut self, packet: PacketRef, change: impl FnOnce(&mut Packet) -> Result<(), DropReason>) {
         let result = self.packet_place(packet).as_mut().map_or(Err(DropReason::NoPacket), change);
         if let Err(reason) = result {
             self.count(reason);
         }
     }
 
+    pub(crate) fn copy(&mut self, from: PacketRef, to: PacketRef) {
+        match self.packet(from).cloned() {
+            Some(copy) => *self.packet_place(to) = Some(copy),
+            None => self.count(DropReason::NoPacket),
+        }
+    }
+
+    /// Section 2.12.
+    pub(crate) fn build(&mut self, template: u16, to: PacketRef) {
+        match self.instance.endpoints {
+            Some(endpoints) => *self.packet_place(to) = Some(self.program.build(template, &endpoints)),
+            None => self.count(DropReason::NoPacket),
+        }
+    }
+
+    pub(crate) fn discard(&mut self, packet: PacketRef) {
+        if self.packet_place(packet).take().is_none() {
+            self.count(DropReason::NoPacket);
+        }
+    }
+
     /// Section 2.7.
-    fn send(&mut self, packet: PacketRef, port: i64) {
+    pub(crate) fn send(&mut self, packet: PacketRef, port: i64) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
         let port = u16::try_from(port).ok().map(Port);
         let link = port.and_then(|port| self.shared.ports.link(port)).filter(|link| self.program.fits(found, *link));
@@ -139,35 +92,29 @@ impl Run<'_> {
     }
 
     /// Sections 4.1, 4.8 and 4.9.
-    fn set_timer(&mut self, timer: u8, delay: &Operand, payload: &[Operand]) {
+    pub(crate) fn set_timer(&mut self, timer: u8, delay: i64, payload: [i64; 2]) {
         if self.instance.timers.len() >= self.program.image.flow.max_timers as usize {
             return self.count(DropReason::TooManyTimers);
         }
-        let due = self.at.after(self.read(delay).max(0));
+        let due = self.at.after(delay.max(0));
         let depth = if due == self.at { self.occasion.depth } else { 0 };
         if depth >= ZERO_TIME_DEPTH {
             self.endless = true;
             return;
         }
-        let mut values = [0; 2];
-        for (value, operand) in values.iter_mut().zip(payload) {
-            *value = self.read(operand);
-        }
-        let setting = Setting { flow: self.instance.flow, timer, depth, payload: values };
-        match self.shared.calendar.insert(due, setting) {
+        match self.shared.calendar.insert(due, Setting { flow: self.instance.flow, timer, depth, payload }) {
             Ok(handle) => self.instance.add_timer(handle),
             Err(_full) => self.count(DropReason::TooManyTimers),
         }
     }
 
-    /// Section 4.10.
-    fn cancel_timer(&mut self, timer: u8, tests: &[PayloadTest]) {
-        let right: Vec<i64> = tests.iter().map(|test| self.read(&test.right)).collect();
+    /// Section 4.10. `right` are the right sides of the tests.
+    pub(crate) fn cancel_timer(&mut self, timer: u8, tests: &[PayloadTest], right: &[i64]) {
         let passes = |setting: &Setting| {
             setting.timer == timer
                 && tests
                     .iter()
-                    .zip(&right)
+                    .zip(right)
                     .all(|(test, right)| compare(test.comparison, setting.payload[usize::from(test.value)], *right))
         };
         let calendar = &mut self.shared.calendar;
@@ -180,8 +127,23 @@ impl Run<'_> {
         });
     }
 
+    /// Section 5.2.
+    pub(crate) fn append_data(&mut self, packet: PacketRef, offset: usize, length: usize) {
+        let bytes = part(self.instance.send_buffer.make_contiguous(), offset, length).to_vec();
+        self.change(packet, |packet| packet.append_payload(&bytes));
+    }
+
+    /// Section 5.2.
+    pub(crate) fn release_data(&mut self, length: usize) {
+        let length = length.min(self.instance.send_buffer.len());
+        if length > 0 {
+            self.instance.send_buffer.drain(..length);
+            self.out.push(Output::Released { flow: self.instance.flow, length });
+        }
+    }
+
     /// Section 5.3.
-    fn deliver(&mut self, packet: PacketRef, offset: usize, length: usize) {
+    pub(crate) fn deliver(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
         let count = part(found.payload(), offset, length).len();
         if count == 0 || !self.may_put_out(count) {
@@ -195,6 +157,11 @@ impl Run<'_> {
         if let Some(packet) = packet {
             self.out.deliver(self.instance.flow, part(packet.payload(), offset, length));
         }
+    }
+
+    pub(crate) fn notify(&mut self, notice: u16, value: i64) {
+        let name = self.program.image.notices[usize::from(notice)].clone();
+        self.out.push(Output::Notify { at: self.at, flow: self.instance.flow, name, value });
     }
 }
 

@@ -1,391 +1,103 @@
-//! The reference engine: the semantics page, written down as code. Slow and obvious; the other engines are measured
+//! The reference executor: rows as the semantics page tells them. Slow and obvious; the other executors are measured
 //! against it.
 
-use crate::chance::Chance;
-use crate::counts::Counts;
-use crate::flow_table::FlowTable;
-use crate::instance::{FlowCounts, Instance, SEND_BUFFER};
 use crate::program::Program;
-use crate::run::{Occasion, Run, Setting, Shared};
-use crate::samples::Samples;
-use crate::{EngineError, EngineOptions};
-use std::collections::VecDeque;
-use weftwire_calendar::Calendar;
-use weftwire_core::build::TemplateTransport;
-use weftwire_core::packet::Packet;
-use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{
-    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, Outbox, Output, Port, Ports, Time,
-};
-use weftwire_image::{Event, OtherPackets, VerifiedImage};
+use crate::run::Run;
+use crate::value::{compare, look_up};
+use crate::{EngineError, Executor, Runtime};
+use weftwire_core::DropReason;
+use weftwire_image::{Event, Operation, Row};
 
-/// A machine, run row by row.
+/// Runs rows operation by operation, operand by operand.
 #[derive(Debug)]
-pub struct ReferenceEngine {
-    pub(crate) program: Program,
-    pub(crate) shared: Shared,
-    pub(crate) table: FlowTable,
-    pub(crate) samples: Samples,
-    /// The time of the latest input or event.
-    clock: Time,
-    /// Flow id of the latest instance.
-    last_flow: u64,
-    /// The key being looked up.
-    key: Vec<u8>,
+pub struct Reference;
+
+/// The engine that follows the semantics page word by word.
+pub type ReferenceEngine = Runtime<Reference>;
+
+impl Executor for Reference {
+    fn load(_program: &Program) -> Result<Reference, EngineError> {
+        Ok(Reference)
+    }
+
+    fn run_row(&self, run: &mut Run<'_>, event: Event) -> Option<usize> {
+        let program = run.program;
+        let (preparation, rows) = program.cell(run.instance.state, event);
+        for operation in preparation {
+            run.show_and_execute(operation);
+        }
+        let number = rows.iter().copied().find(|&number| run.matches(&program.image.rows[number]))?;
+        for operation in &program.image.rows[number].operations {
+            run.show_and_execute(operation);
+        }
+        Some(number)
+    }
 }
 
-/// What is due next, in the order in which things at one instant are done (section 4.1).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Due {
-    Timer,
-    Sample,
-    Expiry,
-}
-
-impl ReferenceEngine {
-    /// Loads an image.
-    ///
-    /// # Errors
-    /// None today: a verified image can be run. Engines with limits of their own refuse here.
-    pub fn new(image: VerifiedImage, ports: Ports, options: EngineOptions) -> Result<ReferenceEngine, EngineError> {
-        let program = Program::new(image);
-        let chance = Chance::new(options.seed, options.hash_key);
-        Ok(ReferenceEngine {
-            table: FlowTable::new(&program.image, chance.key_hasher()),
-            samples: Samples::new(&program.image.debug.samples),
-            shared: Shared {
-                ports,
-                chance,
-                calendar: Calendar::new(),
-                counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
-                frame: Vec::new(),
-            },
-            program,
-            clock: Time::ZERO,
-            last_flow: 0,
-            key: Vec::new(),
+impl Run<'_> {
+    fn matches(&self, row: &Row) -> bool {
+        row.when.iter().all(|&(condition, expected)| {
+            let condition = &self.program.image.conditions[usize::from(condition)];
+            compare(condition.comparison, self.read(&condition.left), self.read(&condition.right)) == expected
         })
     }
 
-    /// An input at `now`: first everything that was due before it. Returns the input's time.
-    fn arrive(&mut self, now: Time, out: &mut Outbox) -> Time {
-        self.run_due(now.after(-1), out);
-        self.clock = self.clock.max(now);
-        self.clock
+    fn show_and_execute(&mut self, operation: &Operation) {
+        self.show(operation);
+        self.execute(operation);
     }
 
-    /// Runs everything that is due at or before `limit`, each at its own time (sections 4.1 and 4.2).
-    fn run_due(&mut self, limit: Time, out: &mut Outbox) {
-        while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= limit) {
-            self.clock = self.clock.max(at);
-            match due {
-                Due::Timer => self.run_timer(out),
-                Due::Sample => self.samples.show(&self.program, &self.table, out),
-                Due::Expiry => {
-                    if let Some((_, flow)) = self.table.next_expiry() {
-                        self.expire(flow, at, out);
-                    }
+    fn execute(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Compute { operator, register, left, right } => {
+                self.compute(*operator, *register, self.read(left), self.read(right));
+            }
+            Operation::Lookup { table, register, index } => {
+                let value = look_up(&self.program.image.tables[usize::from(*table)], self.read(index));
+                self.write(*register, value);
+            }
+            Operation::SetField { packet, field, value, optional } => {
+                let value = self.read(value) as u64;
+                let place = self.program.places[usize::from(*field)];
+                self.change(*packet, |packet| match packet.set(place, value) {
+                    Err(DropReason::NoField) if *optional => Ok(()),
+                    result => result,
+                });
+            }
+            Operation::Resize { packet, length } => {
+                let length = self.read_length(length);
+                self.change(*packet, |packet| packet.resize_payload(length));
+            }
+            Operation::Reverse { packet } => self.change(*packet, |packet| {
+                packet.reverse();
+                Ok(())
+            }),
+            Operation::KeepOptions { packet, kinds } => self.change(*packet, |packet| packet.keep_options(kinds)),
+            Operation::Copy { from, to } => self.copy(*from, *to),
+            Operation::Build { template, to } => self.build(*template, *to),
+            Operation::Discard { packet } => self.discard(*packet),
+            Operation::Send { packet, port } => self.send(*packet, self.read(port)),
+            Operation::SetTimer { timer, delay, payload } => {
+                let mut values = [0; 2];
+                for (value, operand) in values.iter_mut().zip(payload) {
+                    *value = self.read(operand);
                 }
+                self.set_timer(*timer, self.read(delay), values);
             }
-        }
-    }
-
-    fn next_due(&self) -> Option<(Time, Due)> {
-        let timer = self.shared.calendar.next_deadline().map(|at| (at, Due::Timer));
-        let sample = self.samples.next().map(|at| (at, Due::Sample));
-        let expiry = self.table.next_expiry().map(|(at, _)| (at, Due::Expiry));
-        [timer, sample, expiry].into_iter().flatten().min()
-    }
-
-    fn run_timer(&mut self, out: &mut Outbox) {
-        let Some((at, handle, setting)) = self.shared.calendar.pop_due(Time::MAX) else { return };
-        let Some(instance) = self.table.get_mut(setting.flow) else { return };
-        instance.forget_timer(handle);
-        let Setting { flow, timer, depth, payload: [first, second] } = setting;
-        let occasion = Occasion { current: None, values: [first, second, 0], depth: depth + 1 };
-        let endless = self.event(flow, at, Event::Timer(timer), occasion, out);
-        if endless && self.table.get(flow).is_some() {
-            self.end_zero_time_loop(flow, at, out);
-        }
-    }
-
-    /// Section 4.9.
-    fn end_zero_time_loop(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
-        self.shared.counts.drop(DropReason::ZeroTimeLoop);
-        if out.wants_trace()
-            && let Some(instance) = self.table.get(flow)
-        {
-            let state = self.program.state_name(instance.state);
-            out.push(Output::Trace(Box::new(TraceRecord {
-                time: at,
-                flow,
-                kind: TraceKind::Error,
-                state: state.into(),
-                event: DropReason::ZeroTimeLoop.name().into(),
-                row: None,
-                line: None,
-                next: state.into(),
-                actions: Vec::new(),
-                registers: Vec::new(),
-            })));
-        }
-        self.remove(flow, out);
-    }
-
-    /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
-    fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> bool {
-        let Some(instance) = self.table.get_mut(flow) else { return false };
-        if !matches!(event, Event::Timer(_)) {
-            instance.touch(at);
-        }
-        let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
-        run.event(event, occasion);
-        let (deleted, endless) = (run.deleted, run.endless);
-        let overdue = self.table.settle(flow, at);
-        if deleted {
-            self.remove(flow, out);
-        } else if overdue {
-            self.expire(flow, at, out);
-        }
-        endless
-    }
-
-    /// Section 3.4: the event `expire`, if something waits for it, and the end.
-    fn expire(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
-        let Some(instance) = self.table.get_mut(flow) else { return };
-        if !self.program.cell(instance.state, Event::Expire).1.is_empty() {
-            Run::new(&self.program, &mut self.shared, instance, out, at).event(Event::Expire, Occasion::default());
-        }
-        self.remove(flow, out);
-        self.shared.counts.flows_expired += 1;
-    }
-
-    /// Makes an instance, handles `enter` of state 0 and then the event, and gives the instance its place unless it
-    /// was deleted (sections 3.3 and 3.5). The caller has seen that there is a place.
-    fn first_event(
-        &mut self,
-        mut instance: Box<Instance>,
-        at: Time,
-        event: Event,
-        occasion: Occasion,
-        out: &mut Outbox,
-    ) {
-        let mut run = Run::new(&self.program, &mut self.shared, &mut instance, out, at);
-        run.first_event(event, occasion);
-        if run.deleted {
-            return self.end(&instance, out);
-        }
-        if let Some(victim) = self.table.to_evict(at) {
-            self.remove(victim, out);
-            self.shared.counts.flows_evicted += 1;
-        }
-        self.samples.begin(instance.flow, instance.created);
-        self.table.insert(instance);
-        self.shared.counts.flows_peak = self.shared.counts.flows_peak.max(self.table.len() as u64);
-    }
-
-    fn new_instance(&mut self, at: Time, endpoints: Option<Endpoints>) -> Box<Instance> {
-        self.last_flow += 1;
-        self.shared.counts.flows_created += 1;
-        Box::new(Instance {
-            flow: FlowId(self.last_flow),
-            key: self.key.as_slice().into(),
-            state: 0,
-            registers: self.program.initial.clone(),
-            slots: self.program.image.slots.iter().map(|_| None).collect(),
-            timers: VecDeque::new(),
-            endpoints,
-            send_buffer: VecDeque::new(),
-            closed: false,
-            created: at,
-            last_active: at,
-            open: false,
-            filed: (0, at),
-            counts: FlowCounts::default(),
-        })
-    }
-
-    /// Takes an instance out of the table and ends it (sections 3.4 and 4.7).
-    fn remove(&mut self, flow: FlowId, out: &mut Outbox) {
-        if let Some(instance) = self.table.remove(flow) {
-            self.samples.end(flow);
-            self.end(&instance, out);
-        }
-    }
-
-    fn end(&mut self, instance: &Instance, out: &mut Outbox) {
-        self.forget_timers(instance);
-        out.push(Output::Ended { flow: instance.flow });
-    }
-
-    pub(crate) fn forget_timers(&mut self, instance: &Instance) {
-        for &handle in &instance.timers {
-            self.shared.calendar.remove(handle);
-        }
-    }
-
-    fn packet(&mut self, now: Time, port: Port, length: usize, packet: Packet, out: &mut Outbox) {
-        let values = [i64::from(port.0), length as i64, packet.payload().len() as i64];
-        let known = self.table.find(&self.key);
-        if known.is_none() && !self.table.has_place(now) {
-            return self.shared.counts.drop(DropReason::TableFull);
-        }
-        match known {
-            Some(flow) => {
-                if let Some(instance) = self.table.get_mut(flow) {
-                    instance.counts.packets_in += 1;
-                }
-                self.event(flow, now, Event::Packet, Occasion { current: Some(packet), values, depth: 0 }, out);
+            Operation::CancelTimer { timer, tests } => {
+                let right: Vec<i64> = tests.iter().map(|test| self.read(&test.right)).collect();
+                self.cancel_timer(*timer, tests, &right);
             }
-            None => {
-                let mut instance = self.new_instance(now, packet.endpoints());
-                instance.counts.packets_in += 1;
-                let occasion = Occasion { current: Some(packet), values, depth: 0 };
-                self.first_event(instance, now, Event::Packet, occasion, out);
+            Operation::AppendData { packet, offset, length } => {
+                self.append_data(*packet, self.read_length(offset), self.read_length(length));
             }
-        }
-    }
-
-    /// A frame without flow key (section 3.1).
-    fn pass_on(&mut self, now: Time, port: Port, frame: Frame<'_>, packet: &Packet, out: &mut Outbox) {
-        let OtherPackets::Pass(pairs) = &self.program.image.other_packets else {
-            return self.shared.counts.drop(DropReason::NoFlowKey);
-        };
-        let partner = pairs.iter().find_map(|&(one, other)| match port.0 {
-            number if number == one => Some(Port(other)),
-            number if number == other => Some(Port(one)),
-            _ => None,
-        });
-        let Some(partner) = partner else { return self.shared.counts.drop(DropReason::NoFlowKey) };
-        let link = self.shared.ports.link(partner).filter(|link| self.program.fits(packet, *link));
-        let Some(link) = link else { return self.shared.counts.drop(DropReason::NoPort) };
-        if self.shared.ports.link(port) == Some(link) {
-            out.send(now, partner, frame.bytes, frame.offload);
-        } else {
-            // Section 2.8: another link type takes another link header.
-            let offload = packet.emit(link, &mut self.shared.frame);
-            out.send(now, partner, &self.shared.frame, offload);
-        }
-        self.shared.counts.frames_passed += 1;
-    }
-
-    /// The flow key of a flow from this end to the other into `self.key`.
-    fn key_of(&mut self, endpoints: &Endpoints) -> Result<TemplateTransport, CallError> {
-        let unfit = |why: &str| Err(CallError::Unfit(why.into()));
-        let transport = match endpoints.protocol {
-            6 => TemplateTransport::Tcp,
-            17 => TemplateTransport::Udp,
-            _ => return unfit("the protocol is neither 6 (TCP) nor 17 (UDP)"),
-        };
-        if endpoints.local_address.is_ipv4() != endpoints.remote_address.is_ipv4() {
-            return unfit("one address is IPv4, the other IPv6");
-        }
-        let image = &self.program.image;
-        let key_fields = [&image.flow.common, &image.flow.source, &image.flow.destination].into_iter().flatten();
-        if !key_fields.copied().all(|field| image.fields[usize::from(field)].known_to_connect()) {
-            return unfit("the key has a field that only a packet tells");
-        }
-        // The key is that of a packet from this end to the other: ask such a packet.
-        let probe = self.program.probe(transport, endpoints);
-        if !self.program.flow_key(&probe, &mut self.key) {
-            return unfit("the key has a field that a packet of this flow lacks");
-        }
-        Ok(transport)
-    }
-}
-
-impl Function for ReferenceEngine {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
-        let now = self.arrive(now, out);
-        self.shared.counts.frames_in += 1;
-        let Some(link) = self.shared.ports.link(port) else {
-            return self.shared.counts.drop(DropReason::NoPort);
-        };
-        let packet = match Packet::parse(link, frame, &self.program.formats) {
-            Ok(packet) => packet,
-            Err(reason) => return self.shared.counts.drop(reason),
-        };
-        let mut key = std::mem::take(&mut self.key);
-        let has_key = self.program.flow_key(&packet, &mut key);
-        self.key = key;
-        if has_key {
-            self.packet(now, port, frame.bytes.len(), packet, out);
-        } else {
-            self.pass_on(now, port, frame, &packet, out);
-        }
-    }
-
-    /// Section 3.5.
-    fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
-        let now = self.arrive(now, out);
-        let transport = self.key_of(endpoints)?;
-        if let Some(flow) = self.table.find(&self.key) {
-            return Err(CallError::Exists(flow));
-        }
-        if !self.table.has_place(now) {
-            return Err(CallError::TableFull);
-        }
-        let mut instance = self.new_instance(now, Some(*endpoints));
-        instance.open = true;
-        for creation in &self.program.image.creation {
-            if self.program.template_transport(creation.template) == transport {
-                let packet = self.program.build(creation.template, endpoints);
-                instance.slots[usize::from(creation.slot)] = Some(packet);
+            Operation::ReleaseData { length } => self.release_data(self.read_length(length)),
+            Operation::Deliver { packet, offset, length } => {
+                self.deliver(*packet, self.read_length(offset), self.read_length(length));
             }
+            Operation::Notify { notice, value } => self.notify(*notice, self.read(value)),
+            Operation::DeleteInstance => self.deleted = true,
+            Operation::Snapshot { point } => self.snapshot(*point),
         }
-        let flow = instance.flow;
-        self.first_event(instance, now, Event::Connect, Occasion::default(), out);
-        Ok(flow)
-    }
-
-    /// Section 5.1.
-    fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
-        let now = self.arrive(now, out);
-        let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
-        if instance.closed {
-            return Err(CallError::Closed(flow));
-        }
-        instance.open = true;
-        let accepted = bytes.len().min(SEND_BUFFER - instance.send_buffer.len());
-        if accepted > 0 {
-            instance.send_buffer.extend(&bytes[..accepted]);
-            let occasion = Occasion { values: [accepted as i64, 0, 0], ..Occasion::default() };
-            self.event(flow, now, Event::Data, occasion, out);
-        } else {
-            instance.touch(now);
-            self.table.settle(flow, now);
-        }
-        Ok(accepted)
-    }
-
-    /// Section 5.1.
-    fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        let now = self.arrive(now, out);
-        let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
-        if instance.closed {
-            return Err(CallError::Closed(flow));
-        }
-        instance.closed = true;
-        instance.open = false;
-        self.event(flow, now, Event::Close, Occasion::default(), out);
-        Ok(())
-    }
-
-    fn fire(&mut self, now: Time, out: &mut Outbox) {
-        self.clock = self.clock.max(now);
-        self.run_due(now, out);
-    }
-
-    fn next_deadline(&self) -> Option<Deadline<'_>> {
-        let (at, due) = self.next_due()?;
-        let reason = match due {
-            Due::Timer => {
-                let (_, setting) = self.shared.calendar.first()?;
-                &self.program.image.timers[usize::from(setting.timer)].name
-            }
-            Due::Sample => "sample",
-            Due::Expiry => "expiry",
-        };
-        Some(Deadline { at, reason })
     }
 }

@@ -1,14 +1,14 @@
 //! One event of one instance, from beginning to end (semantics, section 4.3).
 
+use crate::Executor;
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::instance::Instance;
 use crate::program::Program;
-use crate::value::compare;
 use weftwire_calendar::Calendar;
 use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, FlowId, Outbox, Ports, Time};
-use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Row};
+use weftwire_image::{Environment, Event, Operand, Operation, PacketRef};
 
 /// A pending setting of a timer.
 #[derive(Clone, Copy, Debug)]
@@ -110,40 +110,40 @@ impl<'a> Run<'a> {
     }
 
     /// Handles an event with all that follows from it.
-    pub fn event(&mut self, event: Event, occasion: Occasion) {
+    pub fn event(&mut self, executor: &impl Executor, event: Event, occasion: Occasion) {
         self.occasion = occasion;
-        self.steps(event);
-        self.change_state();
+        self.steps(executor, event);
+        self.change_state(executor);
     }
 
     /// Handles the first event of a new instance, which is in its initial state and comes into it first (section 3.3).
-    pub fn first_event(&mut self, event: Event, occasion: Occasion) {
-        self.event(Event::Enter, occasion);
+    pub fn first_event(&mut self, executor: &impl Executor, event: Event, occasion: Occasion) {
+        self.event(executor, Event::Enter, occasion);
         if !self.deleted {
-            self.steps(event);
-            self.change_state();
+            self.steps(executor, event);
+            self.change_state(executor);
         }
     }
 
     /// Step 6. An `enter` event may change the state again; the verifier makes sure that this ends.
-    fn change_state(&mut self) {
+    fn change_state(&mut self, executor: &impl Executor) {
         while let Some(next) = self.pending.take() {
             if self.deleted {
                 return;
             }
             self.pending = Some(next);
-            self.steps(Event::Exit);
+            self.steps(executor, Event::Exit);
             self.pending = None;
             if self.deleted {
                 return;
             }
             self.instance.state = next;
-            self.steps(Event::Enter);
+            self.steps(executor, Event::Enter);
         }
     }
 
     /// Steps 1 to 5: one event and the internal events raised from it.
-    fn steps(&mut self, event: Event) {
+    fn steps(&mut self, executor: &impl Executor, event: Event) {
         self.work = None;
         for &register in &self.program.scratch {
             self.instance.registers[register] = 0;
@@ -151,49 +151,25 @@ impl<'a> Run<'a> {
         self.instance.counts.events += 1;
         let mut raised = Some(event);
         while let Some(event) = raised {
-            raised = self.step(event);
+            raised = self.step(executor, event);
         }
     }
 
     /// One round of steps 1 to 4; returns the internal event to go on with.
-    fn step(&mut self, event: Event) -> Option<Event> {
-        let program = self.program;
-        let state = self.instance.state;
+    fn step(&mut self, executor: &impl Executor, event: Event) -> Option<Event> {
         let before = self.out.wants_trace().then(|| self.instance.registers.clone());
-        let (preparation, rows) = program.cell(state, event);
-        for operation in preparation {
-            self.operation(operation);
+        let number = executor.run_row(self, event);
+        let row = number.map(|number| &self.program.image.rows[number]);
+        match number {
+            None if event == Event::Packet => self.count(DropReason::NoRow),
+            None => {}
+            Some(number) => self.shared.counts.rows[number] += 1,
         }
-        let found = rows.iter().map(|&number| (number, &program.image.rows[number])).find(|(_, row)| self.matches(row));
-        let raised = match found {
-            None => {
-                if event == Event::Packet {
-                    self.count(DropReason::NoRow);
-                }
-                None
-            }
-            Some((number, row)) => {
-                self.shared.counts.rows[number] += 1;
-                for operation in &row.operations {
-                    self.operation(operation);
-                }
-                if row.next.is_some() {
-                    self.pending = row.next;
-                }
-                row.raise.map(Event::Internal)
-            }
-        };
+        self.pending = row.and_then(|row| row.next).or(self.pending);
         if let Some(before) = before {
-            self.trace_event(event, found.map(|(number, _)| number), self.pending, &before);
+            self.trace_event(event, number, self.pending, &before);
         }
-        raised
-    }
-
-    fn matches(&self, row: &Row) -> bool {
-        row.when.iter().all(|&(condition, expected)| {
-            let condition = &self.program.image.conditions[usize::from(condition)];
-            compare(condition.comparison, self.read(&condition.left), self.read(&condition.right)) == expected
-        })
+        row.and_then(|row| row.raise).map(Event::Internal)
     }
 
     /// The value of an operand now.
@@ -253,11 +229,16 @@ impl<'a> Run<'a> {
         *self.instance.counts.drops.entry(reason).or_default() += 1;
     }
 
-    fn operation(&mut self, operation: &Operation) {
+    /// A length or offset: negative is taken as 0 (sections 2.11 and 2.14).
+    pub fn read_length(&self, operand: &Operand) -> usize {
+        usize::try_from(self.read(operand).max(0)).unwrap_or(usize::MAX)
+    }
+
+    /// Notes an operation that is about to run, while tracing.
+    pub fn show(&mut self, operation: &Operation) {
         if self.out.wants_trace() && !matches!(operation, Operation::Snapshot { .. }) {
             let text = self.describe(operation);
             self.actions.push(text);
         }
-        self.execute(operation);
     }
 }

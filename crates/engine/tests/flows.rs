@@ -183,11 +183,81 @@ fn the_flow_idle_for_longest_is_evicted() {
     bench.packet(3, 3);
     assert_eq!((bench.flows(), bench.ended()), (vec![1, 3], vec![2]));
     assert_eq!(bench.counters().flows_evicted, 1);
-    // At a tie the smaller flow id goes.
-    bench.packet(4, 1);
+    // At one instant whose packet came first goes, whatever its number.
     bench.packet(4, 3);
+    bench.packet(4, 1);
     bench.packet(4, 4);
-    assert_eq!((bench.flows(), bench.ended()), (vec![3, 4], vec![2, 1]));
+    assert_eq!((bench.flows(), bench.ended()), (vec![1, 4], vec![2, 3]));
+}
+
+#[test]
+fn flows_that_expire_at_one_instant_go_as_their_packets_came() {
+    let mut image = counting();
+    image.flow.expire = 100;
+    let mut bench = Bench::new(image);
+    for client in [1, 2, 3, 2, 1] {
+        bench.packet(7, client);
+    }
+    bench.fire(107);
+    assert_eq!(bench.ended(), [3, 2, 1]);
+}
+
+/// Draws a number for each packet.
+fn drawing() -> Image {
+    let mut image = machine();
+    image.registers.push(register("drawn"));
+    let draw = compute(weftwire_image::Operator::Random, 0, constant(0), constant(0));
+    image.rows.push(row(0, Event::Packet, vec![draw, notify(Operand::Register(0))]));
+    image
+}
+
+#[test]
+fn what_a_flow_draws_does_not_depend_on_other_flows() {
+    let drawn = |clients: &[u16]| {
+        let mut bench = Bench::new(drawing());
+        clients.iter().for_each(|client| bench.packet(5, *client));
+        let numbers = bench.notices();
+        let of = |wanted: u16| {
+            let pairs = clients.iter().zip(&numbers).filter(move |(client, _)| **client == wanted);
+            pairs.map(|(_, number)| *number).collect::<Vec<i64>>()
+        };
+        [of(1), of(2)]
+    };
+    let alone = [drawn(&[1, 1, 1])[0].clone(), drawn(&[2, 2, 2])[1].clone()];
+    assert_eq!(drawn(&[1, 2, 2, 1, 1, 2]), alone);
+    assert_eq!(drawn(&[2, 3, 1, 2, 1, 1, 2]), alone);
+    let mut all: Vec<i64> = alone.concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 6, "each number is another one");
+}
+
+/// A key that is used anew at the instant of its first use draws other numbers.
+#[test]
+fn instances_of_one_key_and_instant_draw_different_numbers() {
+    let mut image = drawing();
+    image.rows[0].operations.push(Operation::DeleteInstance);
+    let mut bench = Bench::new(image);
+    for now in [5, 5, 5, 6] {
+        bench.packet(now, 1);
+    }
+    let mut numbers = bench.notices();
+    let again = {
+        let mut image = drawing();
+        image.rows[0].operations.push(Operation::DeleteInstance);
+        let mut bench = Bench::new(image);
+        // Another flow at that instant changes nothing.
+        for client in [1, 2, 1, 1] {
+            bench.packet(5, client);
+        }
+        bench.packet(6, 1);
+        let numbers = bench.notices();
+        [numbers[0], numbers[2], numbers[3], numbers[4]].to_vec()
+    };
+    assert_eq!(numbers, again);
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 4);
 }
 
 #[test]

@@ -63,7 +63,7 @@ mod tests {
                 "duration = \"1s\"\n[nodes.a]\n[nodes.b]\n[[links]]\nbetween = [\"a\", \"b\"]\nrate = \"1Gbit/s\"\n\
                  [[traffic]]\nfrom = \"a\"\nto = \"b\"\n{traffic}"
             );
-            let reading = read("t.toml", &text, &[], &|_| Err("no files".into()));
+            let reading = read("t.toml", &text, &[], &|_| Err(std::io::Error::other("no files").into()));
             allowed_for_sources(&reading.network.expect("a valid network"))
         };
         assert_eq!(allowed("kind = \"bulk\""), 1_000_000);

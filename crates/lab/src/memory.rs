@@ -82,7 +82,9 @@ mod tests {
     use super::*;
 
     fn memory(text: &str, run: bool) -> Memory {
-        let reading = weftwire_network::read("test.toml", text, &[], &|name: &str| Err(name.to_owned()));
+        let reading = weftwire_network::read("test.toml", text, &[], &|_| {
+            Err(std::io::Error::from(std::io::ErrorKind::NotFound).into())
+        });
         Memory::of(&reading.network.expect("a network"), run)
     }
 

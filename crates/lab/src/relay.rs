@@ -342,7 +342,7 @@ impl<'a> Relay<'a> {
                     let seed = self.network.link_seed(link, direction);
                     let corruptor = field.as_ref().map(|field| FieldCorruptor::new(field, seed)).transpose();
                     lane.corruptor = corruptor.unwrap_or_else(|error| {
-                        self.warnings.push(error);
+                        self.warnings.push(error.to_string());
                         None
                     });
                 }

@@ -154,7 +154,9 @@ mod tests {
              [[links]]\nbetween = [\"a\", \"r\"]\n[[links]]\nbetween = [\"r\", \"q\"]\nweight = 3\n\
              [[links]]\nname = \"second\"\nbetween = [\"r\", \"q\"]\n[[links]]\nbetween = [\"q\", \"b\"]\n{more}"
         );
-        weftwire_network::read("n.toml", &text, &[], &|_| Err(String::new())).network.expect("it is valid")
+        weftwire_network::read("n.toml", &text, &[], &|_| Err(std::io::Error::other("no files").into()))
+            .network
+            .expect("it is valid")
     }
 
     #[test]

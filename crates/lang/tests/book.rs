@@ -21,7 +21,7 @@ use weftwire_core::format::builtin_formats;
 use weftwire_explain::{Form, explain};
 use weftwire_lang::{Compilation, Dialect, compile};
 use weftwire_testbed::blocks;
-use weftwire_text::{Loader, Severity};
+use weftwire_text::{LoadError, Loader, Severity};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -84,10 +84,10 @@ impl Part {
 struct Files(BTreeMap<String, String>);
 
 impl Loader for Files {
-    fn load(&self, name: &str, _from: Option<&str>) -> Result<String, String> {
+    fn load(&self, name: &str, _from: Option<&str>) -> Result<String, LoadError> {
         match self.0.get(name) {
             Some(text) => Ok(text.clone()),
-            None => fs::read_to_string(repository().join("examples").join(name)).map_err(|error| error.to_string()),
+            None => Ok(fs::read_to_string(repository().join("examples").join(name))?),
         }
     }
 }

@@ -2,16 +2,16 @@
 //! reviewed like code. `UPDATE=1 cargo test -p weftwire-lang` writes it anew.
 #![allow(clippy::disallowed_methods, reason = "tests read their fixtures")]
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 use weftwire_lang::{Compilation, Dialect, compile};
-use weftwire_text::Loader;
+use weftwire_text::{LoadError, Loader};
 
 struct Folder(PathBuf);
 
 impl Loader for Folder {
-    fn load(&self, name: &str, _from: Option<&str>) -> Result<String, String> {
-        fs::read_to_string(self.0.join(name)).map_err(|_| "there is no such file".to_string())
+    fn load(&self, name: &str, _from: Option<&str>) -> Result<String, LoadError> {
+        fs::read_to_string(self.0.join(name)).map_err(|_| io::Error::other("there is no such file").into())
     }
 }
 

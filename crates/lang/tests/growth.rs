@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use weftwire_lang::{Dialect, UNVERIFIED, compile};
 use weftwire_text::diagnostic::MAX_REPORTED;
-use weftwire_text::{Loader, Severity};
+use weftwire_text::{LoadError, Loader, Severity};
 
 /// How often a family repeats itself.
 const MANY: usize = 10_000;
@@ -18,7 +18,7 @@ const BOUND: Duration = Duration::from_secs(60);
 struct Texts<'a>(&'a str, &'a str);
 
 impl Loader for Texts<'_> {
-    fn load(&self, _name: &str, from: Option<&str>) -> Result<String, String> {
+    fn load(&self, _name: &str, from: Option<&str>) -> Result<String, LoadError> {
         Ok(if from.is_none() { self.0 } else { self.1 }.to_string())
     }
 }

@@ -6,17 +6,18 @@ use proptest::sample::{Index, select};
 use std::fs;
 use std::path::Path;
 use weftwire_lang::{Dialect, UNVERIFIED, compile};
-use weftwire_text::{Loader, Severity};
+use weftwire_text::{LoadError, Loader, Severity};
 
 /// A text, with the folders' other files to include.
 struct Texts<'a>(&'a str);
 
 impl Loader for Texts<'_> {
-    fn load(&self, name: &str, from: Option<&str>) -> Result<String, String> {
+    fn load(&self, name: &str, from: Option<&str>) -> Result<String, LoadError> {
         if from.is_none() {
             return Ok(self.0.to_string());
         }
-        programs().into_iter().find(|(known, _)| known == name).map(|(_, text)| text).ok_or("there is none".to_string())
+        let known = programs().into_iter().find(|(known, _)| known == name);
+        known.map(|(_, text)| text).ok_or_else(|| LoadError::Unknown(name.to_owned()))
     }
 }
 

@@ -127,6 +127,14 @@ pub enum LinuxError {
     /// A network of namespaces can't be made, found, used or taken down; the text says why and what would be right.
     #[error("{0}")]
     Network(String),
+    /// The kernel has no such congestion control of TCP.
+    #[error("this kernel has no congestion control `{name}`; it has {known}")]
+    NoCongestionControl {
+        /// What was asked for.
+        name: String,
+        /// What there is, comma-separated.
+        known: String,
+    },
     /// Any other failure of a system call.
     #[error("cannot {action}")]
     System {

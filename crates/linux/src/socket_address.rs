@@ -1,5 +1,6 @@
 //! Sockets with all that the standard library leaves out: a local port before connecting, and what TCP knows.
 
+use crate::error::LinuxError;
 use crate::system::{check, set_option, socket};
 use std::ffi::c_int;
 use std::io;
@@ -126,18 +127,19 @@ pub fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Sees that the kernel has a congestion control; if not, says which it has.
-pub fn check_congestion_control(name: &str) -> Result<(), String> {
+/// Sees that the kernel has a congestion control.
+///
+/// # Errors
+/// [`LinuxError::NoCongestionControl`] says which it has; or it cannot be set.
+pub fn check_congestion_control(name: &str) -> Result<(), LinuxError> {
     let socket =
-        socket(libc::AF_INET, libc::SOCK_STREAM, 0).map_err(|error| format!("cannot open a socket: {error}"))?;
+        socket(libc::AF_INET, libc::SOCK_STREAM, 0).map_err(|error| LinuxError::system("open a socket", error))?;
     set_congestion_control(&socket, name).map_err(|error| {
         let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let known: Vec<&str> = known.as_deref().unwrap_or_default().split_whitespace().collect();
         match error.raw_os_error() {
-            Some(libc::ENOENT) => {
-                format!("this kernel has no congestion control `{name}`; it has {}", known.join(", "))
-            }
-            _ => format!("the congestion control `{name}` cannot be set: {error}"),
+            Some(libc::ENOENT) => LinuxError::NoCongestionControl { name: name.to_owned(), known: known.join(", ") },
+            _ => LinuxError::system(format!("set the congestion control `{name}`"), error),
         }
     })
 }

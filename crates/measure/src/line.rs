@@ -87,16 +87,35 @@ impl Line {
     /// Puts the fair queue (`fq`), which holds packets back until their time, on the near end, or takes it away.
     ///
     /// # Errors
-    /// There is no command `tc`, or the kernel has no `fq`; the text says what.
-    pub fn set_fair_queue(&self, on: bool) -> Result<(), String> {
+    /// [`QueueError`].
+    pub fn set_fair_queue(&self, on: bool) -> Result<(), QueueError> {
         let words = if on { ["replace", "dev", NEAR, "root", "fq"].as_slice() } else { &["del", "dev", NEAR, "root"] };
         let ran = self.near.run(|| Command::new("tc").arg("qdisc").args(words).stdin(Stdio::null()).output());
-        let output = ran.and_then(|output| output).map_err(|error| format!("cannot run `tc`: {error}"))?;
+        let output = ran.and_then(|output| output).map_err(QueueError::NoTool)?;
         match output.status.success() {
             true => Ok(()),
-            false => Err(format!("`tc qdisc {}`: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim())),
+            false => {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                Err(QueueError::Refused { command: words.join(" "), said })
+            }
         }
     }
+}
+
+/// Why the near end has no fair queue, or keeps it.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// There is no command `tc`, or it cannot be run in the line's namespace.
+    #[error("cannot run `tc`: {0}")]
+    NoTool(io::Error),
+    /// The kernel has no `fq`.
+    #[error("`tc qdisc {command}`: {said}")]
+    Refused {
+        /// What `tc qdisc` was told.
+        command: String,
+        /// What it answered.
+        said: String,
+    },
 }
 
 /// How long the kernel may take to begin stamping frames.

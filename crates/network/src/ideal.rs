@@ -132,7 +132,7 @@ mod tests {
              [[traffic]]\nname = \"t\"\nkind = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"1MB\"\n\
              [[traffic]]\nname = \"six\"\nkind = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"1MB\"\nfamily = 6\n"
         );
-        let reading = read("t.toml", &text, &[], &|_| Err("no files".into()));
+        let reading = read("t.toml", &text, &[], &|_| Err(std::io::Error::other("no files").into()));
         assert_eq!(reading.diagnostics, []);
         reading.network.expect("a valid network")
     }

@@ -27,7 +27,7 @@ use problems::Problems;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tree::Value;
-use weftwire_text::{Diagnostic, SourceMap, Span};
+use weftwire_text::{Diagnostic, LoadError, SourceMap, Span};
 
 /// No file makes more nodes.
 pub const MOST_NODES: usize = 100_000;
@@ -63,7 +63,7 @@ pub fn read(
     name: &str,
     text: &str,
     changes: &[(String, toml::Value)],
-    load: &dyn Fn(&str) -> Result<String, String>,
+    load: &dyn Fn(&str) -> Result<String, LoadError>,
 ) -> Reading {
     let mut problems = Problems::default();
     let mut sources = SourceMap::default();
@@ -155,7 +155,7 @@ fn read_sweep(given: &Sweep, tree: &Value, problems: &mut Problems) -> Vec<(Stri
 /// Makes the network of a description.
 struct Reader<'a> {
     problems: &'a mut Problems,
-    load: &'a dyn Fn(&str) -> Result<String, String>,
+    load: &'a dyn Fn(&str) -> Result<String, LoadError>,
     /// Rate traces by file and given period.
     traces: BTreeMap<(String, Option<i64>), Arc<RateTrace>>,
     /// Size distributions by file.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_network::model::{ChangeKind, Multipath, NodeIndex, NodeKind};
 use weftwire_network::{Network, Reading, read};
-use weftwire_text::Severity;
+use weftwire_text::{LoadError, Severity};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -22,13 +22,13 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-fn load(name: &str) -> Result<String, String> {
+fn load(name: &str) -> Result<String, LoadError> {
     match name {
         "lte.csv" => Ok("# seconds,rate\n0,10Mbit/s\n0.5,2Mbit/s\n".into()),
         "backwards.csv" => Ok("0,10Mbit/s\n2,1Mbit/s\n1,2Mbit/s\n".into()),
         "sizes.csv" => Ok("100,0\n1kB,50%\n10kB,1\n".into()),
         "half.csv" => Ok("100,0\n1kB,50%\n".into()),
-        _ => Err("there is no such file".into()),
+        _ => Err(std::io::Error::other("there is no such file").into()),
     }
 }
 

@@ -47,7 +47,7 @@ proptest! {
 }
 
 fn refused(text: &str) -> String {
-    let reading = read("large.toml", text, &[], &|_| Err("no files".into()));
+    let reading = read("large.toml", text, &[], &|_| Err(std::io::Error::other("no files").into()));
     assert!(reading.network.is_none());
     reading.diagnostics.iter().map(|found| found.message.clone() + "\n").collect()
 }
@@ -83,7 +83,9 @@ fn what_asks_for_too_much_is_refused() {
 /// Large networks are read, and by their counts completely.
 #[test]
 fn large_networks_are_read() {
-    let read = |text: &str| read("large.toml", text, &[], &|_| Err("no files".into())).network.expect("it is valid");
+    let read = |text: &str| {
+        read("large.toml", text, &[], &|_| Err(std::io::Error::other("no files").into())).network.expect("it is valid")
+    };
     let flows = "[[traffic]]\nkind = \"flows\"\nfrom = \"*host*\"\nto = \"*host*\"\npairs = \"random\"\nrate = \"1Mbit/s\"\n\
                  size = \"websearch\"\n";
     let tree = read(&format!("duration = \"1s\"\n[topology]\nkind = \"fat-tree\"\nk = 32\n{flows}"));

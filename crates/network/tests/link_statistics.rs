@@ -112,7 +112,8 @@ fn waiting_times_are_those_of_mm1_and_md1() {
 fn exponential_datagrams_wait_as_in_mm1() {
     let text = "duration = \"1s\"\n[nodes.a]\n[nodes.b]\n[[links]]\nbetween = [\"a\", \"b\"]\n[[traffic]]\nkind = \"datagrams\"\n\
                 from = \"a\"\nto = \"b\"\nsize = { exponential = \"100B\" }\nrate = \"1/ms\"\narrivals = \"poisson\"\n";
-    let network = read("test.toml", text, &[], &|_| Err(String::new())).network.expect("it is valid");
+    let network =
+        read("test.toml", text, &[], &|_| Err(std::io::Error::other("no files").into())).network.expect("it is valid");
     let TrafficKind::Datagrams { size, .. } = &network.traffic[0].kind else { panic!("datagrams") };
     for (seed, header, load_of_link) in [(1, 0.0, 0.8), (2, 42.0, 0.8), (3, 42.0, 0.5)] {
         let service = 100.0 + header;

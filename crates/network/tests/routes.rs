@@ -328,7 +328,8 @@ fn delay_counts_only_if_it_is_to() {
 #[test]
 fn all_cores_of_a_fat_tree_are_used_evenly() {
     let text = "duration = \"1s\"\n[topology]\nkind = \"fat-tree\"\nk = 8\n";
-    let network = read("tree.toml", text, &[], &|_| Err(String::new())).network.expect("it is valid");
+    let network =
+        read("tree.toml", text, &[], &|_| Err(std::io::Error::other("no files").into())).network.expect("it is valid");
     let named = |name: &str| network.nodes().find(|(_, node)| node.name == name).expect("it is there").0;
     let (from, to) = (named("pod1-host1").0, named("pod5-host9").0);
     let mut routes = Routes::new(&network);

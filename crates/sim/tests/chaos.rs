@@ -16,7 +16,7 @@ use weftwire_network::link::LinkSettings;
 use weftwire_network::model::{LinkIndex, NodeIndex, NodeKind};
 use weftwire_sim::chaos::{Experiment, Fault, FaultKind, Impairment, Invariant, Made, Stage, schedule, shrink};
 use weftwire_sim::network::Progress;
-use weftwire_text::Loader;
+use weftwire_text::{LoadError, Loader};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
@@ -26,8 +26,8 @@ struct Files;
 
 #[expect(clippy::disallowed_methods, reason = "the examples are files")]
 impl Loader for Files {
-    fn load(&self, name: &str, _: Option<&str>) -> Result<String, String> {
-        std::fs::read_to_string(examples().join(name)).map_err(|error| error.to_string())
+    fn load(&self, name: &str, _: Option<&str>) -> Result<String, LoadError> {
+        Ok(std::fs::read_to_string(examples().join(name))?)
     }
 
     fn resolve(&self, name: &str, _: Option<&str>) -> String {

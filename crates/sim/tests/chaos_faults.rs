@@ -5,6 +5,7 @@ use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Loss};
 use weftwire_network::model::{Change, ChangeKind, FieldFault, NodeIndex};
 use weftwire_sim::chaos::{Fault, FaultKind, Impairment, expand, schedule, to_toml};
+use weftwire_text::LoadError;
 
 /// A network with faults of every kind of its own, so that most random ones overlap some.
 const NETWORK: &str = r#"
@@ -75,7 +76,7 @@ drift_ppm = 777
 "#;
 
 fn read(text: &str) -> Network {
-    let reading = weftwire_network::read("busy.toml", text, &[], &|name| Err(format!("there is no {name}")));
+    let reading = weftwire_network::read("busy.toml", text, &[], &|name| Err(LoadError::Unknown(name.to_owned())));
     let errors: Vec<_> = reading.diagnostics.iter().map(|diagnostic| &diagnostic.message).collect();
     reading.network.unwrap_or_else(|| panic!("{errors:?}\n{text}"))
 }

@@ -14,7 +14,7 @@ fn example(name: &str, changes: &[(&str, &str)]) -> Network {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/networks").join(name);
     let text = std::fs::read_to_string(path).expect("the example is part of the repository");
     let changes: Vec<_> = changes.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
-    read(name, &text, &changes, &|_| Err("no files".into())).network.expect("it is valid")
+    read(name, &text, &changes, &|_| Err(std::io::Error::other("no files").into())).network.expect("it is valid")
 }
 
 fn datagrams(gap: i64, count: u64) -> TrafficKind {

@@ -64,15 +64,9 @@ pub enum StudyError {
     /// Who watched broke it off.
     #[error("interrupted")]
     Interrupted,
-    /// What the simulator says; a defect, as networks and rules are fixed.
+    /// What the reader of networks or rules, or the simulator, says; a defect, as all of them are fixed.
     #[error("{0}")]
     Defect(String),
-}
-
-impl From<String> for StudyError {
-    fn from(said: String) -> StudyError {
-        StudyError::Defect(said)
-    }
 }
 
 impl Study {

@@ -14,7 +14,7 @@ use weftwire_subscribe::diagram::NodeId;
 use weftwire_subscribe::formats::{FieldId, HeaderId, Place};
 use weftwire_subscribe::rules::{Aggregate, Function};
 use weftwire_subscribe::values::Interval;
-use weftwire_text::{Loader, Severity};
+use weftwire_text::{LoadError, Loader, Severity};
 
 /// A program and the header formats that it imports.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,11 +125,11 @@ impl XlProgram {
 struct Files<'a>(&'a XlProgram);
 
 impl Loader for Files<'_> {
-    fn load(&self, name: &str, from: Option<&str>) -> Result<String, String> {
+    fn load(&self, name: &str, from: Option<&str>) -> Result<String, LoadError> {
         match (name, from) {
             (_, None) => Ok(self.0.xl.clone()),
             (HEADERS, Some(_)) => Ok(self.0.headers.clone()),
-            _ => Err(format!("the program does not name `{name}`")),
+            _ => Err(LoadError::Unknown(name.to_owned())),
         }
     }
 }

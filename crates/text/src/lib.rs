@@ -13,4 +13,4 @@ pub mod source;
 
 pub use diagnostic::{Diagnostic, Severity};
 pub use printable::{printable, printable_json, printable_lines};
-pub use source::{Loader, SourceMap, Span};
+pub use source::{LoadError, Loader, SourceMap, Span};

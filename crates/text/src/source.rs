@@ -1,15 +1,41 @@
 //! Source texts, and places in them.
 
+use std::io;
+use std::string::FromUtf8Error;
+
 /// All texts of a program together may have so many bytes: what it includes and imports counts, too.
 pub const MAX_TEXT: usize = 4 << 20;
+
+/// Why a text can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The system does not give the file.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// The file is no text.
+    #[error("it is no UTF-8 text: {0}")]
+    NoText(FromUtf8Error),
+    /// Nothing is known by this name.
+    #[error("there is no `{0}` here")]
+    Unknown(String),
+    /// A program that stands alone names a file.
+    #[error("`{0}` can't be read here: this program stands alone")]
+    Alone(String),
+    /// The file is none that the program may read.
+    #[error("it lies outside {folder}, the program's own folder; allow its folder with --allow-includes")]
+    Outside {
+        /// The program's own folder.
+        folder: String,
+    },
+}
 
 /// Gives the text of a file that a program includes or imports.
 pub trait Loader {
     /// The text of `name`, as written in the program, relative to the file `from` (`None`: the program itself).
     ///
     /// # Errors
-    /// A sentence that says why the text can't be had.
-    fn load(&self, name: &str, from: Option<&str>) -> Result<String, String>;
+    /// Why the text can't be had.
+    fn load(&self, name: &str, from: Option<&str>) -> Result<String, LoadError>;
 
     /// The name under which diagnostics and nested includes know `name` when it is named in `from`.
     fn resolve(&self, name: &str, _from: Option<&str>) -> String {
@@ -19,10 +45,10 @@ pub trait Loader {
 
 /// A loader of one text that includes nothing.
 impl Loader for &str {
-    fn load(&self, name: &str, from: Option<&str>) -> Result<String, String> {
+    fn load(&self, name: &str, from: Option<&str>) -> Result<String, LoadError> {
         match from {
             None => Ok(self.to_string()),
-            Some(_) => Err(format!("`{name}` can't be read here: this program stands alone")),
+            Some(_) => Err(LoadError::Alone(name.to_owned())),
         }
     }
 }

@@ -8,7 +8,7 @@ use weftwire_core::{
 };
 use weftwire_engine::{EngineOptions, make};
 use weftwire_lang::{Dialect, compile};
-use weftwire_text::source::Loader;
+use weftwire_text::{LoadError, Loader};
 
 use super::traffic::{ARQ_SEQUENCE, Client, arq_data, sequence};
 
@@ -227,12 +227,12 @@ impl Harness {
 struct Examples;
 
 impl Loader for Examples {
-    fn load(&self, name: &str, _from: Option<&str>) -> Result<String, String> {
+    fn load(&self, name: &str, _from: Option<&str>) -> Result<String, LoadError> {
         let text = match name {
             "syn-proxy.xl" => include_str!("../../../../examples/syn-proxy.xl"),
             "arq-receiver.xl" => include_str!("../../../../examples/arq-receiver.xl"),
             "arq.p4" => include_str!("../../../../examples/arq.p4"),
-            _ => return Err(format!("there is no example {name}")),
+            _ => return Err(LoadError::Unknown(name.to_owned())),
         };
         Ok(text.to_owned())
     }

@@ -32,8 +32,8 @@ pub struct Flow {
     pub registers: Vec<i64>,
     pub slots: Vec<Option<Frame>>,
     pub timers: Vec<Setting>,
-    /// Its last packet.
-    active: i64,
+    /// Its last packet: when, and which of all.
+    active: (i64, u64),
     ends: Option<Endpoints>,
 }
 
@@ -46,6 +46,7 @@ pub struct Interpreter<'a> {
     /// Flow ids by client.
     clients: BTreeMap<usize, u64>,
     created: u64,
+    arrivals: u64,
     settings: u64,
     pub seen: Vec<Seen>,
     pub drops: BTreeMap<&'static str, u64>,
@@ -76,6 +77,7 @@ impl<'a> Interpreter<'a> {
             flows: BTreeMap::new(),
             clients: BTreeMap::new(),
             created: 0,
+            arrivals: 0,
             settings: 0,
             seen: Vec::new(),
             drops: BTreeMap::new(),
@@ -99,12 +101,13 @@ impl<'a> Interpreter<'a> {
                 registers: REGISTERS.iter().map(|(_, _, initial)| *initial).collect(),
                 slots: vec![None; SLOTS.len()],
                 timers: Vec::new(),
-                active: at,
+                active: (at, 0),
                 ends: packet.endpoints(),
             };
             (self.created, flow)
         });
-        let flow = Flow { active: at, ..flow };
+        self.arrivals += 1;
+        let flow = Flow { active: (at, self.arrivals), ..flow };
         let mut run = Run {
             machine: self,
             id,
@@ -148,7 +151,7 @@ impl<'a> Interpreter<'a> {
             WhenFull::EvictIn(groups) => groups.iter().find_map(|group| {
                 let (count, oldest) = oldest(&|state| group.states.contains(&state));
                 let (active, id) = oldest?;
-                (count > group.above && at - active >= group.idle).then_some(id)
+                (count > group.above && at - active.0 >= group.idle).then_some(id)
             }),
         }
     }
@@ -166,7 +169,9 @@ impl<'a> Interpreter<'a> {
     fn expiry(&self, flow: &Flow) -> Option<i64> {
         let own = self.program.states[flow.state].expire;
         let held = own.is_none() && self.program.rules.hold && !flow.timers.is_empty();
-        Some(own.unwrap_or(self.program.rules.expire)).filter(|idle| *idle > 0 && !held).map(|idle| flow.active + idle)
+        Some(own.unwrap_or(self.program.rules.expire))
+            .filter(|idle| *idle > 0 && !held)
+            .map(|idle| flow.active.0 + idle)
     }
 
     fn expire(&mut self, at: i64, id: u64) {
@@ -191,8 +196,8 @@ impl<'a> Interpreter<'a> {
     /// Fires all that is due up to an instant: by time, timers in the order in which they were set, then expiries (4.1).
     pub fn fire(&mut self, until: i64) {
         loop {
-            let expiries = self.flows.iter().filter_map(|(id, flow)| Some((self.expiry(flow)?, *id)));
-            let expiry = expiries.filter(|(at, _)| *at <= until).min();
+            let expiries = self.flows.iter().filter_map(|(id, flow)| Some((self.expiry(flow)?, flow.active, *id)));
+            let expiry = expiries.filter(|(at, ..)| *at <= until).min().map(|(at, _, id)| (at, id));
             let all = self.flows.iter().flat_map(|(id, flow)| flow.timers.iter().map(move |setting| (setting, *id)));
             let timer = all.filter(|(setting, _)| setting.due <= until).min();
             let (setting, id) = match (timer, expiry) {

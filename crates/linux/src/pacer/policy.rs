@@ -67,18 +67,21 @@ pub enum Precision {
     Margin(i64),
 }
 
-impl FromStr for Precision {
-    type Err = String;
+/// A text is no [`Precision`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("write sleep, spin, auto or the time to spin before a deadline, e.g. 60us")]
+pub struct NoPrecision;
 
-    fn from_str(text: &str) -> Result<Precision, String> {
+impl FromStr for Precision {
+    type Err = NoPrecision;
+
+    fn from_str(text: &str) -> Result<Precision, NoPrecision> {
         match text {
             "sleep" => Ok(Precision::Sleep),
             "spin" => Ok(Precision::Spin),
             "auto" => Ok(Precision::Auto),
             margin => {
-                parse_duration(margin).ok().filter(|margin| *margin > 0).map(Precision::Margin).ok_or_else(|| {
-                    "write sleep, spin, auto or the time to spin before a deadline, e.g. 60us".to_owned()
-                })
+                parse_duration(margin).ok().filter(|margin| *margin > 0).map(Precision::Margin).ok_or(NoPrecision)
             }
         }
     }
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!("spin".parse(), Ok(Precision::Spin));
         assert_eq!("60us".parse(), Ok(Precision::Margin(60_000)));
         for bad in ["", "fast", "0s", "-5us"] {
-            assert!(bad.parse::<Precision>().unwrap_err().contains("60us"), "{bad}");
+            assert_eq!(bad.parse::<Precision>(), Err(NoPrecision), "{bad}");
         }
     }
 }

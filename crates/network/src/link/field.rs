@@ -19,21 +19,21 @@ impl FieldCorruptor {
     /// From the fault, with its own random numbers.
     ///
     /// # Errors
-    /// What is wrong with the fault: no such field, a field that is in no one place, a mask wider than the field, a share above 1.
-    pub fn new(fault: &FieldFault, seed: u64) -> Result<FieldCorruptor, String> {
+    /// [`FieldError`].
+    pub fn new(fault: &FieldFault, seed: u64) -> Result<FieldCorruptor, FieldError> {
         let formats = Formats::default();
         let name = &fault.field;
         let (format, field) = name.split_once('.').unwrap_or((name, ""));
         if format == "network" {
-            return Err(format!("`{name}` stands for fields of IPv4 and of IPv6; name one of `ipv4` or `ipv6`"));
+            return Err(FieldError::Ambiguous(name.clone()));
         }
         let field = formats.field(format, field).ok_or_else(|| unknown(name))?;
         let width = u32::from(field.width().min(64));
         if fault.mask.checked_shr(width).unwrap_or(0) != 0 {
-            return Err(format!("the mask {:#x} does not fit into the {width} bits of `{name}`", fault.mask));
+            return Err(FieldError::WideMask { mask: fault.mask, width, field: name.clone() });
         }
         if fault.share_millionths > 1_000_000 {
-            return Err(format!("a share of {} millionths; at most 1000000 is possible", fault.share_millionths));
+            return Err(FieldError::Share(fault.share_millionths));
         }
         let share = f64::from(fault.share_millionths) / 1e6;
         Ok(FieldCorruptor { field, mask: fault.mask, share, formats, chance: Chance::new(seed) })
@@ -59,8 +59,48 @@ impl FieldCorruptor {
     }
 }
 
+/// What is wrong with the fault that corrupts a field.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FieldError {
+    /// The field is at another place in packets of IPv4 than in those of IPv6.
+    #[error("`{0}` stands for fields of IPv4 and of IPv6; name one of `ipv4` or `ipv6`")]
+    Ambiguous(String),
+    /// There is no such field, but a header of this name.
+    #[error("`{header}` is a header, not a field; its fields are {fields}")]
+    Header {
+        /// The header.
+        header: String,
+        /// Its fields.
+        fields: String,
+    },
+    /// There is no such field, but one with nearly this name.
+    #[error("there is no field `{field}`; did you mean `{near}`?")]
+    Misspelt {
+        /// What was asked for.
+        field: String,
+        /// What there is.
+        near: String,
+    },
+    /// There is no such field.
+    #[error("there is no field `{0}`; fields are named like `tcp.sequence` or `ipv4.ttl`")]
+    Unknown(String),
+    /// The mask is wider than the field.
+    #[error("the mask {mask:#x} does not fit into the {width} bits of `{field}`")]
+    WideMask {
+        /// The mask.
+        mask: u64,
+        /// The field's bits.
+        width: u32,
+        /// The field.
+        field: String,
+    },
+    /// More packets than there are.
+    #[error("a share of {0} millionths; at most 1000000 is possible")]
+    Share(u32),
+}
+
 /// Why there is no such field, with what might have been meant.
-fn unknown(name: &str) -> String {
+fn unknown(name: &str) -> FieldError {
     let names: Vec<String> = builtin_formats()
         .iter()
         .filter(|format| format.name != "network")
@@ -68,11 +108,11 @@ fn unknown(name: &str) -> String {
         .collect();
     if let Some(format) = builtin_formats().iter().find(|format| format.name == name) {
         let fields: Vec<_> = format.fields.iter().map(|field| field.name.as_str()).collect();
-        return format!("`{name}` is a header, not a field; its fields are {}", fields.join(", "));
+        return FieldError::Header { header: name.to_owned(), fields: fields.join(", ") };
     }
     match nearest(name, names.iter().map(String::as_str)) {
-        Some(near) => format!("there is no field `{name}`; did you mean `{near}`?"),
-        None => format!("there is no field `{name}`; fields are named like `tcp.sequence` or `ipv4.ttl`"),
+        Some(near) => FieldError::Misspelt { field: name.to_owned(), near: near.to_owned() },
+        None => FieldError::Unknown(name.to_owned()),
     }
 }
 
@@ -117,7 +157,10 @@ mod tests {
 
     #[test]
     fn refusals_say_what_would_be_right() {
-        let refuse = |field: &str, mask: u64| FieldCorruptor::new(&fault(field, mask, 1), 1).err().expect("refused");
+        let refuse = |field: &str, mask: u64| match FieldCorruptor::new(&fault(field, mask, 1), 1) {
+            Ok(_) => panic!("`{field}` with the mask {mask:#x} was not refused"),
+            Err(error) => error.to_string(),
+        };
         assert!(refuse("tcp.sequense", 1).contains("`tcp.sequence`"));
         assert!(refuse("tcp", 1).contains("source_port"));
         assert!(refuse("zzz", 1).contains("ipv4.ttl"));

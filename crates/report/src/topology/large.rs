@@ -256,7 +256,7 @@ mod tests {
 
     fn network(topology: &str) -> Network {
         let text = format!("duration = \"1s\"\n[topology]\n{topology}\n");
-        read("t.toml", &text, &[], &|_| Err("no files".into())).network.expect("a valid network")
+        read("t.toml", &text, &[], &|_| Err(std::io::Error::other("no files").into())).network.expect("a valid network")
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::lane::NEVER;
 use super::wire::{self, ETHERNET, MTU};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
-use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer};
+use smoltcp::socket::tcp::{CongestionControl, ConnectError, ListenError, Socket, SocketBuffer};
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::collections::VecDeque;
@@ -74,17 +74,24 @@ pub enum Control {
     Reno,
 }
 
+/// A traffic asks for a congestion control that there is not.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("traffic `{traffic}` asks for the congestion control `{control}`: the simulator has `cubic` and `reno`")]
+pub struct NoControl {
+    /// The traffic.
+    pub traffic: String,
+    /// What it asks for.
+    pub control: String,
+}
+
 impl Control {
     /// That of a traffic, or why there is none.
-    pub fn of(traffic: &Traffic) -> Result<Control, String> {
+    pub fn of(traffic: &Traffic) -> Result<Control, NoControl> {
         match traffic.congestion_control.as_deref() {
             None => Ok(Control::default()),
             Some("cubic") => Ok(Control::Cubic),
             Some("reno") => Ok(Control::Reno),
-            Some(other) => Err(format!(
-                "traffic `{}` asks for the congestion control `{other}`: the simulator has `cubic` and `reno`",
-                traffic.name
-            )),
+            Some(other) => Err(NoControl { traffic: traffic.name.clone(), control: other.to_owned() }),
         }
     }
 
@@ -141,17 +148,17 @@ impl Connection {
     }
 
     /// Opens it actively.
-    pub fn connect(&mut self) -> Result<(), String> {
+    pub fn connect(&mut self) -> Result<(), ConnectError> {
         let remote = (address(self.ends.destination), self.ends.destination_port);
         let local = (address(self.ends.source), self.ends.source_port);
         let socket = self.sockets.get_mut::<Socket>(self.handle);
-        socket.connect(self.interface.context(), remote, local).map_err(|error| error.to_string())
+        socket.connect(self.interface.context(), remote, local)
     }
 
     /// Waits for a SYN.
-    pub fn listen(&mut self) -> Result<(), String> {
+    pub fn listen(&mut self) -> Result<(), ListenError> {
         let port = self.ends.source_port;
-        self.socket().listen(port).map_err(|error| error.to_string())
+        self.socket().listen(port)
     }
 
     /// The socket.

@@ -350,7 +350,7 @@ impl Simulation<'_> {
         let way = self.way(traffic.from, to, traffic.ipv6, Transport::Tcp, (source_port, traffic.port));
         let connection = way.ok_or("there is no way".to_owned()).and_then(|(lane, ends)| {
             let mut connection = self.connection(traffic.from.0, number, 0, key, lane, ends);
-            connection.connect().map(|()| connection)
+            connection.connect().map(|()| connection).map_err(|error| error.to_string())
         });
         match connection {
             Ok(connection) => {

@@ -73,9 +73,10 @@ fn is_lasting(traffic: &Traffic) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weftwire_text::LoadError;
 
     fn memory(text: &str) -> Memory {
-        let reading = weftwire_network::read("test.toml", text, &[], &|name: &str| Err(name.to_owned()));
+        let reading = weftwire_network::read("test.toml", text, &[], &|name| Err(LoadError::Unknown(name.to_owned())));
         Memory::of(&reading.network.expect("a network"))
     }
 

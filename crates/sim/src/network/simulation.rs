@@ -126,7 +126,7 @@ impl<'a> Simulation<'a> {
 
     fn start(&mut self) -> io::Result<()> {
         for traffic in &self.network.traffic {
-            Control::of(traffic).map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
+            Control::of(traffic).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         }
         for (index, node) in self.network.nodes().filter(|(_, node)| node.is_addressed()) {
             self.nodes_by_ipv4.insert(node.ipv4.to_bits(), index.0);
@@ -430,7 +430,7 @@ impl<'a> Simulation<'a> {
                 let lane = self.lanes.of(*link, *direction);
                 match corruptor {
                     Ok(corruptor) => self.lanes.get_mut(lane).corruptor = corruptor.map(Box::new),
-                    Err(error) => self.warn(|| error),
+                    Err(error) => self.warn(|| error.to_string()),
                 }
             }
             ChangeKind::Restart { node } => self.restart(node.0)?,

@@ -15,7 +15,7 @@ use weftwire_network::model::{
 };
 use weftwire_network::results::{FlowResult, Results};
 use weftwire_sim::network::{Progress, Surroundings, simulate};
-use weftwire_text::Loader;
+use weftwire_text::{LoadError, Loader};
 
 pub const MILLISECOND: i64 = 1_000_000;
 pub const SECOND: i64 = 1_000_000_000;
@@ -142,9 +142,9 @@ pub struct Kept {
 struct Examples;
 
 impl Loader for Examples {
-    fn load(&self, name: &str, _: Option<&str>) -> Result<String, String> {
+    fn load(&self, name: &str, _: Option<&str>) -> Result<String, LoadError> {
         let path = format!("{}/../../examples/{name}", env!("CARGO_MANIFEST_DIR"));
-        std::fs::read_to_string(path).map_err(|error| error.to_string())
+        Ok(std::fs::read_to_string(path)?)
     }
 }
 

@@ -12,7 +12,7 @@ use weftwire_sim::network::{Progress, Surroundings, simulate};
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::{Compiler, MessageFormats, read_rules};
 use weftwire_switch::SubscriptionSwitch;
-use weftwire_text::SourceMap;
+use weftwire_text::{LoadError, SourceMap};
 
 /// Frames with their nanoseconds after the start.
 pub type Frames = Vec<(i64, Vec<u8>)>;
@@ -25,10 +25,13 @@ pub struct Stage {
 
 impl Stage {
     /// A network with formats and rules for its switch.
-    pub fn new(network: &str, formats: &str, rules: &str) -> Result<Stage, String> {
-        let reading = weftwire_network::read("network", network, &[], &|name| Err(format!("there is no {name}")));
+    ///
+    /// # Errors
+    /// [`StudyError::Defect`].
+    pub fn new(network: &str, formats: &str, rules: &str) -> Result<Stage, StudyError> {
+        let reading = weftwire_network::read("network", network, &[], &|name| Err(LoadError::Unknown(name.to_owned())));
         let said = |list: &[weftwire_text::Diagnostic]| {
-            list.iter().map(|it| it.message.clone()).collect::<Vec<_>>().join("; ")
+            StudyError::Defect(list.iter().map(|it| it.message.clone()).collect::<Vec<_>>().join("; "))
         };
         let mut network = reading.network.ok_or_else(|| said(&reading.diagnostics))?;
         network.captures.clear();
@@ -36,7 +39,8 @@ impl Stage {
         let formats = MessageFormats::read("formats", formats, &mut sources, &mut found).ok_or_else(|| said(&found))?;
         let rules = read_rules("rules", rules, &formats, &mut sources, &mut found);
         let compiler = Compiler::new(formats, &Options::default(), &rules);
-        Ok(Stage { network, compiler: compiler.map_err(|(rule, _)| format!("rule {rule} comes to too many clauses"))? })
+        let wrong = |rule: usize| StudyError::Defect(format!("rule {rule} comes to too many clauses"));
+        Ok(Stage { network, compiler: compiler.map_err(|(rule, _)| wrong(rule))? })
     }
 
     /// Plays `frames` as the network's capture; `arrive` hears of each frame that arrives at the first port of one of the nodes `at`:
@@ -50,14 +54,14 @@ impl Stage {
     ) -> Result<(), StudyError> {
         let place = |name: &&str| {
             let found = self.network.nodes.iter().position(|node| node.name == **name);
-            let node = found.ok_or_else(|| format!("no node {name}"))?;
+            let node = found.ok_or_else(|| StudyError::Defect(format!("no node {name}")))?;
             Ok(PortPlace { node: NodeIndex(node as u32), port: Port(1) })
         };
-        let places = at.iter().map(place).collect::<Result<Vec<PortPlace>, String>>()?;
+        let places = at.iter().map(place).collect::<Result<Vec<PortPlace>, StudyError>>()?;
         self.network.captures.clone_from(&places);
         let (packets, last) = (frames.len(), frames.last().map_or(0, |(at, _)| *at));
         let mut world = World { compiler: &self.compiler, frames, packets, last, places, work, arrive };
-        let results = simulate(&self.network, &mut world).map_err(|error| error.to_string())?;
+        let results = simulate(&self.network, &mut world).map_err(|error| StudyError::Defect(error.to_string()))?;
         if results.run.interrupted {
             return Err(StudyError::Interrupted);
         }

@@ -180,9 +180,9 @@ impl Bench {
             }
         }
         if self.fair_queue {
-            line.set_fair_queue(true).map_err(anyhow::Error::msg)?;
+            line.set_fair_queue(true)?;
             let swept = sweep::send(line, &self.schedule, Policy::Sleep, self.place, true);
-            line.set_fair_queue(false).map_err(anyhow::Error::msg)?;
+            line.set_fair_queue(false)?;
             self.add("handed to fq", &swept?);
         }
         for (name, single) in [("kernel TCP", false), ("kernel TCP, single segments", true)] {

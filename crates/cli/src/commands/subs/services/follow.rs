@@ -47,7 +47,12 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
     let mut connected = true;
     match runtime.block_on(follower.fetch(&mut table)) {
         Ok(()) => compare_ports(&table, arguments),
-        Err(error @ (ClientError::Refused { .. } | ClientError::Insecure { .. } | ClientError::Protocol(_))) => {
+        Err(
+            error @ (ClientError::Refused { .. }
+            | ClientError::Insecure { .. }
+            | ClientError::Table(_)
+            | ClientError::Ended),
+        ) => {
             return Err(error.into());
         }
         Err(error) => {

@@ -1,0 +1,20 @@
+//! What makes one engine another: how it runs the rows of one event. All the rest is the [`crate::Runtime`]'s.
+
+use crate::EngineError;
+use crate::program::Program;
+use crate::run::Run;
+use std::fmt::Debug;
+use weftwire_image::Event;
+
+/// Runs rows.
+pub trait Executor: Debug + Sized {
+    /// Makes an image ready.
+    ///
+    /// # Errors
+    /// [`EngineError`], if the image has something that this executor lacks.
+    fn load(program: &Program) -> Result<Self, EngineError>;
+
+    /// Runs what `event` means in the instance's state: the preparation, then the operations of the first row whose
+    /// conditions all hold (section 4.3, steps 1 to 3). Returns the number of that row.
+    fn run_row(&self, run: &mut Run<'_>, event: Event) -> Option<usize>;
+}
