@@ -262,8 +262,8 @@ impl Outbox {
         self.items.push(item);
     }
 
-    /// Does `work` as if there were no bound.
-    pub(crate) fn unbounded<R>(&mut self, work: impl FnOnce(&mut Outbox) -> R) -> R {
+    /// Does `work` as if there were no bound: for what must be done at once.
+    pub fn unbounded<R>(&mut self, work: impl FnOnce(&mut Outbox) -> R) -> R {
         let bound = std::mem::replace(&mut self.bound, usize::MAX);
         let result = work(self);
         self.bound = bound;

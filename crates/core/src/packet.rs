@@ -89,6 +89,12 @@ impl Packet {
         Ok(end)
     }
 
+    /// A copy in this buffer.
+    pub fn copy_into(&self, mut buffer: Buffer) -> Packet {
+        buffer.assign(&self.bytes);
+        Packet { bytes: buffer, layout: self.layout.clone(), padding: 0, ..*self }
+    }
+
     /// The buffer of a packet that is no longer wanted.
     pub fn into_buffer(self) -> Buffer {
         self.bytes

@@ -5,6 +5,7 @@ use crate::chance::KeyHasher;
 use crate::instance::{Activity, Instance};
 use crate::lines::{Line, Rules};
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
 use weftwire_core::{FlowId, Time};
 use weftwire_image::Image;
 
@@ -58,6 +59,11 @@ impl FlowTable {
     /// The flow of a key.
     pub fn find(&self, key: &[u8]) -> Option<FlowId> {
         self.keys.get(key).copied()
+    }
+
+    /// A number that all packets of a flow have in common, under the table's own key.
+    pub fn place(&self, key: &[u8]) -> u64 {
+        self.keys.hasher().hash_one(key)
     }
 
     /// An instance, to look at it.

@@ -4,9 +4,7 @@ use crate::instance::Instance;
 use crate::text::{key_text, value_text};
 use crate::{Executor, Runtime};
 use std::collections::BTreeMap;
-use weftwire_core::inspect::{
-    Counters, FlowDetail, FlowPage, FlowSummary, Inspect, InspectError, PendingTimer, RegisterValue,
-};
+use weftwire_core::inspect::{Counters, FlowDetail, FlowPage, FlowSummary, Inspect, PendingTimer, RegisterValue};
 use weftwire_core::{DropReason, FlowId};
 
 impl<E: Executor> Inspect for Runtime<E> {
@@ -50,23 +48,8 @@ impl<E: Executor> Inspect for Runtime<E> {
         })
     }
 
-    /// Section 6.4.
-    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError> {
-        let instance = self.table.get_mut(flow).ok_or(InspectError::NoFlow(flow))?;
-        let stored = || self.program.image.registers.iter().enumerate().filter(|(_, register)| !register.scratch);
-        let Some((index, found)) = stored().find(|(_, known)| known.name == register) else {
-            let known: Vec<&str> = stored().map(|(_, register)| register.name.as_str()).collect();
-            return Err(InspectError::NoRegister { name: register.into(), known: known.join(", ") });
-        };
-        instance.registers[index] = found.kind.cut(value);
-        Ok(())
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        let instance = self.table.remove(flow).ok_or(InspectError::NoFlow(flow))?;
-        self.samples.end(flow);
-        self.forget(&instance);
-        Ok(())
+    fn notice_name(&self, notice: u16) -> &str {
+        self.program.image.notices.get(usize::from(notice)).map_or("notice", String::as_str)
     }
 
     fn counters(&self) -> Counters {

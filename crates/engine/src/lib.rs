@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod chance;
+mod control;
 mod counts;
 mod executor;
 mod flow_table;
@@ -13,6 +14,7 @@ mod inspect;
 mod instance;
 mod lines;
 mod operations;
+mod packets;
 mod program;
 mod reference;
 mod run;

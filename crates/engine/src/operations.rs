@@ -4,8 +4,7 @@ use crate::chance::Draw;
 use crate::instance::Instance;
 use crate::run::{Run, Setting};
 use crate::value::{compare, compute};
-use weftwire_core::packet::Packet;
-use weftwire_core::{DropReason, Output, Port};
+use weftwire_core::{DropReason, Output};
 use weftwire_image::{Operator, PacketRef, PayloadTest};
 
 impl Run<'_> {
@@ -30,65 +29,6 @@ impl Run<'_> {
     pub(crate) fn write(&mut self, register: u16, value: i64) {
         let register = usize::from(register);
         self.instance.registers[register] = self.program.image.registers[register].kind.cut(value);
-    }
-
-    /// Changes a packet, and counts why that was not possible (sections 2.4, 2.11 and 2.13).
-    pub(crate) fn change(&mut self, packet: PacketRef, change: impl FnOnce(&mut Packet) -> Result<(), DropReason>) {
-        let result = self.packet_place(packet).as_mut().map_or(Err(DropReason::NoPacket), change);
-        if let Err(reason) = result {
-            self.count(reason);
-        }
-    }
-
-    pub(crate) fn copy(&mut self, from: PacketRef, to: PacketRef) {
-        match self.packet(from).cloned() {
-            Some(copy) => *self.packet_place(to) = Some(copy),
-            None => self.count(DropReason::NoPacket),
-        }
-    }
-
-    /// Section 2.12.
-    pub(crate) fn build(&mut self, template: u16, to: PacketRef) {
-        match self.instance.endpoints {
-            Some(endpoints) => *self.packet_place(to) = Some(self.program.build(template, &endpoints)),
-            None => self.count(DropReason::NoPacket),
-        }
-    }
-
-    pub(crate) fn discard(&mut self, packet: PacketRef) {
-        if self.packet_place(packet).take().is_none() {
-            self.count(DropReason::NoPacket);
-        }
-    }
-
-    /// Section 2.7.
-    pub(crate) fn send(&mut self, packet: PacketRef, port: i64) {
-        let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
-        let port = u16::try_from(port).ok().map(Port);
-        let link = port.and_then(|port| self.shared.ports.link(port)).filter(|link| self.program.fits(found, *link));
-        let (Some(port), Some(link)) = (port, link) else { return self.count(DropReason::NoPort) };
-        let mut frame = std::mem::take(&mut self.shared.frame);
-        if let Some(packet) = self.packet_place(packet) {
-            packet.finish();
-            let offload = packet.emit(link, &mut frame);
-            if self.may_put_out(frame.len()) {
-                self.out.send(self.at, port, &frame, offload);
-                self.shared.counts.frames_out += 1;
-                self.instance.counts.packets_out += 1;
-            }
-        }
-        self.shared.frame = frame;
-    }
-
-    /// Section 4.11.
-    fn may_put_out(&mut self, bytes: usize) -> bool {
-        let allowed = self.put_out + bytes <= MOST_OUTPUT;
-        if allowed {
-            self.put_out += bytes;
-        } else {
-            self.count(DropReason::TooMuchOutput);
-        }
-        allowed
     }
 
     /// Sections 4.1, 4.8 and 4.9.
@@ -160,8 +100,7 @@ impl Run<'_> {
     }
 
     pub(crate) fn notify(&mut self, notice: u16, value: i64) {
-        let name = self.program.image.notices[usize::from(notice)].clone();
-        self.out.push(Output::Notify { at: self.at, flow: self.instance.flow, name, value });
+        self.out.push(Output::Notify { at: self.at, flow: self.instance.flow, notice, value });
     }
 }
 
@@ -169,7 +108,7 @@ impl Run<'_> {
 pub const ZERO_TIME_DEPTH: u16 = 10_000;
 
 /// Most bytes that one event may send and deliver together (section 4.11).
-const MOST_OUTPUT: usize = 16 << 20;
+pub(crate) const MOST_OUTPUT: usize = 16 << 20;
 
 /// At most `length` bytes from `offset` on; fewer if there are fewer.
 fn part(bytes: &[u8], offset: usize, length: usize) -> &[u8] {

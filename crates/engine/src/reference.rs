@@ -53,7 +53,7 @@ impl Run<'_> {
                 self.compute(*operator, *register, self.read(left), self.read(right));
             }
             Operation::Lookup { table, register, index } => {
-                let value = look_up(&self.program.image.tables[usize::from(*table)], self.read(index));
+                let value = look_up(&self.shared.tables[usize::from(*table)], self.read(index));
                 self.write(*register, value);
             }
             Operation::SetField { packet, field, value, optional } => {

@@ -4,11 +4,12 @@ use crate::Executor;
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::instance::Instance;
+use crate::packets::Promises;
 use crate::program::Program;
 use weftwire_calendar::Calendar;
 use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, FlowId, Outbox, Ports, Time};
-use weftwire_image::{Environment, Event, Operand, Operation, PacketRef};
+use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Table};
 
 /// A pending setting of a timer.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +42,8 @@ pub struct Shared {
     pub calendar: Calendar<Setting>,
     /// Counts since the start.
     pub counts: Counts,
-    /// The frame being sent.
-    pub frame: Vec<u8>,
+    /// The look-up tables as they are now.
+    pub tables: Vec<Table>,
 }
 
 /// What happened: an event and the values it carries.
@@ -72,6 +73,8 @@ pub struct Run<'a> {
     pub occasion: Occasion,
     /// The packet under construction.
     pub work: Option<Packet>,
+    /// What is to leave when the event is over.
+    pub(crate) promises: Promises,
     /// Whether `delete_instance` has run.
     pub deleted: bool,
     /// Bytes sent and delivered so far (section 4.11).
@@ -101,6 +104,7 @@ impl<'a> Run<'a> {
             at,
             occasion,
             work: None,
+            promises: Promises::default(),
             deleted: false,
             put_out: 0,
             endless: false,
@@ -112,17 +116,23 @@ impl<'a> Run<'a> {
     /// Handles an event with all that follows from it.
     pub fn event(&mut self, executor: &impl Executor, event: Event, occasion: Occasion) {
         self.occasion = occasion;
-        self.steps(executor, event);
-        self.change_state(executor);
+        self.one(executor, event);
+        self.let_go();
     }
 
     /// Handles the first event of a new instance, which is in its initial state and comes into it first (section 3.3).
     pub fn first_event(&mut self, executor: &impl Executor, event: Event, occasion: Occasion) {
-        self.event(executor, Event::Enter, occasion);
+        self.occasion = occasion;
+        self.one(executor, Event::Enter);
         if !self.deleted {
-            self.steps(executor, event);
-            self.change_state(executor);
+            self.one(executor, event);
         }
+        self.let_go();
+    }
+
+    fn one(&mut self, executor: &impl Executor, event: Event) {
+        self.steps(executor, event);
+        self.change_state(executor);
     }
 
     /// Step 6. An `enter` event may change the state again; the verifier makes sure that this ends.
@@ -144,7 +154,7 @@ impl<'a> Run<'a> {
 
     /// Steps 1 to 5: one event and the internal events raised from it.
     fn steps(&mut self, executor: &impl Executor, event: Event) {
-        self.work = None;
+        self.remove(PacketRef::Work);
         for &register in &self.program.scratch {
             self.instance.registers[register] = 0;
         }
@@ -202,24 +212,6 @@ impl<'a> Run<'a> {
             Environment::FlowHash => self.shared.chance.hash_key(&self.instance.key),
             Environment::ApplicationAvailable => self.instance.send_buffer.len() as i64,
             Environment::ApplicationClosed => i64::from(self.instance.closed),
-        }
-    }
-
-    /// The packet a reference means, if it is there.
-    pub fn packet(&self, packet: PacketRef) -> Option<&Packet> {
-        match packet {
-            PacketRef::Current => self.occasion.current.as_ref(),
-            PacketRef::Work => self.work.as_ref(),
-            PacketRef::Slot(slot) => self.instance.slots[usize::from(slot)].as_ref(),
-        }
-    }
-
-    /// Where a packet is or may be.
-    pub fn packet_place(&mut self, packet: PacketRef) -> &mut Option<Packet> {
-        match packet {
-            PacketRef::Current => &mut self.occasion.current,
-            PacketRef::Work => &mut self.work,
-            PacketRef::Slot(slot) => &mut self.instance.slots[usize::from(slot)],
         }
     }
 

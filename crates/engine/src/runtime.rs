@@ -12,10 +12,12 @@ use crate::{EngineError, EngineOptions, Executor};
 use std::collections::{BTreeMap, VecDeque};
 use weftwire_calendar::Calendar;
 use weftwire_core::build::TemplateTransport;
+use weftwire_core::control::Answer;
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{
-    CallError, Deadline, DropReason, Endpoints, FlowId, Frame, Function, Outbox, Output, Port, Ports, Time,
+    Arrival, Arrivals, CallError, Command, Connections, Deadline, DropReason, Endpoints, FlowId, Function, Offload,
+    Outbox, Output, Placed, Port, Ports, Time,
 };
 use weftwire_image::{Event, OtherPackets, VerifiedImage};
 
@@ -66,7 +68,7 @@ impl<E: Executor> Runtime<E> {
                 chance,
                 calendar: Calendar::new(),
                 counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
-                frame: Vec::new(),
+                tables: program.image.tables.clone(),
             },
             program,
             clock: Time::ZERO,
@@ -80,14 +82,18 @@ impl<E: Executor> Runtime<E> {
 
     /// An input at `now`: first everything that was due before it. Returns the input's time.
     fn arrive(&mut self, now: Time, out: &mut Outbox) -> Time {
-        self.run_due(now.after(-1), out);
+        out.unbounded(|out| self.run_due(now.after(-1), out));
         self.clock = self.clock.max(now);
         self.clock
     }
 
-    /// Runs everything that is due at or before `limit`, each at its own time (sections 4.1 and 4.2).
-    fn run_due(&mut self, limit: Time, out: &mut Outbox) {
+    /// Runs everything that is due at or before `limit`, each at its own time (sections 4.1 and 4.2). Returns whether it
+    /// got to the end before the outbox was full.
+    fn run_due(&mut self, limit: Time, out: &mut Outbox) -> bool {
         while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= limit) {
+            if out.is_full() {
+                return false;
+            }
             self.clock = self.clock.max(at);
             match due {
                 Due::Timer => self.run_timer(out),
@@ -99,6 +105,7 @@ impl<E: Executor> Runtime<E> {
                 }
             }
         }
+        true
     }
 
     fn next_due(&self) -> Option<(Time, Due)> {
@@ -254,53 +261,97 @@ impl<E: Executor> Runtime<E> {
         }
     }
 
-    fn packet(&mut self, now: Time, port: Port, length: usize, packet: Packet, out: &mut Outbox) {
-        let values = [i64::from(port.0), length as i64, packet.payload().len() as i64];
+    fn frame_arrives(&mut self, arrival: Arrival, out: &mut Outbox) {
+        let Arrival { port, buffer, offload } = arrival;
+        self.shared.counts.frames_in += 1;
+        let Some(link) = self.shared.ports.link(port) else {
+            self.shared.counts.drop(DropReason::NoPort);
+            return out.recycle(buffer);
+        };
+        let length = buffer.len();
+        let packet = match Packet::receive(link, buffer, offload, &self.program.formats) {
+            Ok(packet) => packet,
+            Err((reason, buffer)) => {
+                self.shared.counts.drop(reason);
+                return out.recycle(buffer);
+            }
+        };
+        let refused = if self.program.flow_key(&packet, &mut self.key) {
+            self.packet(port, length, packet, out)
+        } else {
+            self.pass_on(port, offload, packet, out)
+        };
+        if let Err((reason, packet)) = refused {
+            self.shared.counts.drop(reason);
+            out.recycle(packet.into_buffer());
+        }
+    }
+
+    /// A packet with a flow key, which is in `self.key`. One that is dropped comes back.
+    fn packet(
+        &mut self,
+        port: Port,
+        length: usize,
+        packet: Packet,
+        out: &mut Outbox,
+    ) -> Result<(), (DropReason, Packet)> {
+        let now = self.clock;
         let known = self.table.find(&self.key);
         if known.is_none() && !self.table.has_place(now) {
-            return self.shared.counts.drop(DropReason::TableFull);
+            return Err((DropReason::TableFull, packet));
         }
+        let values = [i64::from(port.0), length as i64, packet.payload().len() as i64];
+        let ends = if known.is_none() { packet.endpoints() } else { None };
+        let occasion = Occasion { current: Some(packet), values, depth: 0 };
         match known {
             Some(flow) => {
                 if let Some(instance) = self.table.get_mut(flow) {
                     instance.counts.packets_in += 1;
                 }
-                self.event(flow, now, Event::Packet, Occasion { current: Some(packet), values, depth: 0 }, out);
+                self.event(flow, now, Event::Packet, occasion, out);
             }
             None => {
-                let mut instance = self.new_instance(now, packet.endpoints());
+                let mut instance = self.new_instance(now, ends);
                 instance.counts.packets_in += 1;
-                let occasion = Occasion { current: Some(packet), values, depth: 0 };
+                out.push(Output::Opened { flow: instance.flow, endpoints: ends });
                 self.first_event(instance, now, Event::Packet, occasion, out);
             }
         }
+        Ok(())
     }
 
-    /// A frame without flow key (section 3.1).
-    fn pass_on(&mut self, now: Time, port: Port, frame: Frame<'_>, packet: &Packet, out: &mut Outbox) {
+    /// A frame without flow key (section 3.1). One that is dropped comes back.
+    fn pass_on(
+        &mut self,
+        port: Port,
+        offload: Offload,
+        packet: Packet,
+        out: &mut Outbox,
+    ) -> Result<(), (DropReason, Packet)> {
         let OtherPackets::Pass(pairs) = &self.program.image.other_packets else {
-            return self.shared.counts.drop(DropReason::NoFlowKey);
+            return Err((DropReason::NoFlowKey, packet));
         };
         let partner = pairs.iter().find_map(|&(one, other)| match port.0 {
             number if number == one => Some(Port(other)),
             number if number == other => Some(Port(one)),
             _ => None,
         });
-        let Some(partner) = partner else { return self.shared.counts.drop(DropReason::NoFlowKey) };
-        let link = self.shared.ports.link(partner).filter(|link| self.program.fits(packet, *link));
-        let Some(link) = link else { return self.shared.counts.drop(DropReason::NoPort) };
+        let Some(partner) = partner else { return Err((DropReason::NoFlowKey, packet)) };
+        let link = self.shared.ports.link(partner).filter(|link| self.program.fits(&packet, *link));
+        let Some(link) = link else { return Err((DropReason::NoPort, packet)) };
         if self.shared.ports.link(port) == Some(link) {
-            out.send(now, partner, frame.bytes, frame.offload);
+            out.send_buffer(self.clock, partner, packet.into_frame(), offload);
         } else {
             // Section 2.8: another link type takes another link header.
-            let offload = packet.emit(link, &mut self.shared.frame);
-            out.send(now, partner, &self.shared.frame, offload);
+            let (frame, offload) = packet.into_emitted(link);
+            out.send_buffer(self.clock, partner, frame, offload);
         }
         self.shared.counts.frames_passed += 1;
+        Ok(())
     }
 
-    /// The flow key of a flow from this end to the other into `self.key`.
-    fn key_of(&mut self, endpoints: &Endpoints) -> Result<TemplateTransport, CallError> {
+    /// The flow key of a flow from this end to the other into `key`.
+    fn key_of(&self, endpoints: &Endpoints, key: &mut Vec<u8>) -> Result<TemplateTransport, CallError> {
         let unfit = |why: &str| Err(CallError::Unfit(why.into()));
         let transport = match endpoints.protocol {
             6 => TemplateTransport::Tcp,
@@ -317,7 +368,7 @@ impl<E: Executor> Runtime<E> {
         }
         // The key is that of a packet from this end to the other: ask such a packet.
         let probe = self.program.probe(transport, endpoints);
-        if !self.program.flow_key(&probe, &mut self.key) {
+        if !self.program.flow_key(&probe, key) {
             return unfit("the key has a field that a packet of this flow lacks");
         }
         Ok(transport)
@@ -325,30 +376,69 @@ impl<E: Executor> Runtime<E> {
 }
 
 impl<E: Executor> Function for Runtime<E> {
-    fn frame(&mut self, now: Time, port: Port, frame: Frame<'_>, out: &mut Outbox) {
-        let now = self.arrive(now, out);
-        self.shared.counts.frames_in += 1;
-        let Some(link) = self.shared.ports.link(port) else {
-            return self.shared.counts.drop(DropReason::NoPort);
-        };
-        let packet = match Packet::parse(link, frame, &self.program.formats) {
-            Ok(packet) => packet,
-            Err(reason) => return self.shared.counts.drop(reason),
-        };
-        let mut key = std::mem::take(&mut self.key);
-        let has_key = self.program.flow_key(&packet, &mut key);
-        self.key = key;
-        if has_key {
-            self.packet(now, port, frame.bytes.len(), packet, out);
-        } else {
-            self.pass_on(now, port, frame, &packet, out);
+    fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+        if !self.run_due(now.after(-1), out) {
+            return;
+        }
+        self.clock = self.clock.max(now);
+        while !out.is_full()
+            && let Some(arrival) = arrivals.pop_front()
+        {
+            self.frame_arrives(arrival, out);
         }
     }
 
+    fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
+        let now = self.arrive(now, out);
+        let result = self.change(&command.change);
+        out.answer(Answer { number: command.number, at: now, result }, None);
+    }
+
+    fn fire(&mut self, now: Time, out: &mut Outbox) {
+        if self.run_due(now, out) {
+            self.clock = self.clock.max(now);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Deadline<'_>> {
+        let (at, due) = self.next_due()?;
+        let reason = match due {
+            Due::Timer => {
+                let (_, setting) = self.shared.calendar.first()?;
+                &self.program.image.timers[usize::from(setting.timer)].name
+            }
+            Due::Sample => "sample",
+            Due::Expiry => "expiry",
+        };
+        Some(Deadline { at, reason })
+    }
+
+    fn place(&self, input: &Placed<'_>) -> Option<u64> {
+        let mut key = Vec::new();
+        let has_key = match input {
+            Placed::Frame(port, frame) => {
+                let link = self.shared.ports.link(*port)?;
+                let packet = Packet::parse(link, *frame, &self.program.formats).ok()?;
+                self.program.flow_key(&packet, &mut key)
+            }
+            Placed::Connection(endpoints) => self.key_of(endpoints, &mut key).is_ok(),
+        };
+        has_key.then(|| self.table.place(&key))
+    }
+
+    fn connections(&mut self) -> Option<&mut dyn Connections> {
+        Some(self)
+    }
+}
+
+impl<E: Executor> Connections for Runtime<E> {
     /// Section 3.5.
     fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
         let now = self.arrive(now, out);
-        let transport = self.key_of(endpoints)?;
+        let mut key = std::mem::take(&mut self.key);
+        let transport = self.key_of(endpoints, &mut key);
+        self.key = key;
+        let transport = transport?;
         if let Some(flow) = self.table.find(&self.key) {
             return Err(CallError::Exists(flow));
         }
@@ -402,21 +492,10 @@ impl<E: Executor> Function for Runtime<E> {
         Ok(())
     }
 
-    fn fire(&mut self, now: Time, out: &mut Outbox) {
-        self.clock = self.clock.max(now);
-        self.run_due(now, out);
-    }
-
-    fn next_deadline(&self) -> Option<Deadline<'_>> {
-        let (at, due) = self.next_due()?;
-        let reason = match due {
-            Due::Timer => {
-                let (_, setting) = self.shared.calendar.first()?;
-                &self.program.image.timers[usize::from(setting.timer)].name
-            }
-            Due::Sample => "sample",
-            Due::Expiry => "expiry",
-        };
-        Some(Deadline { at, reason })
+    fn abort(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        self.arrive(now, out);
+        self.table.get(flow).ok_or(CallError::NoFlow(flow))?;
+        self.remove(flow, out);
+        Ok(())
     }
 }

@@ -1,0 +1,61 @@
+//! Changes from outside (semantics, section 6.4).
+
+use crate::{Executor, Runtime};
+use weftwire_core::control::Done;
+use weftwire_core::{Change, ControlError, FlowId};
+
+impl<E: Executor> Runtime<E> {
+    /// Carries a command out.
+    pub(crate) fn change(&mut self, change: &Change) -> Result<Done, ControlError> {
+        match change {
+            Change::SetRegister { flow, register, value } => self.set_register(*flow, register, *value)?,
+            Change::SetEntry { table, index, value } => self.set_entry(table, *index, *value)?,
+            Change::Delete { flow } => self.delete(*flow)?,
+            Change::Port { port, change } => self.shared.ports.change(*port, *change),
+            Change::Take { .. } | Change::Adopt { .. } | Change::Rules { .. } => {
+                return Err(ControlError::Unsupported(change.subject()));
+            }
+        }
+        Ok(Done::Done)
+    }
+
+    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), ControlError> {
+        let instance = self.table.get_mut(flow).ok_or(ControlError::NoFlow(flow))?;
+        let stored = || self.program.image.registers.iter().enumerate().filter(|(_, register)| !register.scratch);
+        let Some((index, found)) = stored().find(|(_, known)| known.name == register) else {
+            let known: Vec<&str> = stored().map(|(_, register)| register.name.as_str()).collect();
+            return Err(ControlError::NoRegister { name: register.into(), known: known.join(", ") });
+        };
+        instance.registers[index] = found.kind.cut(value);
+        Ok(())
+    }
+
+    fn set_entry(&mut self, name: &str, index: i64, value: i64) -> Result<(), ControlError> {
+        let tables = &mut self.shared.tables;
+        let entry = tables.iter_mut().find(|table| table.name == name).and_then(|table| {
+            let place = usize::try_from(index.checked_sub(table.base)?).ok()?;
+            table.entries.get_mut(place)
+        });
+        if let Some(entry) = entry {
+            *entry = value;
+            return Ok(());
+        }
+        let known = tables.iter().map(|table| {
+            let last = i128::from(table.base) + table.entries.len() as i128 - 1;
+            format!("{} ({} to {last})", table.name, table.base)
+        });
+        let known = known.collect::<Vec<_>>().join(", ");
+        Err(ControlError::NoEntry {
+            table: name.into(),
+            index,
+            known: if known.is_empty() { "none".into() } else { known },
+        })
+    }
+
+    fn delete(&mut self, flow: FlowId) -> Result<(), ControlError> {
+        let instance = self.table.remove(flow).ok_or(ControlError::NoFlow(flow))?;
+        self.samples.end(flow);
+        self.forget(&instance);
+        Ok(())
+    }
+}
