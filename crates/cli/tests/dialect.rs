@@ -58,7 +58,7 @@ impl Bench {
             remote_mac: [0; 6],
             vlan: None,
         };
-        self.function.connect(Time::ZERO, &ends, &mut self.out).expect("the key fits")
+        self.function.connections().expect("it carries connections").connect(Time::ZERO, &ends, &mut self.out).expect("the key fits")
     }
 
     fn register(&self, name: &str) -> i64 {
@@ -73,7 +73,7 @@ impl Bench {
     /// Lengths and ports of the frames sent so far.
     fn sent(&self) -> Vec<(usize, u16)> {
         let sends = self.out.items().iter().filter_map(|item| match item {
-            Output::Send { port, bytes, .. } => Some((bytes.len(), port.0)),
+            Output::Send { port, bytes, .. } => Some((self.out.bytes(bytes).len(), port.0)),
             _ => None,
         });
         sends.collect()

@@ -6,6 +6,8 @@
 //! freed elsewhere too.
 
 use crate::flow::FlowId;
+use crate::function::Function;
+use crate::outbox::{Outbox, Output};
 use crate::port::{LinkType, Port};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
@@ -126,6 +128,26 @@ impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command").field("number", &self.number).field("change", &self.change).finish_non_exhaustive()
     }
+}
+
+/// Has a function make a change that needs no preparation, at once. What the function put out before the answer is in the
+/// outbox, and so is the answer.
+///
+/// # Errors
+/// See [`ControlError`].
+pub fn change(
+    function: &mut (impl Function + ?Sized),
+    now: Time,
+    change: Change,
+    out: &mut Outbox,
+) -> Result<Done, ControlError> {
+    let (start, subject) = (out.items().len(), change.subject());
+    function.control(now, Command::new(0, change), out);
+    let answer = out.items()[start..].iter().find_map(|output| match output {
+        Output::Answered(answer) => Some(answer.result.clone()),
+        _ => None,
+    });
+    answer.unwrap_or(Err(ControlError::Unsupported(subject)))
 }
 
 /// What became of a command.

@@ -71,14 +71,20 @@ pub enum Output {
     Trace(Box<TraceRecord>),
 }
 
-/// Where the bytes of an output lie within its outbox.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Where the bytes of an output lie within its outbox; by default there are none.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Bytes(Place);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Place {
     Frame(FrameNumber),
     Delivered(Range<usize>),
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place::Delivered(0..0)
+    }
 }
 
 /// A frame of an outbox, to be sent by another port too.

@@ -3,9 +3,9 @@
 mod support;
 
 use support::*;
-use weftwire_core::inspect::{Inspect, InspectError};
+use weftwire_core::inspect::Inspect;
 use weftwire_core::trace::TraceKind;
-use weftwire_core::{CallError, FlowId, Function, Output};
+use weftwire_core::{CallError, Change, Connections, ControlError, FlowId, Function, Output};
 use weftwire_image::*;
 
 const CURRENT: PacketRef = PacketRef::Current;
@@ -448,7 +448,7 @@ fn snapshots_and_samples_show_and_change_nothing() {
         .collect();
     // At 1,100 the timer of that instant came first.
     assert_eq!(samples, [(1_100, 3), (2_100, 3)]);
-    bench.engine.delete(FlowId(1)).unwrap();
+    bench.change(Change::Delete { flow: FlowId(1) }).unwrap();
     assert_eq!(bench.engine.next_deadline(), None);
 }
 
@@ -501,13 +501,13 @@ fn registers_are_changed_from_outside_as_their_type_holds() {
     image.rows.push(row(0, Event::Packet, vec![]));
     let mut bench = Bench::new(image);
     bench.packet(0, 1);
-    bench.engine.set_register(FlowId(1), "address", -1).unwrap();
+    bench.change(Change::SetRegister { flow: FlowId(1), register: "address".into(), value: -1 }).unwrap();
     let detail = bench.engine.flow(FlowId(1)).unwrap();
     assert_eq!((detail.registers[0].value, detail.registers[0].text.as_str()), (0xffff_ffff, "255.255.255.255"));
     assert_eq!(detail.summary.key, "10.0.0.1:4000 <-> 10.9.9.9:80 udp");
-    let error = bench.engine.set_register(FlowId(1), "hidden", 0).unwrap_err();
-    assert_eq!(error, InspectError::NoRegister { name: "hidden".into(), known: "address".into() });
-    assert_eq!(bench.engine.delete(FlowId(2)), Err(InspectError::NoFlow(FlowId(2))));
+    let error = bench.change(Change::SetRegister { flow: FlowId(1), register: "hidden".into(), value: 0 }).unwrap_err();
+    assert_eq!(error, ControlError::NoRegister { name: "hidden".into(), known: "address".into() });
+    assert_eq!(bench.change(Change::Delete { flow: FlowId(2) }), Err(ControlError::NoFlow(FlowId(2))));
 }
 
 #[test]

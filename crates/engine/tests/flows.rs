@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use weftwire_core::inspect::Inspect;
-use weftwire_core::{CallError, FlowId, Function, Port};
+use weftwire_core::{CallError, Change, Connections, FlowId, Function, Port};
 use weftwire_image::{
     Creation, Event, Eviction, Image, Operand, Operation, OtherPackets, PacketRef, Template, TemplateTransport,
     WhenFull,
@@ -562,7 +562,7 @@ fn flows_are_told_page_by_page_whatever_has_gone() {
         bench.frame(0, &datagram(number, b"some"));
     }
     for flow in (1..=700).filter(|flow| flow % 7 != 0) {
-        bench.engine.delete(FlowId(flow)).expect("the flow is there");
+        bench.change(Change::Delete { flow: FlowId(flow) }).expect("the flow is there");
     }
     let (mut all, mut after) = (Vec::new(), FlowId(0));
     for _ in 0..700 {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use support::circumstances::run;
 use support::image_load::image_load;
 use support::{random, rich, verified};
+use weftwire_core::outbox::Bytes;
 use weftwire_image::{Image, VerifiedImage};
 
 proptest! {
@@ -70,8 +71,8 @@ proptest! {
 fn strip(item: weftwire_core::Output) -> weftwire_core::Output {
     use weftwire_core::Output;
     match item {
-        Output::Send { at, port, offload, .. } => Output::Send { at, port, bytes: 0..0, offload },
-        Output::Deliver { flow, .. } => Output::Deliver { flow, bytes: 0..0 },
+        Output::Send { at, port, offload, .. } => Output::Send { at, port, bytes: Bytes::default(), offload },
+        Output::Deliver { flow, .. } => Output::Deliver { flow, bytes: Bytes::default() },
         other => other,
     }
 }

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use std::io::{Seek, SeekFrom};
     use weftwire_core::inspect::{FlowSummary, Inspect};
-    use weftwire_core::{Deadline, Frame, Port};
+    use weftwire_core::{Arrivals, Connections, Deadline};
 
     /// A flow whose buffer takes `room` bytes.
     #[derive(Default)]
@@ -305,13 +305,11 @@ mod tests {
         let mut application = Application::default();
         application.await_peer();
         application.set_source(File::open("/dev/null").unwrap());
-        application.accept(&flow);
         assert!(!application.feed(&mut flow, Time::ZERO, &mut out) && !flow.closed && !application.all_ended());
-        flow.peers = vec![7, 8];
-        application.accept(&flow);
+        application.peer_opened(FlowId(7));
+        application.peer_opened(FlowId(8));
         while application.feed(&mut flow, Time::ZERO, &mut out) {}
         assert!(flow.closed, "there is nothing to send");
-        application.accept(&flow);
         application.ended(FlowId(7));
         assert!(application.all_ended(), "the second one is not its own");
     }

@@ -12,9 +12,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use weftwire_core::control::Done;
+use weftwire_core::control::{self, Done};
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{Change, Command, ControlError, FlowId, Function, Outbox, Output, Time};
+use weftwire_core::{Change, ControlError, FlowId, Function, Outbox, Time};
 
 /// The server's side of the control socket. Its file goes away with it.
 pub struct ControlServer {
@@ -45,14 +45,7 @@ pub(crate) struct Asked<'a> {
 impl Asked<'_> {
     /// Changes the function.
     fn change(&mut self, change: Change) -> Result<Done, ControlError> {
-        let start = self.out.items().len();
-        let subject = change.subject();
-        self.function.control(self.now, Command::new(0, change), self.out);
-        let answer = self.out.items()[start..].iter().find_map(|output| match output {
-            Output::Answered(answer) => Some(answer.result.clone()),
-            _ => None,
-        });
-        answer.unwrap_or(Err(ControlError::Unsupported(subject)))
+        control::change(self.function, self.now, change, self.out)
     }
 }
 
@@ -323,7 +316,7 @@ mod tests {
     use super::*;
     use std::net::Shutdown;
     use weftwire_core::inspect::{FlowPage, FlowSummary, Inspect};
-    use weftwire_core::{CallError, Deadline, Endpoints, Outbox, Time};
+    use weftwire_core::{Arrivals, Deadline};
 
     fn client() -> (Client, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -428,7 +421,8 @@ mod tests {
     }
 
     fn serve(server: &mut ControlServer, function: &mut Many) {
-        server.serve(&mut Asked { function, ports: &mut Vec::new });
+        let (now, out) = (Time::ZERO, &mut Outbox::new());
+        server.serve(&mut Asked { function, now, out, ports: &mut Vec::new });
     }
 
     fn server(name: &str) -> (ControlServer, std::path::PathBuf) {

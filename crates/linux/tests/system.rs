@@ -12,7 +12,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use support::line::Line;
 use support::process::{BridgeProcess, bridge_main};
-use weftwire_core::{FlowId, Frame};
+use weftwire_core::buffer::Pool;
+use weftwire_core::{Arrivals, FlowId, Frame, Port};
 use weftwire_linux::control::{MAX_REQUEST, Request, Response};
 use weftwire_linux::control_client::ControlClient;
 use weftwire_linux::device::Device;
@@ -185,10 +186,11 @@ fn receive(device: &Device, wanted: impl Fn(&[u8]) -> bool, ready: &std::sync::m
     let mut port = device.open().unwrap();
     ready.send(()).unwrap();
     let start = std::time::Instant::now();
+    let (mut pool, mut arrivals) = (Pool::default(), Arrivals::new());
     while start.elapsed() < Duration::from_secs(5) {
-        let count = port.receive().unwrap();
-        if let Some(found) = (0..count).map(|at| port.frame(at).bytes).find(|bytes| wanted(bytes)) {
-            return Some(found.to_vec());
+        port.receive(Port(1), &mut pool, &mut arrivals).unwrap();
+        if let Some(found) = arrivals.drain(..).find(|arrival| wanted(&arrival.buffer)) {
+            return Some(found.buffer.to_vec());
         }
     }
     None
@@ -324,14 +326,16 @@ fn devices_carry_tcp(kind: fn(String) -> Device) {
         ready.send(()).unwrap();
         let start = std::time::Instant::now();
         let mut whole = 0;
+        let (mut pool, mut arrivals) = (Pool::default(), Arrivals::new());
         while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) && start.elapsed().as_secs() < 40 {
             for _direction in 0..2 {
                 ports.swap(0, 1);
                 let [from, to] = &mut ports;
-                for at in 0..from.receive().unwrap() {
-                    let frame = from.frame(at);
-                    whole += u32::from(frame.offload.segmentation.is_some());
-                    to.send(&[frame]);
+                from.receive(Port(1), &mut pool, &mut arrivals).unwrap();
+                for arrival in arrivals.drain(..) {
+                    whole += u32::from(arrival.offload.segmentation.is_some());
+                    to.send(&[arrival.frame()]);
+                    pool.give_back(arrival.buffer);
                 }
             }
         }

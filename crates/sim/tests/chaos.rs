@@ -3,9 +3,9 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError};
+use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect};
 use weftwire_core::{
-    CallError, Deadline, Endpoints, FlowId, Formats, Frame, Function, LinkType, Outbox, Output, Packet, Port, Ports,
+    Arrivals, CallError, Connections, Deadline, Endpoints, FlowId, Formats, Function, LinkType, Outbox, Output, Packet, Ports,
     Time,
 };
 use weftwire_engine::{EngineOptions, make};

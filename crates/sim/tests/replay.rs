@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{
-    CallError, Deadline, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time,
+    Arrivals, CallError, Connections, Deadline, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time,
 };
 use weftwire_sim::replay::{Captured, GRACE, Input, Plan, Sink, Stop, Summary, replay};
 
@@ -51,7 +51,7 @@ impl Function for Script {
         while let Some(entry) = self.timers.first_entry().filter(|entry| *entry.key() <= now) {
             let (at, count) = entry.remove_entry();
             self.log.push(format!("{} fire {count}", at.nanoseconds()));
-            out.push(Output::Notify { at, flow: FlowId(1), name: "fired".into(), value: 1 });
+            out.push(Output::Notify { at, flow: FlowId(1), notice: 0, value: 1 });
             if let Some(every) = self.every {
                 *self.timers.entry(at.after(every)).or_default() += 1;
             }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use weftwire_core::port::{Checksum, SegmentationKind};
 use weftwire_core::{
-    Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Ports, Segmentation, Time,
+    Buffer, Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Ports, Segmentation, Time,
 };
 use weftwire_engine::{EngineOptions, make};
 use weftwire_lang::{Dialect, compile};
@@ -90,7 +90,7 @@ fn etherparse(frame: Vec<u8>) -> Box<dyn FnMut()> {
 }
 
 fn packet(frame: Vec<u8>, offload: Offload) -> Box<dyn FnMut()> {
-    let (formats, mut buffer) = (Formats::default(), Vec::new());
+    let (formats, mut buffer) = (Formats::default(), Buffer::default());
     Box::new(move || {
         let frame = Frame { bytes: black_box(&frame), offload };
         let mut packet = Packet::parse(LinkType::Ethernet, frame, &formats).expect("the frame is well-formed");

@@ -398,7 +398,7 @@ impl Run<'_, '_> {
         found.finish();
         let mut bytes = weftwire_core::Buffer::default();
         found.emit(LinkType::Ethernet, &mut bytes);
-        self.machine.seen.push(Seen::Sent { at: self.at, port, bytes });
+        self.machine.seen.push(Seen::Sent { at: self.at, port, bytes: bytes.to_vec() });
         if let Packet::Named(name) = packet {
             *self.place(*name) = Some(found);
         }

@@ -93,10 +93,11 @@ fn states_of_interpreter(interpreter: &Interpreter<'_>) -> Vec<State> {
     flows.collect()
 }
 
-fn seen_of_engine(out: &Outbox) -> Vec<Seen> {
+fn seen_of_engine(engine: &dyn Function, out: &Outbox) -> Vec<Seen> {
     let seen = out.items().iter().filter_map(|item| match item {
-        Output::Notify { at, flow, name, value } => {
-            Some(Seen::Notice { at: at.nanoseconds(), flow: flow.0, name: name.clone(), value: *value })
+        Output::Notify { at, flow, notice, value } => {
+            let name = engine.notice_name(*notice).to_owned();
+            Some(Seen::Notice { at: at.nanoseconds(), flow: flow.0, name, value: *value })
         }
         Output::Send { at, port, bytes, .. } => {
             Some(Seen::Sent { at: at.nanoseconds(), port: i64::from(port.0), bytes: out.bytes(bytes).to_vec() })
@@ -141,7 +142,7 @@ fn agree(program: &Program, inputs: &[(i64, Input)]) -> Result<(), TestCaseError
         }
         let place = format!("at input {number} of\n{source}");
         prop_assert_eq!(
-            seen_of_engine(&out),
+            seen_of_engine(&engine, &out),
             std::mem::take(&mut interpreter.seen),
             "engine, oracle: outputs {}",
             place

@@ -41,9 +41,9 @@ fn run(image: &VerifiedImage) {
             remote_mac: [2, 0, 0, 0, 0, 2],
             vlan: None,
         };
-        if let Ok(flow) = engine.connect(now, &ends, &mut out) {
+        if let Ok(flow) = engine.connections().expect("engines carry connections").connect(now, &ends, &mut out) {
             // The flow may have ended again at once.
-            let _ = engine.write(now, flow, &[7; 100], &mut out);
+            let _ = engine.connections().expect("engines carry connections").write(now, flow, &[7; 100], &mut out);
         }
         let bare = TemplateSpec { transport, tcp_options: &[2, 8], headers: &[], payload: 40, presets: &[] };
         let mut frame = weftwire_core::Buffer::default();

@@ -12,11 +12,12 @@ pub use images::*;
 
 use std::net::{IpAddr, Ipv4Addr};
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
+use weftwire_core::control::{self, Done};
 use weftwire_core::format::Formats;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{Endpoints, FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
+use weftwire_core::{Change, ControlError, Endpoints, FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::Image;
 
@@ -49,6 +50,11 @@ impl Bench {
 
     pub fn frame(&mut self, now: i64, bytes: &[u8]) {
         self.engine.frame(at(now), Port(1), Frame::new(bytes), &mut self.out);
+    }
+
+    /// A change from outside, at the time of the latest input.
+    pub fn change(&mut self, change: Change) -> Result<Done, ControlError> {
+        control::change(&mut self.engine, Time::ZERO, change, &mut self.out)
     }
 
     pub fn fire(&mut self, now: i64) {

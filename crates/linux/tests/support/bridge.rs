@@ -1,9 +1,10 @@
 //! A function that copies frames between ports 1 and 2, with one flow to look at.
 
 use std::collections::BTreeMap;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, InspectError, RegisterValue};
+use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, RegisterValue};
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{CallError, Deadline, Endpoints, FlowId, Frame, Function, Outbox, Output, Port, Time};
+use weftwire_core::control::{Answer, Done};
+use weftwire_core::{Arrivals, Change, Command, ControlError, Deadline, FlowId, Function, Outbox, Output, Port, Time};
 
 /// Bridges ports 1 and 2. Its one flow, number 1, has a register `limit`.
 pub struct Bridge {
@@ -44,6 +45,22 @@ impl Function for Bridge {
         }
     }
 
+    fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
+        let result = match (command.change, &mut self.limit) {
+            (Change::SetRegister { flow: FlowId(1), register, value }, Some(limit)) if register == "limit" => {
+                *limit = value;
+                Ok(Done::Done)
+            }
+            (Change::SetRegister { flow: FlowId(1), register, .. }, Some(_)) => {
+                Err(ControlError::NoRegister { name: register, known: "limit".into() })
+            }
+            (Change::Delete { flow }, limit) => limit.take().map(|_| Done::Done).ok_or(ControlError::NoFlow(flow)),
+            (Change::SetRegister { flow, .. }, _) => Err(ControlError::NoFlow(flow)),
+            (other, _) => Err(ControlError::Unsupported(other.subject())),
+        };
+        out.answer(Answer { number: command.number, at: now, result }, None);
+    }
+
     fn fire(&mut self, _: Time, _: &mut Outbox) {}
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
@@ -68,21 +85,6 @@ impl Inspect for Bridge {
         };
         let registers = vec![RegisterValue { name: "limit".into(), value, text: value.to_string() }];
         Some(FlowDetail { summary, registers, timers: Vec::new(), packets: Vec::new(), counters: BTreeMap::new() })
-    }
-
-    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError> {
-        match (&mut self.limit, flow, register) {
-            (Some(limit), FlowId(1), "limit") => {
-                *limit = value;
-                Ok(())
-            }
-            (Some(_), FlowId(1), name) => Err(InspectError::NoRegister { name: name.into(), known: "limit".into() }),
-            _ => Err(InspectError::NoFlow(flow)),
-        }
-    }
-
-    fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
-        self.limit.take().map(drop).ok_or(InspectError::NoFlow(flow))
     }
 
     fn counters(&self) -> Counters {
