@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use std::io::{Seek, SeekFrom};
     use weftwire_core::inspect::{FlowSummary, Inspect};
-    use weftwire_core::{Deadline, Frame, Port};
+    use weftwire_core::{Deadline, Frame, MacAddress, Port};
 
     /// A flow whose buffer takes `room` bytes.
     #[derive(Default)]
@@ -270,7 +270,8 @@ mod tests {
 
     fn endpoints() -> Endpoints {
         let address = std::net::Ipv4Addr::LOCALHOST.into();
-        let (local_address, remote_address, local_mac, remote_mac) = (address, address, [0; 6], [0; 6]);
+        let (local_address, remote_address, local_mac, remote_mac) =
+            (address, address, MacAddress::UNSPECIFIED, MacAddress::UNSPECIFIED);
         Endpoints {
             protocol: 6,
             local_address,
