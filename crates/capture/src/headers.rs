@@ -5,13 +5,13 @@
 use etherparse::{LaxNetSlice, LaxSlicedPacket, LinkSlice, TcpOptionElement, TransportSlice};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use weftwire_core::LinkType;
+use weftwire_core::{LinkType, MacAddress};
 
 /// The headers of a packet that are of interest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Headers {
     /// Ethernet source and destination, if there is an Ethernet header.
-    pub ethernet: Option<([u8; 6], [u8; 6])>,
+    pub ethernet: Option<(MacAddress, MacAddress)>,
     /// IP source address.
     pub source: IpAddr,
     /// IP destination address.
@@ -100,7 +100,7 @@ impl Headers {
             LinkType::Ip => LaxSlicedPacket::from_ip(bytes).ok()?,
         };
         let ethernet = match &sliced.link {
-            Some(LinkSlice::Ethernet2(header)) => Some((header.source(), header.destination())),
+            Some(LinkSlice::Ethernet2(header)) => Some((header.source().into(), header.destination().into())),
             _ => None,
         };
         let (source, destination, length): (IpAddr, IpAddr, usize) = match sliced.net.as_ref()? {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 use thiserror::Error;
-use weftwire_core::wire::ethernet::parse_address;
+use weftwire_core::MacAddress;
 use weftwire_image::{ImageError, RegisterType, VerifiedImage};
 use weftwire_text::diagnostic::nearest;
 use weftwire_text::quantity::parse_duration;
@@ -81,10 +81,7 @@ fn value(kind: RegisterType, text: &str) -> Option<i64> {
     match kind {
         RegisterType::Bool => text.parse::<bool>().ok().map(i64::from).or_else(|| number(text)),
         RegisterType::Time => parse_duration(text).ok(),
-        RegisterType::Mac => {
-            let bytes = parse_address(text)?;
-            Some(bytes.iter().fold(0, |value, byte| value << 8 | i64::from(*byte)))
-        }
+        RegisterType::Mac => text.parse().ok().map(|address: MacAddress| address.to_bits().cast_signed()),
         RegisterType::Ipv4 => text.parse::<Ipv4Addr>().ok().map(|address| i64::from(u32::from(address))),
         _ => number(text),
     }

@@ -1,12 +1,5 @@
 //! Readers of arguments that several subcommands share. Each error says what would be right.
 
-use weftwire_core::wire::ethernet::parse_address;
-
-/// Reads an Ethernet address.
-pub fn mac(text: &str) -> Result<[u8; 6], String> {
-    parse_address(text).ok_or_else(|| "write six hexadecimal bytes, e.g. 02:00:00:00:00:01".into())
-}
-
 /// Reads `REGISTER=VALUE`; the value decimal or hexadecimal (0x...), up to 64 bits, signed or unsigned.
 pub fn assignment(text: &str) -> Result<(String, i64), String> {
     let bad = || "write REGISTER=VALUE, e.g. window=10 or mask=0xff00".to_owned();

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 use weftwire_core::wire::tcp::{TcpFlags, TcpOption};
-use weftwire_core::{Endpoints, FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
+use weftwire_core::{Endpoints, FlowId, Frame, Function, LinkType, MacAddress, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_lang::{Dialect, compile};
 
@@ -54,11 +54,15 @@ impl Bench {
             local_port: CLIENT.1,
             remote_address: address(SERVER.0),
             remote_port: SERVER.1,
-            local_mac: [0; 6],
-            remote_mac: [0; 6],
+            local_mac: MacAddress::UNSPECIFIED,
+            remote_mac: MacAddress::UNSPECIFIED,
             vlan: None,
         };
-        self.function.connections().expect("it carries connections").connect(Time::ZERO, &ends, &mut self.out).expect("the key fits")
+        self.function
+            .connections()
+            .expect("it carries connections")
+            .connect(Time::ZERO, &ends, &mut self.out)
+            .expect("the key fits")
     }
 
     fn register(&self, name: &str) -> i64 {

@@ -1,5 +1,6 @@
 //! Which flow: its number, and its two ends.
 
+use crate::MacAddress;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
@@ -29,9 +30,9 @@ pub struct Endpoints {
     /// The other end's port number.
     pub remote_port: u16,
     /// Ethernet address of this end; zero where the link has none.
-    pub local_mac: [u8; 6],
+    pub local_mac: MacAddress,
     /// Ethernet address of the next hop; zero where the link has none.
-    pub remote_mac: [u8; 6],
+    pub remote_mac: MacAddress,
     /// Tag control information of the flow's outer VLAN tag, if its packets are tagged.
     pub vlan: Option<u16>,
 }

@@ -2,6 +2,7 @@
 //!
 //! What each operation means is fixed in `docs/semantics.md`, section 2.
 
+use crate::MacAddress;
 use crate::bits;
 use crate::buffer::Buffer;
 use crate::checksum::Sum;
@@ -365,8 +366,8 @@ impl Packet {
             local_port: u16::from_be_bytes(self.array(self.layout.network_end + 2)),
             remote_address,
             remote_port: u16::from_be_bytes(self.array(self.layout.network_end)),
-            local_mac: if ethernet { self.array(0) } else { [0; 6] },
-            remote_mac: if ethernet { self.array(6) } else { [0; 6] },
+            local_mac: MacAddress(if ethernet { self.array(0) } else { [0; 6] }),
+            remote_mac: MacAddress(if ethernet { self.array(6) } else { [0; 6] }),
             vlan: tagged.then(|| u16::from_be_bytes(self.array(ETHERNET_LENGTH))),
         })
     }

@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use weftwire_core::LinkType;
 use weftwire_core::wire::builder::{ArpFields, FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};
 use weftwire_core::wire::ethernet::VlanTag;
 use weftwire_core::wire::tcp::{SackBlocks, TcpFlags, TcpOption};
+use weftwire_core::{LinkType, MacAddress};
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod targets;
@@ -73,9 +73,9 @@ fn frames() -> Vec<(&'static str, LinkType, Vec<u8>)> {
     let sack = [TcpOption::Sack(SackBlocks::new(&[1; 16]).expect("two blocks"))];
     let arp = ArpFields {
         operation: 1,
-        sender_mac: [2, 0, 0, 0, 0, 1],
+        sender_mac: MacAddress([2, 0, 0, 0, 0, 1]),
         sender_address: four.source,
-        target_mac: [0; 6],
+        target_mac: MacAddress([0; 6]),
         target_address: four.destination,
     };
     let fragment_header = [17, 0, 0, 1, 0, 0, 0, 9];

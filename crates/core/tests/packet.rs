@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use weftwire_core::p4::parse_headers;
 use weftwire_core::port::{Checksum, SegmentationKind};
 use weftwire_core::{
-    DropReason, Endpoints, FieldPlace, Format, FormatPlace, Formats, Frame, LinkType, Offload, Packet, Segmentation,
-    TemplateSpec, TemplateTransport,
+    DropReason, Endpoints, FieldPlace, Format, FormatPlace, Formats, Frame, LinkType, MacAddress, Offload, Packet,
+    Segmentation, TemplateSpec, TemplateTransport,
 };
 
 fn ends(protocol: u8) -> Endpoints {
@@ -15,8 +15,8 @@ fn ends(protocol: u8) -> Endpoints {
         local_port: 4000,
         remote_address: IpAddr::from([10, 0, 0, 2]),
         remote_port: 80,
-        local_mac: [2, 0, 0, 0, 0, 1],
-        remote_mac: [2, 0, 0, 0, 0, 2],
+        local_mac: MacAddress([2, 0, 0, 0, 0, 1]),
+        remote_mac: MacAddress([2, 0, 0, 0, 0, 2]),
         vlan: None,
     }
 }

@@ -9,7 +9,7 @@ use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::ipv6::Ipv6;
 use weftwire_core::wire::tcp::{SackBlocks, Tcp, TcpFlags, TcpOption};
 use weftwire_core::wire::udp::Udp;
-use weftwire_core::{DropReason, Formats, Frame, LinkType, Packet};
+use weftwire_core::{DropReason, Formats, Frame, LinkType, MacAddress, Packet};
 
 proptest! {
     #[test]
@@ -107,9 +107,9 @@ proptest! {
 fn tags_and_arp() {
     let arp = ArpFields {
         operation: 2,
-        sender_mac: [1; 6],
+        sender_mac: MacAddress([1; 6]),
         sender_address: [10, 0, 0, 1].into(),
-        target_mac: [2; 6],
+        target_mac: MacAddress([2; 6]),
         target_address: [10, 0, 0, 2].into(),
     };
     let tags = [VlanTag(0xb00a), VlanTag(5)];
@@ -117,7 +117,7 @@ fn tags_and_arp() {
     let mut frame = builder.arp(&arp).finish().unwrap();
     frame[12..14].copy_from_slice(&TYPE_SERVICE_VLAN.to_be_bytes());
     let ethernet = Ethernet::parse(&frame).unwrap();
-    assert_eq!((ethernet.destination(), ethernet.source()), ([2; 6], [1; 6]));
+    assert_eq!((ethernet.destination(), ethernet.source()), (MacAddress([2; 6]), MacAddress([1; 6])));
     assert_eq!((ethernet.ether_type(), ethernet.payload_type()), (TYPE_SERVICE_VLAN, TYPE_ARP));
     assert_eq!(ethernet.tags().collect::<Vec<_>>(), tags);
     assert_eq!((tags[0].priority(), tags[0].drop_eligible(), tags[0].id()), (5, true, 10));

@@ -2,7 +2,7 @@
 
 use crate::program::Program;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weftwire_core::Time;
+use weftwire_core::{MacAddress, Time};
 use weftwire_image::RegisterType;
 
 /// A register's value as its type is written.
@@ -14,7 +14,7 @@ pub fn value_text(kind: RegisterType, value: i64) -> String {
         }
         RegisterType::I64 => value.to_string(),
         RegisterType::Time => format!("{} s", Time::from_nanoseconds(value)),
-        RegisterType::Mac => mac_text(value as u64),
+        RegisterType::Mac => MacAddress::from_bits(value as u64).to_string(),
         RegisterType::Ipv4 => Ipv4Addr::from(value as u32).to_string(),
     }
 }
@@ -62,17 +62,12 @@ fn field_text(program: &Program, field: u16, rest: &mut &[u8]) -> String {
             let address = Ipv6Addr::from(value);
             address.to_ipv4_mapped().map_or(address.to_string(), |address| address.to_string())
         }
-        (48, ..) => mac_text(value as u64),
+        (48, ..) => MacAddress::from_bits(value as u64).to_string(),
         (32, "source" | "destination" | "sender_address" | "target_address", _) => {
             Ipv4Addr::from(value as u32).to_string()
         }
         _ => value.to_string(),
     }
-}
-
-fn mac_text(value: u64) -> String {
-    let [_, _, a, b, c, d, e, f] = value.to_be_bytes();
-    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::state::{LinkState, NodeState, Phase, Process, State};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
-use weftwire_core::Port;
+use weftwire_core::{MacAddress, Port};
 use weftwire_linux::LinuxError;
 use weftwire_linux::ethtool::switch_offloads_off;
 use weftwire_linux::interface::bring_up;
@@ -155,7 +155,7 @@ pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
             batch.line(format_args!(
                 "link add name {} address {} mtu {MTU} netns {} type veth peer name {} mtu {MTU} netns {}",
                 port_name(place.port),
-                mac_text(network.mac(*place)),
+                network.mac(*place),
                 state.nodes[place.node.0 as usize].namespace,
                 hub_interface(index, end),
                 state.hub,
@@ -201,7 +201,7 @@ fn node_batch(network: &Network, routes: &mut Routes, index: NodeIndex, node: &N
     batch.line(format_args!("address add {}/32 dev {device}", node.ipv4));
     batch.line(format_args!("address add {}/128 dev {device} nodad", node.ipv6));
     for hop in routes.neighbours(index).to_vec() {
-        let (mac, port) = (mac_text(network.mac(hop.to)), hop.port.0);
+        let (mac, port) = (network.mac(hop.to), hop.port.0);
         let neighbour = network.node(hop.to.node);
         batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv4));
         batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv6));
@@ -278,13 +278,8 @@ pub(crate) fn set(key: &str, value: &str) -> Result<(), LinuxError> {
     fs::write(&path, value).map_err(|error| LinuxError::system(format!("write {value} to {path}"), error))
 }
 
-/// An Ethernet address as tools write it.
-pub fn mac_text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
-}
-
 /// The next hop's Ethernet address and the own one, from a node towards another.
-pub(crate) fn next_hop(network: &Network, from: NodeIndex, to: NodeIndex) -> Option<([u8; 6], [u8; 6])> {
+pub(crate) fn next_hop(network: &Network, from: NodeIndex, to: NodeIndex) -> Option<(MacAddress, MacAddress)> {
     let (hop, _) = *Routes::new(network).all(from, to).first()?;
     Some((network.mac(PortPlace { node: from, port: hop.port }), network.mac(hop.to)))
 }

@@ -202,7 +202,7 @@ fn connect(network: &Network, traffic: &Traffic, command: &mut Command) -> Resul
         return Err(LinuxError::Network(format!("traffic `{}`: there is no way from {from} to {to}", traffic.name)));
     };
     command.args(["--connect", &connection, "--send", "-"]);
-    command.args(["--local-mac", &crate::build::mac_text(own), "--gateway-mac", &crate::build::mac_text(next)]);
+    command.args(["--local-mac", &own.to_string(), "--gateway-mac", &next.to_string()]);
     Ok(())
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn warning(network: &Network) -> Option<String> {
 
 /// A link-local address by which a port's kernel knows a neighbour's port. IPv6 takes no second way without one.
 pub(crate) fn link_local(network: &Network, hop: &Hop) -> Ipv6Addr {
-    let [a, b, c, d, e, f] = network.mac(hop.to).map(u16::from);
+    let [a, b, c, d, e, f] = network.mac(hop.to).octets().map(u16::from);
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, a << 8 | b, c << 8 | d, e << 8 | f)
 }
 

@@ -219,8 +219,8 @@ fn readable(file: &File) -> io::Result<bool> {
 mod tests {
     use super::*;
     use std::io::{Seek, SeekFrom};
-    use weftwire_core::inspect::{FlowSummary, Inspect};
-    use weftwire_core::{Arrivals, Connections, Deadline};
+    use weftwire_core::inspect::Inspect;
+    use weftwire_core::{Arrivals, Connections, Deadline, MacAddress};
 
     /// A flow whose buffer takes `room` bytes.
     #[derive(Default)]
@@ -228,8 +228,6 @@ mod tests {
         room: usize,
         taken: Vec<u8>,
         closed: bool,
-        /// Flows that the peer has opened.
-        peers: Vec<u64>,
     }
 
     impl Function for Narrow {
@@ -270,23 +268,12 @@ mod tests {
         }
     }
 
-    impl Inspect for Narrow {
-        fn flows(&self) -> Vec<FlowSummary> {
-            let flow = |number: &u64| FlowSummary {
-                flow: FlowId(*number),
-                key: String::new(),
-                state: String::new(),
-                created: Time::ZERO,
-                last_active: Time::ZERO,
-                events: 0,
-            };
-            self.peers.iter().map(flow).collect()
-        }
-    }
+    impl Inspect for Narrow {}
 
     fn endpoints() -> Endpoints {
         let address = std::net::Ipv4Addr::LOCALHOST.into();
-        let (local_address, remote_address, local_mac, remote_mac) = (address, address, [0; 6], [0; 6]);
+        let (local_address, remote_address, local_mac, remote_mac) =
+            (address, address, MacAddress::UNSPECIFIED, MacAddress::UNSPECIFIED);
         Endpoints {
             protocol: 6,
             local_address,

@@ -7,8 +7,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
-use weftwire_core::LinkType;
-use weftwire_core::wire::ethernet::parse_address;
+use weftwire_core::{LinkType, MacAddress};
 
 /// `ARPHRD_ETHER`, `ARPHRD_LOOPBACK`: frames with an Ethernet header.
 const ETHERNET_TYPES: [u16; 2] = [1, 772];
@@ -25,7 +24,7 @@ pub struct Interface {
     /// What its frames begin with.
     pub link: LinkType,
     /// Its own Ethernet address; zero on raw-IP interfaces.
-    pub mac: [u8; 6],
+    pub mac: MacAddress,
     /// Whether it is administratively up.
     pub up: bool,
     /// Whether it is operational: it has its carrier, and what else it waits for.
@@ -58,9 +57,9 @@ impl Interface {
             kind if IP_TYPES.contains(&kind) => LinkType::Ip,
             hardware_type => return Err(LinuxError::HardwareType { name: name.to_owned(), hardware_type }),
         };
-        let mut mac = [0; 6];
+        let mut mac = MacAddress::UNSPECIFIED;
         if link == LinkType::Ethernet {
-            mac = std::array::from_fn(|at| address.sa_data[at] as u8);
+            mac = MacAddress(std::array::from_fn(|at| address.sa_data[at] as u8));
         }
         let flags = flags(&query, name).map_err(failed)?;
         let (up, running) = (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0);
@@ -96,7 +95,7 @@ pub fn bring_up(name: &str) -> io::Result<()> {
 
 /// The Ethernet address of the next hop towards `remote` on `interface`, if the kernel's IPv4 neighbour table
 /// has it: `remote`'s own entry, else that of the interface's default gateway.
-pub fn next_hop(interface: &str, remote: IpAddr) -> Option<[u8; 6]> {
+pub fn next_hop(interface: &str, remote: IpAddr) -> Option<MacAddress> {
     let IpAddr::V4(remote) = remote else { return None };
     let neighbours = fs::read_to_string("/proc/net/arp").ok()?;
     neighbour(&neighbours, interface, remote).or_else(|| {
@@ -106,13 +105,13 @@ pub fn next_hop(interface: &str, remote: IpAddr) -> Option<[u8; 6]> {
 }
 
 /// `/proc/net/arp`: address, hardware type, flags (0x2: complete), Ethernet address, mask, interface.
-fn neighbour(table: &str, interface: &str, address: Ipv4Addr) -> Option<[u8; 6]> {
+fn neighbour(table: &str, interface: &str, address: Ipv4Addr) -> Option<MacAddress> {
     let address = address.to_string();
     table.lines().skip(1).find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         match fields[..] {
             [ip, _, flags, mac, _, device] if ip == address && device == interface && flags != "0x0" => {
-                parse_address(mac)
+                mac.parse().ok()
             }
             _ => None,
         }
@@ -160,7 +159,7 @@ mod tests {
         let arp = "IP address       HW type     Flags       HW address            Mask     Device\n\
                    10.0.0.1         0x1         0x2         02:00:00:00:00:01     *        eth0\n\
                    10.0.0.2         0x1         0x0         00:00:00:00:00:00     *        eth0\n";
-        assert_eq!(neighbour(arp, "eth0", Ipv4Addr::new(10, 0, 0, 1)), Some([2, 0, 0, 0, 0, 1]));
+        assert_eq!(neighbour(arp, "eth0", Ipv4Addr::new(10, 0, 0, 1)), Some(MacAddress([2, 0, 0, 0, 0, 1])));
         assert_eq!(neighbour(arp, "eth1", Ipv4Addr::new(10, 0, 0, 1)), None);
         assert_eq!(neighbour(arp, "eth0", Ipv4Addr::new(10, 0, 0, 2)), None);
     }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use weftwire_core::MacAddress;
 use weftwire_linux::LinuxError;
 use weftwire_linux::ip::Batch;
 use weftwire_linux::namespace::NetworkNamespace;
@@ -15,9 +16,9 @@ pub const NEAR: &str = "pace0";
 /// The receiver's end.
 pub const FAR: &str = "pace1";
 /// Ethernet addresses of both ends. Locally administered.
-pub const NEAR_MAC: [u8; 6] = [0x02, 0x77, 0x65, 0x66, 0x70, 0x00];
+pub const NEAR_MAC: MacAddress = MacAddress([0x02, 0x77, 0x65, 0x66, 0x70, 0x00]);
 /// The receiver's.
-pub const FAR_MAC: [u8; 6] = [0x02, 0x77, 0x65, 0x66, 0x70, 0x01];
+pub const FAR_MAC: MacAddress = MacAddress([0x02, 0x77, 0x65, 0x66, 0x70, 0x01]);
 /// The sender's address, of the block for tests between networks (RFC 2544).
 pub const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The receiver's.
@@ -53,8 +54,7 @@ impl Line {
                 let mut batch = Batch::default();
                 batch.line(format_args!(
                     "link add {NEAR} address {} type veth peer name {FAR} address {} netns {far}",
-                    text(NEAR_MAC),
-                    text(FAR_MAC)
+                    NEAR_MAC, FAR_MAC
                 ));
                 set_up(&mut batch, NEAR, NEAR_ADDRESS, (FAR_ADDRESS, FAR_MAC));
                 batch.run(None)
@@ -130,13 +130,9 @@ fn stamping() -> io::Result<UdpSocket> {
 }
 
 /// Lines for one end: no frames but those of the measurement.
-fn set_up(batch: &mut Batch, name: &str, own: Ipv4Addr, (other, mac): (Ipv4Addr, [u8; 6])) {
+fn set_up(batch: &mut Batch, name: &str, own: Ipv4Addr, (other, mac): (Ipv4Addr, MacAddress)) {
     batch.line(format_args!("link set {name} addrgenmode none"));
     batch.line(format_args!("link set {name} up"));
     batch.line(format_args!("address add {own}/30 dev {name}"));
-    batch.line(format_args!("neighbour add {other} lladdr {} dev {name} nud permanent", text(mac)));
-}
-
-fn text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
+    batch.line(format_args!("neighbour add {other} lladdr {mac} dev {name} nud permanent"));
 }

@@ -108,8 +108,8 @@ fn run(schedule: &[i64], policy: Policy, lead: i64, mut act: impl FnMut(usize, i
 /// A frame from one end of the line to the other.
 pub(crate) fn frame() -> [u8; FRAME] {
     let mut frame = [0; FRAME];
-    frame[0..6].copy_from_slice(&FAR_MAC);
-    frame[6..12].copy_from_slice(&NEAR_MAC);
+    frame[0..6].copy_from_slice(&FAR_MAC.octets());
+    frame[6..12].copy_from_slice(&NEAR_MAC.octets());
     frame[12..14].copy_from_slice(&KIND);
     frame
 }

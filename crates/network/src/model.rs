@@ -5,7 +5,7 @@ use crate::traffic::{Gap, Size};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use weftwire_core::Port;
+use weftwire_core::{MacAddress, Port};
 
 /// Index of a node in [`Network::nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -401,10 +401,10 @@ impl Network {
     }
 
     /// The Ethernet address of a port: locally administered, from the node's index and the port's number.
-    pub fn mac(&self, place: PortPlace) -> [u8; 6] {
+    pub fn mac(&self, place: PortPlace) -> MacAddress {
         let [_, a, b, c] = place.node.0.to_be_bytes();
         let [p, q] = place.port.0.to_be_bytes();
-        [0x02, a, b, c, p, q]
+        MacAddress([0x02, a, b, c, p, q])
     }
 
     /// `NODE:PORT`, as files and tables name a port.

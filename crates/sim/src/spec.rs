@@ -4,8 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use weftwire_capture::Headers;
-use weftwire_core::Endpoints;
-use weftwire_core::wire::ethernet::parse_address;
+use weftwire_core::{Endpoints, MacAddress};
 use weftwire_text::quantity::QuantityError;
 
 pub use weftwire_text::quantity::parse_duration;
@@ -79,8 +78,8 @@ pub fn parse_connection(text: &str) -> Result<Endpoints, SpecError> {
         local_port: local.port(),
         remote_address: remote.ip(),
         remote_port: remote.port(),
-        local_mac: [0; 6],
-        remote_mac: [0; 6],
+        local_mac: MacAddress::UNSPECIFIED,
+        remote_mac: MacAddress::UNSPECIFIED,
         vlan: None,
     })
 }
@@ -91,7 +90,7 @@ pub enum Source {
     /// IP source address.
     Ip(IpAddr),
     /// Ethernet source address.
-    Ethernet([u8; 6]),
+    Ethernet(MacAddress),
 }
 
 impl Source {
@@ -111,7 +110,7 @@ impl FromStr for Source {
         if let Ok(address) = text.parse() {
             return Ok(Source::Ip(address));
         }
-        parse_address(text).map(Source::Ethernet).ok_or_else(|| SpecError::Source(text.to_owned()))
+        text.parse().map(Source::Ethernet).map_err(|_| SpecError::Source(text.to_owned()))
     }
 }
 
@@ -158,7 +157,7 @@ mod tests {
     #[test]
     fn sources() {
         assert_eq!("10.0.0.1".parse(), Ok(Source::Ip([10, 0, 0, 1].into())));
-        assert_eq!("02:00:00:00:00:0a".parse(), Ok(Source::Ethernet([2, 0, 0, 0, 0, 10])));
+        assert_eq!("02:00:00:00:00:0a".parse(), Ok(Source::Ethernet(MacAddress([2, 0, 0, 0, 0, 10]))));
         for text in ["02:00:00:00:00", "02:00:00:00:00:01:02", "+2:00:00:00:00:01", "host"] {
             assert!(text.parse::<Source>().is_err(), "{text}");
         }

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect};
 use weftwire_core::{
-    Arrivals, CallError, Connections, Deadline, Endpoints, FlowId, Formats, Function, LinkType, Outbox, Output, Packet, Ports,
-    Time,
+    Arrivals, CallError, Connections, Deadline, Endpoints, FlowId, Formats, Function, LinkType, Outbox, Output, Packet,
+    Ports, Time,
 };
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::VerifiedImage;

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{
-    Arrivals, CallError, Connections, Deadline, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output, Port, Time,
+    Arrivals, CallError, Connections, Deadline, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output,
+    Port, Time,
 };
 use weftwire_sim::replay::{Captured, GRACE, Input, Plan, Sink, Stop, Summary, replay};
 

@@ -10,7 +10,7 @@ pub use parse::read_rules;
 use crate::formats::{ArgumentKind, CounterId, FieldId};
 use crate::values::ValueSet;
 use serde::Serialize;
-use weftwire_core::Port;
+use weftwire_core::{MacAddress, Port};
 use weftwire_text::Span;
 
 /// A rule.
@@ -177,11 +177,7 @@ impl std::fmt::Display for Call {
                 Argument::Text(text) => write!(f, "\"{text}\"")?,
                 Argument::Ipv4(address) => write!(f, "{address}")?,
                 Argument::Ipv6(address) => write!(f, "{address}")?,
-                Argument::Mac(address) => {
-                    let bytes = address.to_be_bytes();
-                    let words: Vec<String> = bytes[2..].iter().map(|byte| format!("{byte:02x}")).collect();
-                    f.write_str(&words.join(":"))?;
-                }
+                Argument::Mac(address) => write!(f, "{}", MacAddress::from_bits(*address))?,
             }
         }
         f.write_str(")")

@@ -7,6 +7,7 @@ use crate::rules::{Filter, Rule, Subject};
 use crate::values::Interval;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use weftwire_core::MacAddress;
 use weftwire_text::lexer::{Kind, Lexer};
 use weftwire_text::{SourceMap, Span};
 
@@ -76,10 +77,7 @@ impl Addresses {
     /// A field's value: as an address, or else as [`value`] shows it.
     fn value(&self, id: FieldId, formats: &MessageFormats, number: u128) -> String {
         match self.0.get(&id) {
-            Some(Address::Mac) => {
-                let bytes: Vec<String> = number.to_be_bytes()[10..].iter().map(|byte| format!("{byte:02x}")).collect();
-                bytes.join(":")
-            }
+            Some(Address::Mac) => MacAddress::from_bits(number as u64).to_string(),
             Some(Address::Ipv4) => Ipv4Addr::from_bits(number as u32).to_string(),
             Some(Address::Ipv6) => Ipv6Addr::from_bits(number).to_string(),
             None => value(formats.field(id), number),

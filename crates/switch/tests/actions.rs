@@ -14,7 +14,7 @@ use weftwire_core::wire::ethernet::Ethernet;
 use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::ipv6::Ipv6;
 use weftwire_core::{
-    Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Ports, Segmentation, Time,
+    Formats, Frame, Function, LinkType, MacAddress, Offload, Outbox, Output, Packet, Port, Ports, Segmentation, Time,
 };
 use weftwire_subscribe::formats::{ActionSignature, ArgumentKind};
 use weftwire_subscribe::packet;
@@ -29,9 +29,9 @@ const DNS: &str = include_str!("../../../examples/subscriptions/dns.p4");
 const DNS_RULES: &str = include_str!("../../../examples/subscriptions/dns.rules");
 const ITCH: &str = include_str!("../../../examples/subscriptions/itch.p4");
 
-const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 0xfe];
-const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const SERVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const ROUTER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xfe]);
+const CLIENT: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const SERVER: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 
 fn ports() -> Ports {
     Ports::new((1..=4).map(|port| (Port(port), LinkType::Ethernet)))
@@ -129,13 +129,13 @@ fn a_router_speaks_for_itself() {
         operation: 1,
         sender_mac: CLIENT,
         sender_address: [10, 0, 1, 1].into(),
-        target_mac: [0; 6],
+        target_mac: MacAddress([0; 6]),
         target_address: [10, 0, 1, 254].into(),
     };
     let frame = FrameBuilder::ethernet([0xff; 6], CLIENT).arp(&ask).finish().unwrap();
     let (port, sent) = one(&mut router, 1, &frame);
     let Ok(Some(answer)) = Arp::parse(&sent[14..]) else { panic!("an answer: {sent:02x?}") };
-    assert_eq!((port, &sent[..12]), (1, &[CLIENT, ROUTER].concat()[..]));
+    assert_eq!((port, &sent[..12]), (1, &[CLIENT.octets(), ROUTER.octets()].concat()[..]));
     assert_eq!((answer.operation(), answer.sender_mac(), answer.target_mac()), (2, ROUTER, CLIENT));
     assert_eq!(answer.sender_address(), Ipv4Addr::new(10, 0, 1, 254));
     assert_eq!(answer.target_address(), Ipv4Addr::new(10, 0, 1, 1));
@@ -259,7 +259,7 @@ fn known_frames() -> Vec<Vec<u8>> {
         operation: 1,
         sender_mac: CLIENT,
         sender_address: [10, 0, 1, 1].into(),
-        target_mac: [0; 6],
+        target_mac: MacAddress([0; 6]),
         target_address: [10, 0, 1, 254].into(),
     };
     let solicitation = [&[135, 0, 0, 0, 0, 0, 0, 0][..], &[0xfd; 16], &[1, 1, 2, 0, 0, 0, 0, 1]].concat();
@@ -324,7 +324,7 @@ fn names_are_answered_by_the_switch_or_go_on() {
             let frame = query(name, edns);
             let (port, sent) = one(&mut switch, 1, &frame);
             assert_eq!(port, 1, "{name}");
-            assert_eq!(sent[..12], [CLIENT, SERVER].concat());
+            assert_eq!(sent[..12], [CLIENT.octets(), SERVER.octets()].concat());
             let ip = Ipv4::parse(&sent[14..]).expect("IPv4");
             assert_eq!((ip.source(), ip.destination()), ([10, 0, 0, 53].into(), [10, 0, 0, 1].into()));
             let address = [10, 0, 0, address];

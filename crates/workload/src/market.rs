@@ -2,14 +2,15 @@
 
 use crate::Numbers;
 use std::net::Ipv4Addr;
+use weftwire_core::MacAddress;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 
 /// UDP port of the feed.
 pub const FEED_PORT: u16 = 26_400;
 /// The multicast group of the feed, and its Ethernet address.
-const GROUP: (Ipv4Addr, [u8; 6]) = (Ipv4Addr::new(233, 54, 12, 1), [0x01, 0x00, 0x5e, 0x36, 0x0c, 0x01]);
+const GROUP: (Ipv4Addr, MacAddress) = (Ipv4Addr::new(233, 54, 12, 1), MacAddress([0x01, 0x00, 0x5e, 0x36, 0x0c, 0x01]));
 /// The exchange's Ethernet address.
-const EXCHANGE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const EXCHANGE: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 /// The session that MoldUDP64 headers name.
 const SESSION: &[u8; 10] = b"WEFT000001";
 /// Bytes of a MoldUDP64 packet, so that it fits an Ethernet frame of 1,514.

@@ -2,6 +2,7 @@
 //! the sources are of 198.18.0.0/15, the range set aside for benchmarks (RFC 2544).
 
 use std::net::SocketAddrV4;
+use weftwire_core::MacAddress;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
@@ -15,11 +16,10 @@ struct Arguments {
     /// Address and port to flood, such as 10.77.0.2:80
     destination: SocketAddrV4,
     /// Ethernet address of the next hop
-    #[arg(value_parser = mac)]
-    destination_mac: [u8; 6],
+    destination_mac: MacAddress,
     /// Ethernet source address
-    #[arg(long, value_parser = mac, default_value = "02:00:00:00:00:01")]
-    source_mac: [u8; 6],
+    #[arg(long, default_value = "02:00:00:00:00:01")]
+    source_mac: MacAddress,
     /// How many
     #[arg(long, default_value_t = 1_000_000)]
     count: u64,
@@ -37,13 +37,9 @@ struct Arguments {
 fn main() -> Result<()> {
     let Arguments { interface, destination, destination_mac, source_mac, count, rate, sequential, seed } =
         Arguments::parse();
+    let (source_mac, destination_mac) = (source_mac.octets(), destination_mac.octets());
     let flood = Flood { interface, source_mac, destination_mac, destination, count, rate, sequential, seed };
     let report = flood.run().with_context(|| format!("cannot flood from {}", flood.interface))?;
     println!("{} packets in {:.3} s: {:.0} packets/s", report.sent, report.elapsed.as_secs_f64(), report.rate());
     Ok(())
-}
-
-fn mac(text: &str) -> Result<[u8; 6], String> {
-    let bytes: Option<Vec<u8>> = text.split(':').map(|part| u8::from_str_radix(part, 16).ok()).collect();
-    bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| "an Ethernet address is like 02:00:00:00:00:01".into())
 }

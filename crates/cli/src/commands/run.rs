@@ -1,6 +1,5 @@
 //! `weft run`: a function on real ports.
 
-use crate::arguments::mac;
 use crate::console::{self, tell};
 use crate::{load, output};
 use anyhow::{Context, Result, bail, ensure};
@@ -13,7 +12,7 @@ use std::time::Duration;
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
 #[cfg(feature = "services")]
 use weftwire_core::Port;
-use weftwire_core::{Endpoints, Function, LinkType, Ports};
+use weftwire_core::{Endpoints, Function, LinkType, MacAddress, Ports};
 use weftwire_linux::application::Application;
 use weftwire_linux::control::ControlServer;
 use weftwire_linux::device::{Device, PortSpec};
@@ -28,7 +27,7 @@ use weftwire_linux::signals::StopSignal;
 use weftwire_sim::spec::{parse_connection, parse_duration};
 
 /// This end's Ethernet address on a TAP device, whose own address belongs to the kernel's end. Locally administered.
-const TAP_LOCAL_MAC: [u8; 6] = [0x02, 0x77, 0x65, 0x66, 0x74, 0x01];
+const TAP_LOCAL_MAC: MacAddress = MacAddress([0x02, 0x77, 0x65, 0x66, 0x74, 0x01]);
 
 /// Run a function on network interfaces, TUN and TAP devices, until it is interrupted.
 #[derive(Args)]
@@ -49,11 +48,11 @@ pub struct Arguments {
     #[arg(long)]
     exit_when_ended: bool,
     /// Ethernet address of this end of connections [default: the interface's]
-    #[arg(long, value_name = "MAC", value_parser = mac)]
-    local_mac: Option<[u8; 6]>,
+    #[arg(long, value_name = "MAC")]
+    local_mac: Option<MacAddress>,
     /// Ethernet address of the next hop of connections [default: from the kernel's neighbour table]
-    #[arg(long, value_name = "MAC", value_parser = mac)]
-    gateway_mac: Option<[u8; 6]>,
+    #[arg(long, value_name = "MAC")]
+    gateway_mac: Option<MacAddress>,
     /// VLAN of connections, 0 to 4095 with the priority in the bits above [default: untagged]
     #[arg(long, value_name = "TAG")]
     vlan: Option<u16>,

@@ -1,5 +1,6 @@
 //! ARP for IPv4 over Ethernet (RFC 826).
 
+use crate::MacAddress;
 use crate::drop_reason::DropReason;
 use std::net::Ipv4Addr;
 
@@ -29,8 +30,8 @@ impl<'a> Arp<'a> {
     }
 
     /// The sender's Ethernet address.
-    pub fn sender_mac(&self) -> [u8; 6] {
-        [self.0[8], self.0[9], self.0[10], self.0[11], self.0[12], self.0[13]]
+    pub fn sender_mac(&self) -> MacAddress {
+        MacAddress([self.0[8], self.0[9], self.0[10], self.0[11], self.0[12], self.0[13]])
     }
 
     /// The sender's IPv4 address.
@@ -39,8 +40,8 @@ impl<'a> Arp<'a> {
     }
 
     /// The target's Ethernet address; zero in requests.
-    pub fn target_mac(&self) -> [u8; 6] {
-        [self.0[18], self.0[19], self.0[20], self.0[21], self.0[22], self.0[23]]
+    pub fn target_mac(&self) -> MacAddress {
+        MacAddress([self.0[18], self.0[19], self.0[20], self.0[21], self.0[22], self.0[23]])
     }
 
     /// The target's IPv4 address.

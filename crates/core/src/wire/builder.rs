@@ -5,6 +5,7 @@ use super::ipv4::IPV4_LENGTH;
 use super::ipv6::IPV6_LENGTH;
 use super::tcp::{MAX_OPTIONS_LENGTH, OPTION_NOP, TCP_LENGTH, TcpFlags, TcpOption};
 use super::{PROTOCOL_TCP, PROTOCOL_UDP};
+use crate::MacAddress;
 use crate::checksum::checksum;
 use crate::drop_reason::DropReason;
 use crate::format::Formats;
@@ -133,20 +134,20 @@ pub struct ArpFields {
     /// 1 request, 2 reply.
     pub operation: u16,
     /// The sender's Ethernet address.
-    pub sender_mac: [u8; 6],
+    pub sender_mac: MacAddress,
     /// The sender's IPv4 address.
     pub sender_address: Ipv4Addr,
     /// The target's Ethernet address; zero in requests.
-    pub target_mac: [u8; 6],
+    pub target_mac: MacAddress,
     /// The target's IPv4 address.
     pub target_address: Ipv4Addr,
 }
 
 impl FrameBuilder {
     /// Begins a frame for an Ethernet port.
-    pub fn ethernet(destination: [u8; 6], source: [u8; 6]) -> FrameBuilder {
+    pub fn ethernet(destination: impl Into<MacAddress>, source: impl Into<MacAddress>) -> FrameBuilder {
         let builder = FrameBuilder { link: LinkType::Ethernet, ..FrameBuilder::raw_ip() };
-        builder.with(&destination).with(&source).with(&[0; 2])
+        builder.with(&destination.into().octets()).with(&source.into().octets()).with(&[0; 2])
     }
 
     /// Begins a frame for a raw-IP port.
@@ -166,9 +167,9 @@ impl FrameBuilder {
         self.announce(TYPE_ARP)
             .with(&[0, 1, 8, 0, 6, 4])
             .with(&arp.operation.to_be_bytes())
-            .with(&arp.sender_mac)
+            .with(&arp.sender_mac.octets())
             .with(&arp.sender_address.octets())
-            .with(&arp.target_mac)
+            .with(&arp.target_mac.octets())
             .with(&arp.target_address.octets())
     }
 

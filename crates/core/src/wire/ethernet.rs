@@ -1,5 +1,6 @@
 //! Ethernet II with up to two VLAN tags (IEEE 802.3, 802.1Q, 802.1ad).
 
+use crate::MacAddress;
 use crate::drop_reason::DropReason;
 
 /// EtherType of IPv4.
@@ -49,13 +50,13 @@ impl<'a> Ethernet<'a> {
     }
 
     /// Destination address.
-    pub fn destination(&self) -> [u8; 6] {
-        [self.fixed[0], self.fixed[1], self.fixed[2], self.fixed[3], self.fixed[4], self.fixed[5]]
+    pub fn destination(&self) -> MacAddress {
+        MacAddress([self.fixed[0], self.fixed[1], self.fixed[2], self.fixed[3], self.fixed[4], self.fixed[5]])
     }
 
     /// Source address.
-    pub fn source(&self) -> [u8; 6] {
-        [self.fixed[6], self.fixed[7], self.fixed[8], self.fixed[9], self.fixed[10], self.fixed[11]]
+    pub fn source(&self) -> MacAddress {
+        MacAddress([self.fixed[6], self.fixed[7], self.fixed[8], self.fixed[9], self.fixed[10], self.fixed[11]])
     }
 
     /// The header's own type field: of a tagged frame the tag protocol identifier.
@@ -102,31 +103,5 @@ impl VlanTag {
     /// VLAN identifier, 0 to 4,095.
     pub fn id(self) -> u16 {
         self.0 & 0x0fff
-    }
-}
-
-/// Reads an Ethernet address: six bytes of one or two hexadecimal digits, with colons between.
-pub fn parse_address(text: &str) -> Option<[u8; 6]> {
-    let is_byte = |part: &&str| part.len() <= 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let mut address = [0; 6];
-    let mut parts = text.split(':');
-    for byte in &mut address {
-        *byte = u8::from_str_radix(parts.next().filter(is_byte)?, 16).ok()?;
-    }
-    parts.next().is_none().then_some(address)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_addresses() {
-        assert_eq!(parse_address("02:00:5e:0:fF:1"), Some([2, 0, 0x5e, 0, 255, 1]));
-        let bad =
-            ["", "02:00:5e:00:ff", "02:00:5e:00:ff:01:02", "02:00:5e:00:ff:001", "x2:00:5e:00:ff:01", "+2::0:0:0:0"];
-        for text in bad {
-            assert_eq!(parse_address(text), None, "{text}");
-        }
     }
 }

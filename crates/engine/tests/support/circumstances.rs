@@ -28,10 +28,16 @@ pub fn run(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> O
             }
             Step::Noise(bytes) => engine.frame(at, Port(1), Frame::new(bytes), &mut out),
             Step::Connect(number) => {
-                let _ = engine.connections().expect("engines carry connections").connect(at, &client(*number), &mut out);
+                let _ =
+                    engine.connections().expect("engines carry connections").connect(at, &client(*number), &mut out);
             }
             Step::Write(flow, length) => {
-                let _ = engine.connections().expect("engines carry connections").write(at, FlowId(*flow), &vec![7; *length], &mut out);
+                let _ = engine.connections().expect("engines carry connections").write(
+                    at,
+                    FlowId(*flow),
+                    &vec![7; *length],
+                    &mut out,
+                );
             }
             Step::Close(flow) => {
                 let _ = engine.connections().expect("engines carry connections").close(at, FlowId(*flow), &mut out);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::Formats;
 use weftwire_core::packet::Packet;
-use weftwire_core::{Endpoints, Frame, LinkType, Outbox, Port, Ports, Time};
+use weftwire_core::{Endpoints, Frame, LinkType, MacAddress, Outbox, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{Image, VerifiedImage};
 
@@ -37,8 +37,8 @@ fn run(image: &VerifiedImage) {
             local_port: 4_000,
             remote_address: IpAddr::V4(Ipv4Addr::new(10, 9, 9, 9)),
             remote_port: 80,
-            local_mac: [2, 0, 0, 0, 0, 1],
-            remote_mac: [2, 0, 0, 0, 0, 2],
+            local_mac: MacAddress([2, 0, 0, 0, 0, 1]),
+            remote_mac: MacAddress([2, 0, 0, 0, 0, 2]),
             vlan: None,
         };
         if let Ok(flow) = engine.connections().expect("engines carry connections").connect(now, &ends, &mut out) {

@@ -17,7 +17,9 @@ use weftwire_core::format::Formats;
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{Change, ControlError, Endpoints, FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
+use weftwire_core::{
+    Change, ControlError, Endpoints, FlowId, Frame, Function, LinkType, MacAddress, Outbox, Output, Port, Ports, Time,
+};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::Image;
 
@@ -162,8 +164,8 @@ pub fn client(client: u16) -> Endpoints {
         local_port: 4_000,
         remote_address: IpAddr::V4(Ipv4Addr::new(10, 9, 9, 9)),
         remote_port: 80,
-        local_mac: [2, 0, 0, 0, 0, 1],
-        remote_mac: [2, 0, 0, 0, 0, 2],
+        local_mac: MacAddress([2, 0, 0, 0, 0, 1]),
+        remote_mac: MacAddress([2, 0, 0, 0, 0, 2]),
         vlan: None,
     }
 }

@@ -1,9 +1,9 @@
 //! A function that copies frames between ports 1 and 2, with one flow to look at.
 
 use std::collections::BTreeMap;
+use weftwire_core::control::{Answer, Done};
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect, RegisterValue};
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::control::{Answer, Done};
 use weftwire_core::{Arrivals, Change, Command, ControlError, Deadline, FlowId, Function, Outbox, Output, Port, Time};
 
 /// Bridges ports 1 and 2. Its one flow, number 1, has a register `limit`.

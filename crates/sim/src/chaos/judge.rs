@@ -177,7 +177,7 @@ pub(super) fn stalled(
 mod tests {
     use super::super::watch::Claim;
     use super::*;
-    use weftwire_core::Endpoints;
+    use weftwire_core::{Endpoints, MacAddress};
     use weftwire_network::link::{LinkSettings, Loss};
     use weftwire_network::model::{LinkIndex, Node, NodeKind, Routing, TrafficKind};
     use weftwire_network::results::{FlowProgress, LinkResult, RunFacts};
@@ -248,8 +248,8 @@ mod tests {
             local_port: 40000,
             remote_address: [10, 0, 0, 2].into(),
             remote_port: 5000,
-            local_mac: [0; 6],
-            remote_mac: [0; 6],
+            local_mac: MacAddress::UNSPECIFIED,
+            remote_mac: MacAddress::UNSPECIFIED,
             vlan: None,
         };
         let claim = Claim { node: NodeIndex(0), endpoints, name: name.into() };

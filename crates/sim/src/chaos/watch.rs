@@ -410,7 +410,7 @@ mod tests {
     use super::*;
     use weftwire_core::inspect::PendingTimer;
     use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
-    use weftwire_core::{LinkType, Offload};
+    use weftwire_core::{LinkType, MacAddress, Offload};
 
     /// What is wrong with the function below.
     #[derive(Clone, Copy, PartialEq, Debug)]
@@ -541,8 +541,8 @@ mod tests {
             local_port: 1,
             remote_address: address,
             remote_port: 2,
-            local_mac: [0; 6],
-            remote_mac: [0; 6],
+            local_mac: MacAddress::UNSPECIFIED,
+            remote_mac: MacAddress::UNSPECIFIED,
             vlan: None,
         };
         let at = |seconds: i64| Time::from_nanoseconds(seconds * 1_000_000_000);

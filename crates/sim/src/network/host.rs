@@ -11,6 +11,7 @@ use super::wire::{self, ACK, Ends, FIN, Packet, RST, SYN};
 use smoltcp::socket::tcp::State;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use weftwire_core::MacAddress;
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace, TrafficKind, Transport};
 use weftwire_network::routing::{Flow, Hop};
@@ -325,7 +326,7 @@ impl Simulation<'_> {
         flags: u8,
     ) -> io::Result<()> {
         let ends = Ends {
-            macs: [[0; 6]; 2],
+            macs: [MacAddress::UNSPECIFIED; 2],
             source: to.destination,
             destination: to.source,
             source_port: to.destination_port,

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use weftwire_core::{LinkType, Time};
+use weftwire_core::{LinkType, MacAddress, Time};
 use weftwire_network::link::field::FieldCorruptor;
 use weftwire_network::link::{Counts, Offer, Rate, frame};
 use weftwire_network::model::{ChangeKind, LinkIndex, NodeIndex, NodeKind, PortPlace, TrafficKind, Transport};
@@ -357,7 +357,8 @@ impl<'a> Simulation<'a> {
 
     /// Whether a frame is addressed to a port, or to all.
     pub fn is_for(&self, place: PortPlace, slot: Slot) -> bool {
-        self.frames.get(slot).get(..6).is_some_and(|to| to[0] & 1 == 1 || *to == self.network.mac(place))
+        let to = self.frames.get(slot).first_chunk().map(|to| MacAddress(*to));
+        to.is_some_and(|to| to.is_group() || to == self.network.mac(place))
     }
 
     fn forward(&mut self, place: PortPlace, slot: Slot) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The few header fields that nodes read and write, in place.
 
 use std::net::IpAddr;
+use weftwire_core::MacAddress;
 use weftwire_core::checksum::{Sum, checksum, update};
 use weftwire_network::routing::Flow;
 
@@ -216,7 +217,7 @@ pub const ACK: u8 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ends {
     /// Ethernet addresses: destination, then source.
-    pub macs: [[u8; 6]; 2],
+    pub macs: [MacAddress; 2],
     /// Who sends it.
     pub source: IpAddr,
     /// To whom; of the same family.
@@ -230,8 +231,8 @@ pub struct Ends {
 /// Headers up to IP in front of `length` bytes of transport.
 fn headers(frame: &mut Vec<u8>, ends: &Ends, protocol: u8, length: usize) {
     frame.clear();
-    frame.extend_from_slice(&ends.macs[0]);
-    frame.extend_from_slice(&ends.macs[1]);
+    frame.extend_from_slice(&ends.macs[0].octets());
+    frame.extend_from_slice(&ends.macs[1].octets());
     match (ends.source, ends.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let [high, low] = (20 + length as u16).to_be_bytes();
@@ -333,9 +334,9 @@ pub fn turn_round(frame: &mut [u8], packet: &Packet) -> bool {
 }
 
 /// Writes the Ethernet addresses.
-pub fn set_macs(frame: &mut [u8], destination: [u8; 6], source: [u8; 6]) {
-    frame[..6].copy_from_slice(&destination);
-    frame[6..12].copy_from_slice(&source);
+pub fn set_macs(frame: &mut [u8], destination: MacAddress, source: MacAddress) {
+    frame[..6].copy_from_slice(&destination.octets());
+    frame[6..12].copy_from_slice(&source.octets());
 }
 
 #[cfg(test)]
@@ -348,7 +349,13 @@ mod tests {
             true => (Ipv6Addr::LOCALHOST.into(), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 7).into()),
             false => (Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into()),
         };
-        Ends { macs: [[2; 6], [4; 6]], source, destination, source_port: 4000, destination_port: 53 }
+        Ends {
+            macs: [MacAddress([2; 6]), MacAddress([4; 6])],
+            source,
+            destination,
+            source_port: 4000,
+            destination_port: 53,
+        }
     }
 
     #[test]

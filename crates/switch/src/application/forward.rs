@@ -1,30 +1,33 @@
 //! Plain IP forwarding: one hop less, and the Ethernet addresses of the next link.
 
 use super::frame::{Network, network, set_macs, set_word, word};
-use super::{Action, OTHER_ARGUMENTS, Passing, Registry, Verdict, mac, signature};
+use super::{Action, OTHER_ARGUMENTS, Passing, Registry, Verdict, signature};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weftwire_core::LinkType;
 use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::ipv6::Ipv6;
+use weftwire_core::{LinkType, MacAddress};
 use weftwire_subscribe::formats::ArgumentKind;
 use weftwire_subscribe::rules::Argument;
 
 /// `route(source, destination)`, `nextHop(destination)`: what a router does to a packet before it goes on.
 struct Route {
     /// `None`: the address that the packet was sent to, which is the router's own.
-    source: Option<[u8; 6]>,
-    destination: [u8; 6],
+    source: Option<MacAddress>,
+    destination: MacAddress,
 }
 
 pub(super) fn register(registry: &mut Registry) {
     registry.register(signature("nextHop", &[ArgumentKind::Mac]), |arguments| match arguments {
-        [Argument::Mac(destination)] => Ok(Box::new(Route { source: None, destination: mac(*destination) })),
+        [Argument::Mac(destination)] => {
+            Ok(Box::new(Route { source: None, destination: MacAddress::from_bits(*destination) }))
+        }
         _ => Err(OTHER_ARGUMENTS),
     });
     registry.register(signature("route", &[ArgumentKind::Mac; 2]), |arguments| match arguments {
-        [Argument::Mac(source), Argument::Mac(destination)] => {
-            Ok(Box::new(Route { source: Some(mac(*source)), destination: mac(*destination) }))
-        }
+        [Argument::Mac(source), Argument::Mac(destination)] => Ok(Box::new(Route {
+            source: Some(MacAddress::from_bits(*source)),
+            destination: MacAddress::from_bits(*destination),
+        })),
         _ => Err(OTHER_ARGUMENTS),
     });
 }
@@ -59,7 +62,7 @@ impl Action for Route {
             Network::Other => return Verdict::Drop("not_ip"),
         }
         if link == LinkType::Ethernet {
-            let own = [frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]];
+            let own = MacAddress([frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]]);
             set_macs(link, frame, self.destination, self.source.unwrap_or(own));
         }
         Verdict::Continue

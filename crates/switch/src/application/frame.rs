@@ -6,7 +6,7 @@ use weftwire_core::port::Checksum;
 use weftwire_core::wire::ethernet::{ETHERNET_LENGTH, Ethernet, TYPE_IPV4, TYPE_IPV6};
 use weftwire_core::wire::ipv6::Ipv6;
 use weftwire_core::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
-use weftwire_core::{LinkType, Offload};
+use weftwire_core::{LinkType, MacAddress, Offload};
 
 /// IP protocol number of ICMPv6.
 pub const PROTOCOL_ICMPV6: u8 = 58;
@@ -42,14 +42,14 @@ pub fn network(link: LinkType, frame: &[u8]) -> Option<(usize, Network)> {
 
 /// Whether a packet went to many: by its Ethernet address.
 pub fn is_group(link: LinkType, frame: &[u8]) -> bool {
-    link == LinkType::Ethernet && frame.first().is_some_and(|byte| byte & 1 == 1)
+    link == LinkType::Ethernet && frame.first_chunk().is_some_and(|to| MacAddress(*to).is_group())
 }
 
 /// Sets the Ethernet addresses, if the link has any.
-pub fn set_macs(link: LinkType, frame: &mut [u8], destination: [u8; 6], source: [u8; 6]) {
+pub fn set_macs(link: LinkType, frame: &mut [u8], destination: MacAddress, source: MacAddress) {
     if link == LinkType::Ethernet && frame.len() >= ETHERNET_LENGTH {
-        frame[..6].copy_from_slice(&destination);
-        frame[6..12].copy_from_slice(&source);
+        frame[..6].copy_from_slice(&destination.octets());
+        frame[6..12].copy_from_slice(&source.octets());
     }
 }
 

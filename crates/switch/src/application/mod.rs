@@ -201,12 +201,6 @@ fn signature(name: &str, arguments: &[ArgumentKind]) -> ActionSignature {
 /// What a maker says of arguments that the registry never hands it.
 const OTHER_ARGUMENTS: &str = "these are other arguments than it takes";
 
-/// The bytes of an Ethernet address.
-fn mac(address: u64) -> [u8; 6] {
-    let [_, _, bytes @ ..] = address.to_be_bytes();
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,12 @@
 //! Who has this address? Answers of ARP (RFC 826) and of IPv6's neighbour discovery (RFC 4861) in the switch's name.
 
 use super::frame::{Network, PROTOCOL_ICMPV6, icmpv6_checksum, network, put, set_macs};
-use super::{Action, OTHER_ARGUMENTS, Passing, Registry, Verdict, mac, signature};
+use super::{Action, OTHER_ARGUMENTS, Passing, Registry, Verdict, signature};
 use std::net::Ipv6Addr;
 use weftwire_core::wire::arp::{ARP_LENGTH, Arp};
 use weftwire_core::wire::builder::{FrameBuilder, Ipv6Fields};
 use weftwire_core::wire::ipv6::Ipv6;
-use weftwire_core::{LinkType, Offload};
+use weftwire_core::{LinkType, MacAddress, Offload};
 use weftwire_subscribe::formats::ArgumentKind;
 use weftwire_subscribe::rules::Argument;
 
@@ -20,18 +20,18 @@ const ALL_HOPS: u8 = 255;
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// `answerARP(address)`: the address asked for is at this Ethernet address.
-struct AnswerArp([u8; 6]);
+struct AnswerArp(MacAddress);
 
 /// `answerND(address)`: the same for IPv6.
-struct AnswerNeighbour([u8; 6]);
+struct AnswerNeighbour(MacAddress);
 
 pub(super) fn register(registry: &mut Registry) {
     registry.register(signature("answerARP", &[ArgumentKind::Mac]), |arguments| match arguments {
-        [Argument::Mac(address)] => Ok(Box::new(AnswerArp(mac(*address)))),
+        [Argument::Mac(address)] => Ok(Box::new(AnswerArp(MacAddress::from_bits(*address)))),
         _ => Err(OTHER_ARGUMENTS),
     });
     registry.register(signature("answerND", &[ArgumentKind::Mac]), |arguments| match arguments {
-        [Argument::Mac(address)] => Ok(Box::new(AnswerNeighbour(mac(*address)))),
+        [Argument::Mac(address)] => Ok(Box::new(AnswerNeighbour(MacAddress::from_bits(*address)))),
         _ => Err(OTHER_ARGUMENTS),
     });
 }
@@ -49,7 +49,7 @@ impl Action for AnswerArp {
         let mut answer = passing.frame[..start + ARP_LENGTH].to_vec();
         set_macs(passing.link, &mut answer, asker, self.0);
         put(&mut answer, start + 6, REPLY);
-        let ends = [&self.0[..], &own_address, &asker, &asker_address].concat();
+        let ends = [&self.0.octets()[..], &own_address, &asker.octets(), &asker_address].concat();
         answer[start + 8..].copy_from_slice(&ends);
         passing.answer(&answer, Offload::default());
         Verdict::Done
@@ -70,7 +70,7 @@ impl Action for AnswerNeighbour {
         message.extend_from_slice(&target.octets());
         // Target link-layer address, one unit of eight bytes.
         message.extend_from_slice(&[2, 1]);
-        message.extend_from_slice(&self.0);
+        message.extend_from_slice(&self.0.octets());
         let sum = icmpv6_checksum(&[target.octets(), to.octets()].concat(), &message);
         put(&mut message, 2, sum);
         let fields = Ipv6Fields { source: target, destination: to, hop_limit: ALL_HOPS, ..Ipv6Fields::default() };
@@ -80,7 +80,8 @@ impl Action for AnswerNeighbour {
         if passing.link == LinkType::Ethernet {
             let asker = [frame[6], frame[7], frame[8], frame[9], frame[10], frame[11]];
             let [.., a, b, c, d] = ALL_NODES.octets();
-            set_macs(passing.link, &mut answer, if nobody { [0x33, 0x33, a, b, c, d] } else { asker }, self.0);
+            let to = MacAddress(if nobody { [0x33, 0x33, a, b, c, d] } else { asker });
+            set_macs(passing.link, &mut answer, to, self.0);
         }
         answer.extend_from_slice(&packet);
         passing.answer(&answer, Offload::default());
