@@ -137,9 +137,10 @@ impl Outbox {
         Outbox { tracing: true, ..Outbox::default() }
     }
 
-    /// An outbox that is full with other than [`BOUND_BYTES`].
-    pub fn with_bound(bytes: usize) -> Outbox {
-        Outbox { bound: bytes, ..Outbox::default() }
+    /// The same outbox, full with other than [`BOUND_BYTES`]; with `usize::MAX` it never is.
+    #[must_use]
+    pub fn bounded(self, bytes: usize) -> Outbox {
+        Outbox { bound: bytes, ..self }
     }
 
     /// Whether functions should make trace records.

@@ -42,7 +42,7 @@ impl Bench {
     pub fn with_second_port(image: Image, link: LinkType) -> Bench {
         let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), link)]);
         let engine = ReferenceEngine::new(verified(image), ports, EngineOptions::default()).expect("a verified image");
-        Bench { engine, out: Outbox::tracing() }
+        Bench { engine, out: Outbox::tracing().bounded(usize::MAX) }
     }
 
     /// A UDP datagram from client `client` to the server.
