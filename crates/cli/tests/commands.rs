@@ -140,6 +140,23 @@ fn a_profile_that_is_exceeded_is_named_with_what_exceeds_it() {
     fs::write(folder.join("long.xl"), format!("initial state only {{\n  on packet {{\n{many}  }}\n}}")).unwrap();
     let place = ["long.xl:2: profile fpga: rows[0].operations: 20 operations", "operation 17 is `set_field`"];
     refused(&folder, &["check", "long.xl", "--profile", "fpga"], &place);
+    // What is too much may stand in a file that the program includes.
+    fs::create_dir(folder.join("parts")).unwrap();
+    fs::write(folder.join("parts/long.xl"), format!("// Long.\naction long {{\n{many}}}\n")).unwrap();
+    let main = "include \"parts/long.xl\";\ninitial state only {\n  on packet { if tcp.syn { long(); } }\n}";
+    fs::write(folder.join("main.xl"), main).unwrap();
+    refused(&folder, &["check", "main.xl", "--profile", "fpga"], &["main.xl:3: profile fpga: rows[0].operations: 20"]);
+    let states = "state other {\n  on packet {\n".to_owned() + &many + "  }\n}\n";
+    fs::write(folder.join("parts/state.xl"), states).unwrap();
+    let main = "include \"parts/state.xl\";\ninitial state only { on packet { goto other; } }";
+    fs::write(folder.join("main.xl"), main).unwrap();
+    let place = "parts/state.xl:2: profile fpga: rows[1].operations: 20 operations";
+    refused(&folder, &["check", "main.xl", "--profile", "fpga"], &[place]);
+    good(&folder, &["compile", "main.xl"]);
+    refused(&folder, &["check", "main.json", "--profile", "fpga"], &[place]);
+    let old = fs::read_to_string(folder.join("main.json")).unwrap().replace("image\": 2", "image\": 1");
+    fs::write(folder.join("old.json"), old).unwrap();
+    refused(&folder, &["check", "old.json"], &["image of version 1", "compile its program again with `weft compile`"]);
     refused(
         &folder,
         &["compile", "large.xl", "--profile", "fpga"],
@@ -171,11 +188,7 @@ fn hostile_images_are_refused_with_a_reason() {
     let image = fs::read_to_string(folder.join("good.json")).unwrap();
     let deep = "[".repeat(200_000);
     let changed = image.replacen("\"good\"", "\"evil\"", 1);
-    let other_version = image.replacen("\"weftwire_image\": 1", "\"weftwire_image\": 999", 1).replacen(
-        "\"weftwire_image\":1",
-        "\"weftwire_image\":999",
-        1,
-    );
+    let other_version = image.replacen("\"weftwire_image\": 2", "\"weftwire_image\": 999", 1);
     assert!(changed != image && other_version != image, "{image}");
     for (text, reason) in [
         ("", "line 1"),

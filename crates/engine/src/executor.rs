@@ -4,14 +4,20 @@ use crate::EngineError;
 use crate::program::Program;
 use crate::run::Run;
 use std::fmt::Debug;
-use weftwire_image::Event;
+use weftwire_image::{Event, Feature};
 
 /// Runs rows.
 pub trait Executor: Debug + Sized {
+    /// The engine's name, as [`crate::make`] and errors know it.
+    const NAME: &'static str;
+
+    /// What it has no means for: an image that uses any of it is refused when it is loaded.
+    const LACKS: &'static [Feature] = &[];
+
     /// Makes an image ready.
     ///
     /// # Errors
-    /// [`EngineError`], if the image has something that this executor lacks.
+    /// [`EngineError`], if the image is too large for it.
     fn load(program: &Program) -> Result<Self, EngineError>;
 
     /// Runs what `event` means in the instance's state: the preparation, then the operations of the first row whose

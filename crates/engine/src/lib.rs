@@ -32,10 +32,10 @@ pub use reference::{Reference, ReferenceEngine};
 pub use runtime::Runtime;
 
 use weftwire_core::{Function, Ports};
-use weftwire_image::VerifiedImage;
+use weftwire_image::{Feature, VerifiedImage};
 
 /// Names of the engines that [`make`] knows.
-pub const ENGINES: [&str; 1] = ["reference"];
+pub const ENGINES: [&str; 1] = [Reference::NAME];
 
 /// What a platform chooses for an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -49,12 +49,24 @@ pub struct EngineOptions {
 /// Why there is no engine.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EngineError {
+    /// The engine has no means for what the image uses.
+    #[error("the engine `{engine}` lacks what the image uses: {}", list(.features))]
+    Lacks {
+        /// Its name.
+        engine: &'static str,
+        /// What it lacks.
+        features: Vec<Feature>,
+    },
     /// No engine has this name.
     #[error("there is no engine `{name}`; there are: {}", ENGINES.join(", "))]
     UnknownEngine {
         /// What was asked for.
         name: String,
     },
+}
+
+fn list(features: &[Feature]) -> String {
+    features.iter().map(|feature| format!("`{feature}`")).collect::<Vec<String>>().join(", ")
 }
 
 /// An engine by name, loaded with an image.
@@ -68,7 +80,7 @@ pub fn make(
     options: EngineOptions,
 ) -> Result<Box<dyn Function>, EngineError> {
     match name {
-        "reference" => Ok(Box::new(ReferenceEngine::new(image, ports, options)?)),
+        Reference::NAME => Ok(Box::new(ReferenceEngine::new(image, ports, options)?)),
         _ => Err(EngineError::UnknownEngine { name: name.into() }),
     }
 }

@@ -16,6 +16,8 @@ pub struct Reference;
 pub type ReferenceEngine = Runtime<Reference>;
 
 impl Executor for Reference {
+    const NAME: &'static str = "reference";
+
     fn load(_program: &Program) -> Result<Reference, EngineError> {
         Ok(Reference)
     }

@@ -208,7 +208,6 @@ impl<'a> Run<'a> {
             Environment::Now => now,
             Environment::NowMicroseconds => now.div_euclid(1_000),
             Environment::NowMilliseconds => now.div_euclid(1_000_000),
-            Environment::Flow => self.instance.flow.0 as i64,
             Environment::FlowHash => self.shared.chance.hash_key(&self.instance.key),
             Environment::ApplicationAvailable => self.instance.send_buffer.len() as i64,
             Environment::ApplicationClosed => i64::from(self.instance.closed),

@@ -19,7 +19,7 @@ use weftwire_core::{
     Arrival, Arrivals, CallError, Command, Connections, Deadline, DropReason, Endpoints, FlowId, Function, Offload,
     Outbox, Output, Placed, Port, Ports, Time,
 };
-use weftwire_image::{Event, OtherPackets, VerifiedImage};
+use weftwire_image::{Event, Feature, OtherPackets, VerifiedImage};
 
 /// A machine whose rows `E` runs.
 #[derive(Debug)]
@@ -55,8 +55,13 @@ impl<E: Executor> Runtime<E> {
     /// Loads an image.
     ///
     /// # Errors
-    /// What the executor lacks.
+    /// [`EngineError::Lacks`], and what the executor says.
     pub fn new(image: VerifiedImage, ports: Ports, options: EngineOptions) -> Result<Runtime<E>, EngineError> {
+        let lacking = |feature: &Feature| E::LACKS.contains(feature);
+        let features: Vec<Feature> = image.features.iter().copied().filter(lacking).collect();
+        if !features.is_empty() {
+            return Err(EngineError::Lacks { engine: E::NAME, features });
+        }
         let program = Program::new(image);
         let chance = Chance::new(options.seed, options.hash_key);
         Ok(Runtime {
@@ -497,5 +502,43 @@ impl<E: Executor> Connections for Runtime<E> {
         self.table.get(flow).ok_or(CallError::NoFlow(flow))?;
         self.remove(flow, out);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weftwire_image::Image;
+
+    /// An executor without dice.
+    #[derive(Debug)]
+    struct Plain;
+
+    impl Executor for Plain {
+        const NAME: &'static str = "plain";
+        const LACKS: &'static [Feature] = &[Feature::Random, Feature::Notices, Feature::Hash];
+
+        fn load(_program: &Program) -> Result<Plain, EngineError> {
+            Ok(Plain)
+        }
+
+        fn run_row(&self, _run: &mut Run<'_>, _event: Event) -> Option<usize> {
+            None
+        }
+    }
+
+    #[test]
+    fn an_image_is_refused_by_the_names_of_what_is_lacking() {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/image_load/small");
+        #[allow(clippy::disallowed_methods, reason = "a test reads an image")]
+        let bytes = std::fs::read(corpus).expect("the corpus has it");
+        let image: Image = serde_json::from_slice(&bytes).expect("it is an image");
+        let load = |image: Image| {
+            let image = image.verify().expect("a good image");
+            Runtime::<Plain>::new(image, Ports::default(), EngineOptions::default()).map(|_| ())
+        };
+        let refused = load(image.clone()).expect_err("it notifies");
+        assert_eq!(refused, EngineError::Lacks { engine: "plain", features: vec![Feature::Notices] });
+        assert_eq!(refused.to_string(), "the engine `plain` lacks what the image uses: `notices`");
     }
 }

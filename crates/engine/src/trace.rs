@@ -162,7 +162,6 @@ fn environment_name(environment: Environment) -> &'static str {
         Environment::Now => "now",
         Environment::NowMicroseconds => "now_microseconds",
         Environment::NowMilliseconds => "now_milliseconds",
-        Environment::Flow => "flow",
         Environment::FlowHash => "flow_hash",
         Environment::ApplicationAvailable => "application_available",
         Environment::ApplicationClosed => "application_closed",

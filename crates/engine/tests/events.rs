@@ -430,7 +430,8 @@ fn snapshots_and_samples_show_and_change_nothing() {
     let mut image = machine();
     image.registers = vec![register("count"), Register { scratch: true, ..register("hidden") }];
     image.timers.push(timer("tick", &[]));
-    image.debug = Debug { points: vec!["seen".into()], samples: vec![Sample { register: 0, interval: 1_000 }] };
+    image.debug =
+        Debug { sources: vec![], points: vec!["seen".into()], samples: vec![Sample { register: 0, interval: 1_000 }] };
     let count = || compute(Operator::Add, 0, Operand::Register(0), constant(1));
     let snapshot = Operation::Snapshot { point: 0 };
     image.rows.push(row(0, Event::Packet, vec![count(), snapshot, count(), set_timer(0, 1_000)]));

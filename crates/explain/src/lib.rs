@@ -233,7 +233,11 @@ fn event_table(image: &Image, chains: &Chains<'_>, state: u16, event: Event, doc
         let mut next = Vec::new();
         next.extend(row.raise.map(|raised| format!("continue at #{raised}")));
         next.extend(row.next.map(|state| format!("-> {}", state_name(image, state))));
-        let line = if row.line == 0 { String::new() } else { row.line.to_string() };
+        let line = match (row.line, image.debug.source(row.source)) {
+            (0, _) => String::new(),
+            (line, None) => line.to_string(),
+            (line, Some(source)) => format!("{source}:{line}"),
+        };
         table.row(vec![vec![number.to_string()], vec![line], when, actions, next]);
     }
     for line in phrases.where_lines() {

@@ -295,7 +295,6 @@ impl<'a> Phrases<'a> {
                     Environment::Now => "now",
                     Environment::NowMicroseconds => "now_us",
                     Environment::NowMilliseconds => "now_ms",
-                    Environment::Flow => "flow.id",
                     Environment::FlowHash => "flow.hash",
                     Environment::ApplicationAvailable => "application.available",
                     Environment::ApplicationClosed => {

@@ -96,6 +96,7 @@ fn labels_and_states_do_not_overlap() {
                 next: Some(to),
                 raise: None,
                 line: 0,
+                source: 0,
             });
         }
     }

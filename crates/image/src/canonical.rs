@@ -28,8 +28,9 @@ impl Image {
         text
     }
 
-    /// Sets the digest. To be done after the last change.
+    /// Sets the features and the digest. To be done after the last change.
     pub fn seal(&mut self) {
+        self.features = self.used_features();
         self.digest = self.computed_digest();
     }
 }

@@ -102,40 +102,10 @@ fn read(operand: &Operand, written: &BTreeSet<u16>, live: &mut BTreeSet<u16>) {
 
 /// Adds what an operation reads before it is written, then what it writes.
 fn scan(operation: &Operation, live: &mut BTreeSet<u16>, written: &mut BTreeSet<u16>) {
-    let mut operands: Vec<&Operand> = Vec::new();
-    let mut writes = None;
-    match operation {
-        Operation::Compute { register, left, right, .. } => {
-            operands.extend([left, right]);
-            writes = Some(*register);
-        }
-        Operation::Lookup { register, index, .. } => {
-            operands.push(index);
-            writes = Some(*register);
-        }
-        Operation::SetField { value, .. } | Operation::Notify { value, .. } => operands.push(value),
-        Operation::Resize { length, .. } | Operation::ReleaseData { length } => operands.push(length),
-        Operation::Send { port, .. } => operands.push(port),
-        Operation::SetTimer { delay, payload, .. } => {
-            operands.push(delay);
-            operands.extend(payload);
-        }
-        Operation::CancelTimer { tests, .. } => operands.extend(tests.iter().map(|test| &test.right)),
-        Operation::AppendData { offset, length, .. } | Operation::Deliver { offset, length, .. } => {
-            operands.extend([offset, length]);
-        }
-        Operation::Reverse { .. }
-        | Operation::KeepOptions { .. }
-        | Operation::Copy { .. }
-        | Operation::Build { .. }
-        | Operation::Discard { .. }
-        | Operation::DeleteInstance
-        | Operation::Snapshot { .. } => {}
-    }
-    for operand in operands {
+    for operand in operation.operands() {
         read(operand, written, live);
     }
-    written.extend(writes);
+    written.extend(operation.target());
 }
 
 /// The operations of the preparation of (state, event).

@@ -16,9 +16,28 @@ pub enum ImageError {
     /// The document is not JSON, or not of the image's form. The message names line and column.
     #[error("not an image document: {0}")]
     Form(String),
+    /// The document is an image of another version.
+    #[error(
+        "an image of version {found}, and this release runs version {version}: compile its program again with `weft compile`",
+        version = crate::IMAGE_VERSION
+    )]
+    Version {
+        /// Its version.
+        found: u64,
+    },
+    /// The image needs what no engine of this release has.
+    #[error("the image needs {}, which this release does not have: run it with the release that compiled it, or a newer one", quoted(.names))]
+    UnknownFeatures {
+        /// The names of the features.
+        names: Vec<String>,
+    },
     /// The document has the right form, but says something impossible.
     #[error("{0}")]
     Invalid(Findings),
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<String>>().join(", ")
 }
 
 /// Everything that is wrong with an image, in document order; at most [`crate::limits::MAX_FINDINGS`].

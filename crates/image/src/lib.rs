@@ -7,6 +7,7 @@
 mod canonical;
 pub mod chains;
 mod error;
+mod features;
 mod formats;
 pub mod limits;
 pub mod profile;

@@ -61,6 +61,8 @@ pub const MAX_ALL_OPERATIONS: usize = 1 << 18;
 pub const MAX_TESTS: usize = 64;
 /// Most debug points.
 pub const MAX_DEBUG_POINTS: usize = 65_535;
+/// Most sources that rows come from, besides the main one.
+pub const MAX_SOURCES: usize = 1_024;
 /// Most samples.
 pub const MAX_SAMPLES: usize = 256;
 /// Shortest interval of a sample, in nanoseconds.

@@ -2,7 +2,7 @@
 
 use crate::chains::{Chains, event_name, state_name};
 use crate::limits;
-use crate::types::{Image, Row};
+use crate::types::{Feature, Image, Row};
 use std::fmt;
 
 /// What a platform has room for.
@@ -20,6 +20,8 @@ pub struct Profile {
     pub operations: usize,
     /// Packet slots of an instance.
     pub slots: usize,
+    /// What it has no means for.
+    pub lacks: &'static [Feature],
 }
 
 /// The software engines: as much as the verifier allows.
@@ -30,10 +32,12 @@ pub const SOFTWARE: Profile = Profile {
     rows: limits::MAX_ROWS,
     operations: limits::MAX_OPERATIONS,
     slots: limits::MAX_SLOTS,
+    lacks: &[],
 };
 
 /// The hardware pipeline.
-pub const FPGA: Profile = Profile { name: "fpga", registers: 16, conditions: 32, rows: 64, operations: 16, slots: 8 };
+pub const FPGA: Profile =
+    Profile { name: "fpga", registers: 16, conditions: 32, rows: 64, operations: 16, slots: 8, lacks: &[] };
 
 /// All profiles.
 pub const PROFILES: [Profile; 2] = [SOFTWARE, FPGA];
@@ -51,6 +55,8 @@ pub struct Excess {
     pub place: String,
     /// Source line of what is too much; 0: unknown.
     pub line: u32,
+    /// Which source that is, as in [`Row::source`].
+    pub source: u16,
     /// What it is there, in words: state and event, and the first operation that there is no room for. May be empty.
     pub at: String,
 }
@@ -68,24 +74,36 @@ impl Profile {
         PROFILES.into_iter().find(|profile| profile.name == name)
     }
 
+    /// What `image` uses and the platform has no means for.
+    pub fn missing(&self, image: &Image) -> Vec<Feature> {
+        image.features.iter().copied().filter(|feature| self.lacks.contains(feature)).collect()
+    }
+
     /// All ways in which `image` is too large; none if it fits.
     pub fn exceeded(&self, image: &Image) -> Vec<Excess> {
         let mut found = Vec::new();
-        let mut check = |what: String, limit: usize, count: usize, place: String, line: u32, at: String| {
-            found.push(Excess { what, limit, found: count, place, line, at });
+        let mut check = |what: String, limit: usize, count: usize, place: String, row: Option<&Row>, at: String| {
+            let (line, source) = row.map_or((0, 0), |row| (row.line, row.source));
+            found.push(Excess { what, limit, found: count, place, line, source, at });
         };
         let scratch = image.registers.iter().filter(|register| register.scratch).count();
-        let first_row_beyond = |limit: usize| image.rows.get(limit).map_or(0, |row| row.line);
+        let first_row_beyond = |limit: usize| image.rows.get(limit);
         let tests_beyond = |row: &&Row| row.when.iter().any(|(test, _)| usize::from(*test) >= self.conditions);
-        let first_test_beyond = image.rows.iter().find(tests_beyond).map_or(0, |row| row.line);
-        for (what, limit, count, place, line) in [
-            (format!("registers (of which {scratch} scratch)"), self.registers, image.registers.len(), "registers", 0),
+        let first_test_beyond = image.rows.iter().find(tests_beyond);
+        for (what, limit, count, place, row) in [
+            (
+                format!("registers (of which {scratch} scratch)"),
+                self.registers,
+                image.registers.len(),
+                "registers",
+                None,
+            ),
             ("conditions".into(), self.conditions, image.conditions.len(), "conditions", first_test_beyond),
             ("rows".into(), self.rows, image.rows.len(), "rows", first_row_beyond(self.rows)),
-            ("packet slots".into(), self.slots, image.slots.len(), "slots", 0),
+            ("packet slots".into(), self.slots, image.slots.len(), "slots", None),
         ] {
             if count > limit {
-                check(what, limit, count, place.into(), line, String::new());
+                check(what, limit, count, place.into(), row, String::new());
             }
         }
         let rows =
@@ -95,9 +113,9 @@ impl Profile {
         let chains = Chains::new(image);
         for (list, index, state, event, operations) in rows.chain(preparations) {
             let Some(operation) = operations.get(self.operations) else { continue };
-            let line = match list {
-                "rows" => image.rows[index].line,
-                _ => image.rows.iter().find(|row| (row.state, row.event) == (state, event)).map_or(0, |row| row.line),
+            let row = match list {
+                "rows" => image.rows.get(index),
+                _ => image.rows.iter().find(|row| (row.state, row.event) == (state, event)),
             };
             let at = format!(
                 "state {}, {}; operation {} is `{}`",
@@ -111,7 +129,7 @@ impl Profile {
                 self.operations,
                 operations.len(),
                 format!("{list}[{index}].operations"),
-                line,
+                row,
                 at,
             );
         }

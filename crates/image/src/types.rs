@@ -3,6 +3,7 @@
 //! Read `docs/semantics.md` beside this file: it says what each part does.
 
 mod data;
+mod feature;
 mod flow;
 mod image;
 mod operation;
@@ -10,6 +11,7 @@ mod packet;
 mod rules;
 
 pub use data::{Creation, Register, RegisterType, Table, Timer};
+pub use feature::Feature;
 pub use flow::{Eviction, Flow, OtherPackets, WhenFull};
 pub use image::{Debug, IMAGE_VERSION, Image, Sample};
 pub use operation::{Operation, Operator, PayloadTest};
@@ -18,6 +20,10 @@ pub use rules::{Comparison, Condition, Environment, Event, Operand, PacketRef, P
 
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+fn is_zero_source(value: &u16) -> bool {
+    *value == 0
 }
 
 fn is_zero(value: &u32) -> bool {

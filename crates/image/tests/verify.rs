@@ -47,19 +47,68 @@ fn other_forms_are_refused_with_their_line() {
     let error = |text: &str| VerifiedImage::from_json(text.as_bytes()).unwrap_err().to_string();
     assert!(error("{").contains("line 1"));
     assert!(error("{\"surprise\": 1}").contains("unknown field `surprise`"));
-    assert!(error("{\"weftwire_image\": 1}").contains("missing field"));
+    assert!(error("{\"weftwire_image\": 2}").contains("missing field"));
     let long = vec![b' '; MAX_DOCUMENT + 1];
     assert!(matches!(VerifiedImage::from_json(&long), Err(ImageError::TooLong { .. })));
 }
 
 #[test]
 fn head() {
-    refuse("weftwire_image", "version 2", |image| image.weftwire_image = 2);
+    refuse("weftwire_image", "version 3", |image| image.weftwire_image = 3);
     refuse("name", "empty", |image| image.name.clear());
     let mut image = rich();
     image.seal();
     image.name = "other".into();
     assert!(image.verify().unwrap_err().to_string().starts_with("digest: "));
+}
+
+/// Documents of other releases are told from broken ones before anything else of them is read.
+#[test]
+fn other_versions_say_what_to_do() {
+    let error = |text: &str| VerifiedImage::from_json(text.as_bytes()).unwrap_err();
+    let old = error("{\"weftwire_image\": 1, \"whatever\": []}");
+    assert_eq!(old, ImageError::Version { found: 1 });
+    assert!(old.to_string().contains("compile its program again with `weft compile`"), "{old}");
+    let newer = error("{\"weftwire_image\": 2, \"features\": [\"random\", \"telepathy\"], \"whatever\": []}");
+    assert_eq!(newer, ImageError::UnknownFeatures { names: vec!["telepathy".into()] });
+    assert!(newer.to_string().contains("needs `telepathy`"), "{newer}");
+}
+
+#[test]
+fn features() {
+    let names =
+        |image: &Image| image.used_features().iter().map(ToString::to_string).collect::<Vec<String>>().join(" ");
+    assert_eq!(names(&machine()), "notices slots");
+    assert_eq!(
+        names(&rich()),
+        "application build division evict_oldest_in expiry flow_hash hash imported_formats internal_events keep_options \
+         notices passed_packets random resize reverse samples slots snapshots tables timers"
+    );
+    // A list that says more, less, or in another order than the image uses.
+    let changes: [fn(&mut Vec<Feature>); 3] =
+        [|list| list.push(Feature::Copy), |list| list.truncate(5), |list| list.reverse()];
+    for change in changes {
+        let mut image = rich();
+        image.seal();
+        change(&mut image.features);
+        image.digest = image.computed_digest();
+        let error = image.verify().unwrap_err().to_string();
+        assert!(
+            error.starts_with("features: these are not the features") && error.contains("`application`, `build`"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn sources() {
+    refuse("rows[0].source", "no source 1", |image| image.rows[0].source = 1);
+    refuse("debug.sources[0]", "empty", |image| image.debug.sources.push(String::new()));
+    let mut image = rich();
+    image.debug.sources = vec!["library.xl".into()];
+    image.rows[0].source = 1;
+    assert_eq!(findings(image.clone()), [""; 0]);
+    assert_eq!((image.debug.source(0), image.debug.source(1), image.debug.source(2)), (None, Some("library.xl"), None));
 }
 
 #[test]

@@ -48,14 +48,23 @@ pub fn profile(name: &str) -> Result<Profile, String> {
 
 /// Says what of the image of a file exceeds a profile, and whether nothing does.
 pub fn report_excess(file: &Path, image: &Image, profile: &Profile) -> bool {
-    let excess = profile.exceeded(image);
+    let (missing, excess) = (profile.missing(image), profile.exceeded(image));
+    for feature in &missing {
+        tell!(
+            "{}: profile {}: the program needs `{feature}`, which this platform does not have",
+            file.display(),
+            profile.name
+        );
+    }
     for found in &excess {
+        let included = image.debug.source(found.source);
+        let source = included.map_or_else(|| file.to_path_buf(), |name| file.with_file_name(name));
         let place = match found.line {
-            0 => file.display().to_string(),
-            line => format!("{}:{line}", file.display()),
+            0 => source.display().to_string(),
+            line => format!("{}:{line}", source.display()),
         };
         let at = if found.at.is_empty() { String::new() } else { format!(" ({})", found.at) };
         tell!("{place}: profile {}: {found}{at}", profile.name);
     }
-    excess.is_empty()
+    missing.is_empty() && excess.is_empty()
 }

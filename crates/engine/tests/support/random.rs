@@ -212,7 +212,6 @@ fn operand() -> impl Strategy<Value = Operand> {
         1 => select(vec![
             Environment::Now,
             Environment::NowMicroseconds,
-            Environment::Flow,
             Environment::FlowHash,
             Environment::ApplicationAvailable,
             Environment::ApplicationClosed,

@@ -15,7 +15,7 @@ fn register(name: &str, kind: RegisterType, initial: i64, scratch: bool) -> Regi
 }
 
 fn row(state: u16, event: Event, when: &[(u16, bool)], operations: Vec<Operation>) -> Row {
-    Row { state, event, when: when.to_vec(), operations, next: None, raise: None, line: 0 }
+    Row { state, event, when: when.to_vec(), operations, next: None, raise: None, line: 0, source: 0 }
 }
 
 /// States CLOSED, SYN_SENT, ESTABLISHED, FIN_WAIT; registers next, rto, retries, and scratch t0.
@@ -44,6 +44,7 @@ pub fn sample() -> Image {
         weftwire_image: IMAGE_VERSION,
         name: "tiny_tcp".into(),
         digest: String::new(),
+        features: vec![],
         registers: vec![
             register("next", RegisterType::Seq32, 0, false),
             register("rto", RegisterType::Time, 200_000_000, false),

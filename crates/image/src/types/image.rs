@@ -1,14 +1,14 @@
 //! The document as a whole.
 
 use super::{
-    Condition, Creation, FieldName, Flow, Format, OtherPackets, Preparation, Register, Row, State, Table, Template,
-    Timer,
+    Condition, Creation, Feature, FieldName, Flow, Format, OtherPackets, Preparation, Register, Row, State, Table,
+    Template, Timer,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the document's form. Raised when an older reader would misunderstand.
-pub const IMAGE_VERSION: u32 = 1;
+pub const IMAGE_VERSION: u32 = 2;
 
 /// A compiled network function.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,9 @@ pub struct Image {
     pub name: String,
     /// `sha256:` and 64 hexadecimal digits over the canonical document with this string empty.
     pub digest: String,
-    /// Registers; those with `scratch` are 0 at the start of every event.
+    /// What the image asks of an engine: exactly what it uses, by increasing name.
+    pub features: Vec<Feature>,
+    /// Registers.
     pub registers: Vec<Register>,
     /// How packets find their instance.
     pub flow: Flow,
@@ -60,10 +62,21 @@ pub struct Image {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Debug {
+    /// Names of the sources that the program includes and that rows come from, as its main source finds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
     /// Names of the snapshot points.
     pub points: Vec<String>,
     /// Registers to sample.
     pub samples: Vec<Sample>,
+}
+
+impl Debug {
+    /// The name of a row's source; `None`: the program's main one.
+    pub fn source(&self, number: u16) -> Option<&str> {
+        let index = usize::from(number).checked_sub(1)?;
+        self.sources.get(index).map(String::as_str)
+    }
 }
 
 /// A register sampled in every live flow.

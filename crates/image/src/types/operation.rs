@@ -140,7 +140,69 @@ pub enum Operation {
     },
 }
 
+/// Visits each operand of an operation, in the order of the document.
+macro_rules! visit_operands {
+    ($operation:expr, $visit:expr) => {
+        match $operation {
+            Operation::Compute { left, right, .. } => {
+                $visit(left);
+                $visit(right);
+            }
+            Operation::Lookup { index: value, .. }
+            | Operation::SetField { value, .. }
+            | Operation::Resize { length: value, .. }
+            | Operation::Send { port: value, .. }
+            | Operation::ReleaseData { length: value }
+            | Operation::Notify { value, .. } => $visit(value),
+            Operation::SetTimer { delay, payload, .. } => {
+                $visit(delay);
+                for value in payload {
+                    $visit(value);
+                }
+            }
+            Operation::CancelTimer { tests, .. } => {
+                for PayloadTest { right, .. } in tests {
+                    $visit(right);
+                }
+            }
+            Operation::AppendData { offset, length, .. } | Operation::Deliver { offset, length, .. } => {
+                $visit(offset);
+                $visit(length);
+            }
+            Operation::Reverse { .. }
+            | Operation::KeepOptions { .. }
+            | Operation::Copy { .. }
+            | Operation::Build { .. }
+            | Operation::Discard { .. }
+            | Operation::DeleteInstance
+            | Operation::Snapshot { .. } => {}
+        }
+    };
+}
+
 impl Operation {
+    /// What it reads, in the order of the document.
+    pub fn operands(&self) -> Vec<&Operand> {
+        let mut operands = Vec::new();
+        visit_operands!(self, |operand| operands.push(operand));
+        operands
+    }
+
+    /// The same, to put other operands there.
+    pub fn operands_mut(&mut self) -> Vec<&mut Operand> {
+        let mut operands = Vec::new();
+        visit_operands!(self, |operand| operands.push(operand));
+        operands
+    }
+
+    /// The register it writes.
+    pub fn target(&self) -> Option<u16> {
+        match self {
+            Operation::Compute { register, .. } | Operation::Lookup { register, .. } => Some(*register),
+            _ => None,
+        }
+    }
+
     /// Its name in the document.
     pub fn name(&self) -> &'static str {
         match self {

@@ -118,6 +118,9 @@ pub struct Row {
     /// Source line the row comes from; 0: unknown.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub line: u32,
+    /// Which source that line is in: 0 is the program's main one, n the n-th of `debug.sources`, from 1.
+    #[serde(default, skip_serializing_if = "super::is_zero_source")]
+    pub source: u16,
 }
 
 /// A value to read. Reading has no effects.
@@ -158,8 +161,6 @@ pub enum Environment {
     NowMicroseconds,
     /// The same in whole milliseconds, rounded down.
     NowMilliseconds,
-    /// The flow's serial number.
-    Flow,
     /// Keyed hash of the flow's key: SipHash-2-4, all 64 bits, with the function's secret key.
     FlowHash,
     /// Bytes handed over by the application and not released.

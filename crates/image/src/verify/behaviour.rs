@@ -87,6 +87,10 @@ impl Verifier<'_> {
                 }
             }
             self.operations(path.member("operations"), &row.operations, Place { event_values, preparation: false });
+            if usize::from(row.source) > self.image.debug.sources.len() {
+                let problem = format_args!("there is no source {}", row.source);
+                self.report.add(path.member("source"), problem, "sources count from 1; 0 is the main one");
+            }
             if let Some(next) = row.next {
                 self.state(path.member("next"), next);
             }

@@ -7,8 +7,9 @@ mod report;
 
 use crate::error::ImageError;
 use crate::limits::*;
-use crate::types::{FieldName, IMAGE_VERSION, Image, OtherPackets, WhenFull};
+use crate::types::{Feature, FieldName, IMAGE_VERSION, Image, OtherPackets, WhenFull};
 use report::{Path, Report, quote};
+use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use weftwire_core::format::{self, FieldPlace, Formats};
@@ -26,6 +27,7 @@ impl VerifiedImage {
         if bytes.len() > MAX_DOCUMENT {
             return Err(ImageError::TooLong { bytes: bytes.len(), limit: MAX_DOCUMENT });
         }
+        Head::of(bytes)?;
         let image: Image = serde_json::from_slice(bytes).map_err(|error| ImageError::Form(error.to_string()))?;
         image.verify()
     }
@@ -78,6 +80,27 @@ impl Image {
     }
 }
 
+/// What a document of any version says of itself. The rest is read only if this release knows how.
+#[derive(Deserialize)]
+struct Head {
+    weftwire_image: Option<u64>,
+    features: Option<Vec<String>>,
+}
+
+impl Head {
+    /// Sees that the document is an image for this release, as far as its head tells; what is not there, or of another form, the
+    /// reader of images reports.
+    fn of(bytes: &[u8]) -> Result<(), ImageError> {
+        let Ok(head) = serde_json::from_slice::<Head>(bytes) else { return Ok(()) };
+        if let Some(found) = head.weftwire_image.filter(|found| *found != u64::from(IMAGE_VERSION)) {
+            return Err(ImageError::Version { found });
+        }
+        let known = |name: &String| serde_json::from_value::<Feature>(name.as_str().into()).is_ok();
+        let names: Vec<String> = head.features.unwrap_or_default().into_iter().filter(|name| !known(name)).collect();
+        if names.is_empty() { Ok(()) } else { Err(ImageError::UnknownFeatures { names }) }
+    }
+}
+
 struct Verifier<'a> {
     image: &'a Image,
     /// The formats that are good, resolved.
@@ -93,6 +116,13 @@ impl Verifier<'_> {
             self.report.add(Path::Root.member("weftwire_image"), format_args!("version {version}"), remedy);
         }
         self.name(Path::Root.member("name"), &self.image.name);
+        let used = self.image.used_features();
+        if self.image.features != used {
+            let names: Vec<String> = used.iter().map(|feature| quote(&feature.to_string())).collect();
+            let remedy =
+                format_args!("list {}, in this order", if names.is_empty() { "none".into() } else { names.join(", ") });
+            self.report.add(Path::Root.member("features"), "these are not the features that the image uses", remedy);
+        }
     }
 
     fn digest(&mut self) {
@@ -225,6 +255,11 @@ impl Verifier<'_> {
 
     fn debug(&mut self) {
         let debug = Path::Root.member("debug");
+        let sources = debug.member("sources");
+        self.report.at_most(sources, self.image.debug.sources.len(), MAX_SOURCES);
+        for (index, source) in self.image.debug.sources.iter().enumerate() {
+            self.name(sources.item(index), source);
+        }
         let samples = debug.member("samples");
         self.report.at_most(samples, self.image.debug.samples.len(), MAX_SAMPLES);
         for (index, sample) in self.image.debug.samples.iter().enumerate() {

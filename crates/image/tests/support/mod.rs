@@ -38,6 +38,7 @@ pub fn machine() -> Image {
         weftwire_image: IMAGE_VERSION,
         name: "test".into(),
         digest: String::new(),
+        features: Vec::new(),
         registers: Vec::new(),
         flow: Flow {
             source: vec![fields::SOURCE, fields::SOURCE_PORT],
@@ -103,7 +104,7 @@ pub fn timer(name: &str, payload: &[&str]) -> Timer {
 
 /// A row without conditions.
 pub fn row(state: u16, event: Event, operations: Vec<Operation>) -> Row {
-    Row { state, event, when: Vec::new(), operations, next: None, raise: None, line: 0 }
+    Row { state, event, when: Vec::new(), operations, next: None, raise: None, line: 0, source: 0 }
 }
 
 /// The constant operand.
@@ -258,7 +259,7 @@ pub fn rich() -> Image {
         Row { raise: Some(0), ..row(0, Event::Packet, vec![notify(Operand::Environment(Environment::Now))]) },
         Row { when: vec![(1, false)], raise: Some(1), ..row(0, Event::Internal(0), vec![set(3, Operand::Event(2))]) },
         Row { next: Some(1), ..row(0, Event::Internal(1), vec![]) },
-        row(1, Event::Enter, vec![notify(Operand::Environment(Environment::Flow))]),
+        row(1, Event::Enter, vec![notify(Operand::Environment(Environment::FlowHash))]),
         Row { when: vec![(1, true)], next: Some(2), ..row(1, Event::Packet, vec![cancel]) },
         Row { raise: Some(1), ..row(1, Event::Exit, vec![Operation::Discard { packet: PacketRef::Slot(0) }]) },
         row(1, Event::Timer(1), resend),
@@ -268,6 +269,10 @@ pub fn rich() -> Image {
         Row { next: Some(1), ..row(0, Event::Connect, vec![]) },
         row(1, Event::Close, vec![Operation::DeleteInstance]),
     ];
-    image.debug = Debug { points: vec!["resent".into()], samples: vec![Sample { register: 0, interval: 10_000 }] };
+    image.debug = Debug {
+        sources: vec![],
+        points: vec!["resent".into()],
+        samples: vec![Sample { register: 0, interval: 10_000 }],
+    };
     image
 }

@@ -6,7 +6,7 @@
 //! conditions need are computed in the node's preparation, everything else in the rows.
 
 use super::emit::{Allocator, emit};
-use super::ir::{FIRST_LOCAL, Ir, Step, Writes};
+use super::ir::{FIRST_LOCAL, Ir, SourceLine, Step, Writes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weftwire_image::limits::{
@@ -83,7 +83,7 @@ struct Node<'s> {
     event: Option<Event>,
     rest: Rest<'s>,
     locals: BTreeMap<usize, u16>,
-    line: u32,
+    line: SourceLine,
 }
 
 /// State of one node's making.
@@ -107,7 +107,7 @@ struct Draft {
     next: Option<u16>,
     writes: Writes,
     locals: BTreeMap<usize, u16>,
-    line: u32,
+    line: SourceLine,
 }
 
 enum Guard {
@@ -138,7 +138,7 @@ impl<'s, 'a> Rules<'s, 'a> {
     }
 
     /// Adds the rows of a handler.
-    pub(crate) fn handler(&mut self, state: u16, event: Event, steps: &'s [Step], line: u32) {
+    pub(crate) fn handler(&mut self, state: u16, event: Event, steps: &'s [Step], line: SourceLine) {
         let node = Node { state, event: Some(event), rest: Rest::new(steps), locals: BTreeMap::new(), line };
         let first = self.nodes.len();
         self.make(node, event);
@@ -259,7 +259,8 @@ impl<'s, 'a> Rules<'s, 'a> {
             operations: draft.operations,
             next: draft.next,
             raise: raise.map(|node| node as u16),
-            line: draft.line,
+            line: draft.line.line,
+            source: draft.line.file,
         });
         self.bound(self.rows.len() + making.rows.len(), MAX_ROWS, "the program needs more rows");
         self.bound(self.operations + making.preparation.len(), MAX_ALL_OPERATIONS, "the program needs more operations");
@@ -270,7 +271,7 @@ impl<'s, 'a> Rules<'s, 'a> {
         &mut self,
         making: &mut Making,
         draft: Draft,
-        branches: &'s [(Ir, Vec<Step>, u32)],
+        branches: &'s [(Ir, Vec<Step>, SourceLine)],
         otherwise: &'s [Step],
         rest: Rest<'s>,
     ) {
@@ -383,7 +384,7 @@ impl<'s, 'a> Rules<'s, 'a> {
         }
         let mut operation = operation.clone();
         let mut operands = operands.into_iter();
-        for place in super::emit::operands_mut(&mut operation) {
+        for place in operation.operands_mut() {
             if let Some(operand) = operands.next() {
                 *place = operand;
             }

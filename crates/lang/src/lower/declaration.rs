@@ -45,6 +45,7 @@ pub(crate) fn empty_image(name: &str, dialect: Dialect) -> Image {
         weftwire_image: IMAGE_VERSION,
         name: name.to_string(),
         digest: String::new(),
+        features: Vec::new(),
         registers: Vec::new(),
         flow: Flow {
             source: Vec::new(),

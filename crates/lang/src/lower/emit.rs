@@ -108,26 +108,3 @@ fn comparing(comparison: Comparison) -> (Operator, bool) {
         Comparison::SeqGe => (Operator::SeqLe, true),
     }
 }
-
-/// The operands of an operation, in order.
-pub(crate) fn operands_mut(operation: &mut Operation) -> Vec<&mut Operand> {
-    match operation {
-        Operation::Compute { left, right, .. } => vec![left, right],
-        Operation::Lookup { index, .. } => vec![index],
-        Operation::SetField { value, .. } | Operation::Notify { value, .. } => vec![value],
-        Operation::Resize { length, .. } | Operation::ReleaseData { length } => vec![length],
-        Operation::Send { port, .. } => vec![port],
-        Operation::SetTimer { delay, payload, .. } => std::iter::once(delay).chain(payload.iter_mut()).collect(),
-        Operation::CancelTimer { tests, .. } => tests.iter_mut().map(|test| &mut test.right).collect(),
-        Operation::AppendData { offset, length, .. } | Operation::Deliver { offset, length, .. } => {
-            vec![offset, length]
-        }
-        Operation::Reverse { .. }
-        | Operation::KeepOptions { .. }
-        | Operation::Copy { .. }
-        | Operation::Build { .. }
-        | Operation::Discard { .. }
-        | Operation::DeleteInstance
-        | Operation::Snapshot { .. } => Vec::new(),
-    }
-}

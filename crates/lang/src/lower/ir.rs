@@ -80,6 +80,15 @@ impl Ir {
     }
 }
 
+/// Where a row comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SourceLine {
+    /// Index of the file in the source map.
+    pub(crate) file: u16,
+    /// Line in it, from 1.
+    pub(crate) line: u32,
+}
+
 /// A step of a handler, sequential in meaning.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -87,10 +96,10 @@ pub(crate) enum Step {
     Assign { register: u16, value: Ir },
     /// `local := value`; a local is written once. `tested`: an `if` behind it in its block needs it.
     Local { local: usize, value: Ir, tested: bool },
-    /// An operation, with operands to be filled in from values, in the order of [`super::emit::operands_mut`].
+    /// An operation, with operands to be filled in from values, in the order of [`Operation::operands_mut`].
     Do { operation: Operation, values: Vec<Ir> },
     /// The first branch whose condition holds; else `otherwise`.
-    If { branches: Vec<(Ir, Vec<Step>, u32)>, otherwise: Vec<Step>, hoisted: bool },
+    If { branches: Vec<(Ir, Vec<Step>, SourceLine)>, otherwise: Vec<Step>, hoisted: bool },
     /// The next state; takes effect at the event's end.
     Goto(u16),
     /// End of a scope: locals from this number on are no longer needed.

@@ -23,6 +23,7 @@ use control::Rules;
 use expression::Value;
 use ir::Step;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::rc::Rc;
 use types::Type;
 use weftwire_image::{Event, Image, Operation, Register, RegisterType, State, limits};
@@ -252,6 +253,10 @@ impl Lowerer<'_> {
         self.sources.line(span)
     }
 
+    pub(crate) fn source_line(&self, span: Span) -> ir::SourceLine {
+        ir::SourceLine { file: span.file, line: self.line(span) }
+    }
+
     /// What a name stands for; reports if nothing.
     pub(crate) fn symbol(&mut self, name: &Name, what: &str) -> Option<Symbol> {
         let found = self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone());
@@ -393,7 +398,7 @@ impl Lowerer<'_> {
                     });
                 }
                 let mut body = Vec::new();
-                let line = self.line(handler.event.span);
+                let line = self.source_line(handler.event.span);
                 if handler.debug {
                     let point = self.debug_point(format!("on {} in {}", handler.event.text, state.name.text));
                     body.push(Step::Do { operation: Operation::Snapshot { point }, values: Vec::new() });
@@ -486,7 +491,7 @@ impl Lowerer<'_> {
         let mut rules = Rules::new(self.image.registers.len() as u16, &overlaps, &refreshed);
         let mut exceeded = None;
         for handler in &handlers {
-            let line = self.sources.line(handler.span);
+            let line = self.source_line(handler.span);
             rules.handler(handler.state, handler.event, &handler.steps, line);
             if let Some(found) = rules.exceeded.take() {
                 exceeded = Some((found, handler.span));
@@ -497,6 +502,7 @@ impl Lowerer<'_> {
         self.image.preparations = rules.preparations;
         self.image.conditions = rules.conditions;
         self.image.rows = rules.rows;
+        self.name_sources();
         for (index, kind) in rules.scratch.kinds().iter().enumerate() {
             let mut name = format!("scratch_{}", index + 1);
             while self.symbols.contains_key(&name) {
@@ -507,6 +513,20 @@ impl Lowerer<'_> {
         if let Some((found, span)) = exceeded {
             let help = "a condition on what a statement in front has changed takes an event; branches double the rows behind them";
             self.report(Diagnostic::error(span, found).help(help));
+        }
+    }
+
+    /// Rows know their file by its index among all; the image names those that rows come from.
+    fn name_sources(&mut self) {
+        let included: BTreeSet<u16> = self.image.rows.iter().map(|row| row.source).filter(|file| *file != 0).collect();
+        let files = self.sources.files();
+        let folder = Path::new(&files[0].name).parent().unwrap_or(Path::new(""));
+        for (number, file) in included.into_iter().enumerate() {
+            let name = Path::new(&files[usize::from(file)].name);
+            self.image.debug.sources.push(name.strip_prefix(folder).unwrap_or(name).display().to_string());
+            for row in self.image.rows.iter_mut().filter(|row| row.source == file) {
+                row.source = number as u16 + 1;
+            }
         }
     }
 

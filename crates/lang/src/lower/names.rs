@@ -40,7 +40,11 @@ impl Lowerer<'_> {
                 }
                 return Value::new(Ir::Operand(Operand::Event(0)), Type::Integer);
             }
-            ["flow", "id"] => Some((Environment::Flow, Type::Integer)),
+            ["flow", "id"] => {
+                let help = "`flow.hash` is the same for a flow wherever it runs; a register and `random` make a name of its own";
+                self.report(Diagnostic::error(span, "a flow has no number that a machine could see").help(help));
+                return Value::error();
+            }
             ["flow", "hash"] => Some((Environment::FlowHash, Type::Unsigned)),
             ["application", "available"] => Some((Environment::ApplicationAvailable, Type::Integer)),
             ["application", "closed"] => Some((Environment::ApplicationClosed, Type::Bool)),

@@ -362,10 +362,10 @@ impl Lowerer<'_> {
         for branch in branches {
             self.values_made = 0;
             let condition = self.condition(&branch.condition, scope);
-            let line = self.line(branch.condition.span);
+            let line = self.source_line(branch.condition.span);
             let mut body = Vec::new();
             if branch.debug {
-                let point = self.debug_point(format!("if line {line}"));
+                let point = self.debug_point(format!("if line {}", line.line));
                 push(&mut body, Operation::Snapshot { point }, Vec::new());
             }
             body.extend(self.block(&branch.body, scope));

@@ -1,0 +1,99 @@
+//! What an image asks of an engine, by name. An engine that lacks something says so when it loads the image, not when a
+//! packet comes.
+
+use crate::types::{
+    Environment, Event, Feature, Image, Operand, Operation, Operator, OtherPackets, PacketRef, WhenFull,
+};
+use std::collections::BTreeSet;
+
+impl Image {
+    /// The features that the image uses, in order: what [`Image::features`] should say.
+    pub fn used_features(&self) -> Vec<Feature> {
+        let mut used = BTreeSet::new();
+        let mut add = |feature: Feature, is_used: bool| {
+            if is_used {
+                used.insert(feature);
+            }
+        };
+        let imported = |format: &crate::types::Format| format.place != crate::types::Place::Builtin;
+        let expires = self.flow.expire > 0 || self.states.iter().any(|state| state.expire.is_some_and(|idle| idle > 0));
+        add(Feature::Timers, !self.timers.is_empty());
+        add(Feature::Tables, !self.tables.is_empty());
+        add(Feature::Slots, !self.slots.is_empty());
+        add(Feature::Notices, !self.notices.is_empty());
+        add(Feature::Build, !self.templates.is_empty());
+        add(Feature::Samples, !self.debug.samples.is_empty());
+        add(Feature::Snapshots, !self.debug.points.is_empty());
+        add(Feature::InternalEvents, self.internal_events > 0);
+        add(Feature::ImportedFormats, self.formats.iter().any(imported));
+        add(Feature::Expiry, expires);
+        add(Feature::Hold, self.flow.hold);
+        add(Feature::PassedPackets, matches!(self.other_packets, OtherPackets::Pass(_)));
+        add(Feature::EvictOldest, self.flow.when_full == WhenFull::EvictOldest);
+        add(Feature::EvictOldestIn, matches!(self.flow.when_full, WhenFull::EvictOldestIn(_)));
+        add(Feature::EvictInTurn, matches!(self.flow.when_full, WhenFull::EvictInTurn(_)));
+        let of_rows = self.rows.iter().map(|row| (row.event, &row.operations));
+        let of_preparations = self.preparations.iter().map(|it| (it.event, &it.operations));
+        for (event, operations) in of_rows.chain(of_preparations) {
+            add(Feature::Application, matches!(event, Event::Connect | Event::Data | Event::Close));
+            add(Feature::ExpireEvent, event == Event::Expire);
+            for operation in operations {
+                for feature in
+                    of_operation(operation).into_iter().chain(operation.operands().into_iter().filter_map(of_operand))
+                {
+                    add(feature, true);
+                }
+            }
+        }
+        for condition in &self.conditions {
+            for feature in [&condition.left, &condition.right].into_iter().filter_map(of_operand) {
+                add(feature, true);
+            }
+        }
+        used.into_iter().collect()
+    }
+}
+
+fn of_operation(operation: &Operation) -> Option<Feature> {
+    match operation {
+        Operation::Compute { operator, .. } => of_operator(*operator),
+        Operation::Resize { .. } => Some(Feature::Resize),
+        Operation::Reverse { .. } => Some(Feature::Reverse),
+        Operation::KeepOptions { .. } => Some(Feature::KeepOptions),
+        Operation::AppendData { .. } | Operation::ReleaseData { .. } | Operation::Deliver { .. } => {
+            Some(Feature::Application)
+        }
+        Operation::Copy { to: PacketRef::Work, .. } => Some(Feature::Copy),
+        Operation::Lookup { .. }
+        | Operation::SetField { .. }
+        | Operation::Copy { .. }
+        | Operation::Build { .. }
+        | Operation::Discard { .. }
+        | Operation::Send { .. }
+        | Operation::SetTimer { .. }
+        | Operation::CancelTimer { .. }
+        | Operation::Notify { .. }
+        | Operation::DeleteInstance
+        | Operation::Snapshot { .. } => None,
+    }
+}
+
+fn of_operator(operator: Operator) -> Option<Feature> {
+    match operator {
+        Operator::Mul => Some(Feature::Multiplication),
+        Operator::Div | Operator::DivUnsigned | Operator::Rem | Operator::RemUnsigned => Some(Feature::Division),
+        Operator::Hash => Some(Feature::Hash),
+        Operator::Random => Some(Feature::Random),
+        _ => None,
+    }
+}
+
+fn of_operand(operand: &Operand) -> Option<Feature> {
+    match operand {
+        Operand::Environment(Environment::FlowHash) => Some(Feature::FlowHash),
+        Operand::Environment(Environment::ApplicationAvailable | Environment::ApplicationClosed) => {
+            Some(Feature::Application)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! What engines may have or lack.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Something that an image asks of an engine beyond registers, rows, header fields and `send`, which all engines have.
+/// An image lists those that it uses; an engine that lacks one refuses the image.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Feature {
+    /// Events `connect`, `data` and `close`, a send buffer a flow, and bytes delivered.
+    Application,
+    /// Packets built from templates.
+    Build,
+    /// A copy of a packet to work on.
+    Copy,
+    /// Division and remainder, signed and unsigned.
+    Division,
+    /// Eviction from groups of states, one after the other.
+    EvictInTurn,
+    /// Eviction of whoever is idle longest.
+    EvictOldest,
+    /// Eviction of whoever is idle longest in some states.
+    EvictOldestIn,
+    /// Rows for the event `expire`.
+    ExpireEvent,
+    /// Idle times after which instances expire.
+    Expiry,
+    /// The environment's `flow_hash`.
+    FlowHash,
+    /// The operator `hash`.
+    Hash,
+    /// Instances that do not expire while a timer is pending or their application is open.
+    Hold,
+    /// Header formats that the image brings along.
+    ImportedFormats,
+    /// Events that rows raise.
+    InternalEvents,
+    /// TCP options taken out of a packet.
+    KeepOptions,
+    /// Products.
+    Multiplication,
+    /// Notices to the application.
+    Notices,
+    /// Packets without flow key passed on between pairs of ports.
+    PassedPackets,
+    /// Random numbers.
+    Random,
+    /// Payloads made shorter or longer.
+    Resize,
+    /// Packets turned round.
+    Reverse,
+    /// Registers shown at regular times.
+    Samples,
+    /// Packets stored in an instance.
+    Slots,
+    /// Registers shown by a row.
+    Snapshots,
+    /// Constant tables.
+    Tables,
+    /// Timers.
+    Timers,
+}
+
+impl fmt::Display for Feature {
+    /// The name, as in the document.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
