@@ -1,5 +1,6 @@
 //! `weft up`: a network from network namespaces.
 
+use crate::commands::run::node::Weft;
 use crate::commands::subs::Compiling;
 use crate::console::{self, say};
 use crate::folder::OutputFolder;
@@ -90,7 +91,7 @@ impl Arguments {
         let program = std::env::current_exe().context("cannot find the program's own file")?;
         let includes = self.network.includes.catalog()?.includes;
         let user = self.user.as_deref().map(User::named).transpose()?;
-        Ok(UpOptions { file, program, busy: self.busy, user, includes })
+        Ok(UpOptions { file, runner: Arc::new(Weft { program, includes }), busy: self.busy, user })
     }
 }
 
