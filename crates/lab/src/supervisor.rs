@@ -224,7 +224,7 @@ struct Held {
 impl Held {
     fn start(network: &Arc<Network>, options: &UpOptions, state: &State) -> Result<Held, LinuxError> {
         let relay = RelayThread::open(network, state, RelayOptions { busy: options.busy, run: false })?;
-        relay.begin(RelayStart { origin: monotonic_ns(), captured: None });
+        relay.begin(RelayStart { origin_ns: monotonic_ns(), captured: None });
         let (network, state) = (network.clone(), state.clone());
         let (functions, over, status) = (Vec::new(), Arc::default(), Status::default());
         let mut held = Held { network, state, relay, functions, over, status };

@@ -216,7 +216,7 @@ fn arrivals<'a>(plan: &'a Plan, base: Time) -> Vec<Arrival<'a>> {
     let mut inputs: Vec<&Input> = plan.inputs.iter().collect();
     inputs.sort_by_key(|input| input.port);
     let connects = plan.connects.iter().enumerate().map(|(index, connect)| Arrival {
-        at: Time::from_nanoseconds(connect.at),
+        at: Time::from_nanoseconds(connect.at_ns),
         what: What::Connect(connect),
         first: index == 0,
     });

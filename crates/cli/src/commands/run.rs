@@ -217,7 +217,7 @@ fn precision(platform: &Platform) -> Policy {
         tell!("warning: timers may be late: {refused}");
     }
     let policy = platform.precision.policy();
-    if let (Precision::Auto, Policy::SleepSpin { margin }) = (platform.precision, policy) {
+    if let (Precision::Auto, Policy::SleepSpin { margin_ns: margin }) = (platform.precision, policy) {
         tell!("timers are waited for spinning for the last {} us", margin / 1_000);
     }
     policy
