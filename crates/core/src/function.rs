@@ -125,7 +125,7 @@ pub enum Output {
         /// Its value.
         value: i64,
     },
-    /// The flow's instance is gone; its id will not come again.
+    /// The flow's instance is gone; no new flow will have its id.
     Ended {
         /// The flow.
         flow: FlowId,

@@ -1,6 +1,7 @@
 //! Looking into a running function from outside, and changing it (XTRA, Section IV.D.3).
 
 use crate::flow::FlowId;
+use crate::live::{Clocks, LiveError};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +44,32 @@ pub trait Inspect {
     /// See [`InspectError`].
     fn delete(&mut self, flow: FlowId) -> Result<(), InspectError> {
         Err(InspectError::NoFlow(flow))
+    }
+
+    /// The state of a flow, as bytes that [`Inspect::adopt`] takes: at the boundary behind the latest event. `clocks` are
+    /// those of the function's time, if it has any.
+    ///
+    /// # Errors
+    /// See [`LiveError`].
+    fn snapshot(&self, _flow: FlowId, _clocks: Option<&Clocks>) -> Result<Vec<u8>, LiveError> {
+        Err(LiveError::Unsupported)
+    }
+
+    /// Takes a flow out: its state, as of [`Inspect::snapshot`]. It is here no more, and nobody is told that it ended.
+    ///
+    /// # Errors
+    /// See [`LiveError`].
+    fn take(&mut self, _flow: FlowId, _clocks: Option<&Clocks>) -> Result<Vec<u8>, LiveError> {
+        Err(LiveError::Unsupported)
+    }
+
+    /// Puts a flow in at `now` that was somewhere else. It keeps its number if no other flow has it here; its time and
+    /// its keys go on as they were there.
+    ///
+    /// # Errors
+    /// See [`LiveError`]. The bytes may come from anywhere.
+    fn adopt(&mut self, _now: Time, _state: &[u8], _clocks: Option<&Clocks>) -> Result<FlowId, LiveError> {
+        Err(LiveError::Unsupported)
     }
 
     /// Counts since the start.

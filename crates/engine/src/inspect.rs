@@ -1,13 +1,15 @@
 //! An engine seen from outside.
 
 use crate::instance::Instance;
+use crate::state::FlowState;
 use crate::text::{key_text, value_text};
 use crate::{Executor, Runtime};
 use std::collections::BTreeMap;
 use weftwire_core::inspect::{
     Counters, FlowDetail, FlowPage, FlowSummary, Inspect, InspectError, PendingTimer, RegisterValue,
 };
-use weftwire_core::{DropReason, FlowId};
+use weftwire_core::live::{Clocks, LiveError};
+use weftwire_core::{DropReason, FlowId, Time};
 
 impl<E: Executor> Inspect for Runtime<E> {
     fn flows(&self) -> Vec<FlowSummary> {
@@ -69,6 +71,22 @@ impl<E: Executor> Inspect for Runtime<E> {
         Ok(())
     }
 
+    fn snapshot(&self, flow: FlowId, clocks: Option<&Clocks>) -> Result<Vec<u8>, LiveError> {
+        let state = Runtime::snapshot(self, flow, clocks).ok_or(LiveError::NoFlow(flow))?;
+        Ok(state.to_bytes(&self.program.state_layout))
+    }
+
+    fn take(&mut self, flow: FlowId, clocks: Option<&Clocks>) -> Result<Vec<u8>, LiveError> {
+        let state = Runtime::take(self, flow, clocks).ok_or(LiveError::NoFlow(flow))?;
+        Ok(state.to_bytes(&self.program.state_layout))
+    }
+
+    fn adopt(&mut self, now: Time, state: &[u8], clocks: Option<&Clocks>) -> Result<FlowId, LiveError> {
+        let state = FlowState::from_bytes(state, &self.program.state_layout);
+        let adopted = state.and_then(|state| self.restore(now, &state, clocks));
+        adopted.map_err(|error| LiveError::Refused(error.to_string()))
+    }
+
     fn counters(&self) -> Counters {
         let counts = &self.shared.counts;
         let rows = self.program.image.rows.iter().zip(&counts.rows).enumerate();
@@ -98,7 +116,7 @@ impl<E: Executor> Runtime<E> {
             flow: instance.flow,
             key: key_text(&self.program, &instance.key),
             state: self.program.state_name(instance.state).into(),
-            created: instance.created,
+            created: instance.axis.engine(instance.created),
             last_active: instance.last_active.at,
             events: instance.counts.events,
         }
