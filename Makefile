@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
-SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_*' --test many_flows
+SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_*' --test many_flows --test live_state
 
 # Property tests draw from this seed, so that a failure comes again: make test PROPTEST_RNG_SEED=N.
 export PROPTEST_RNG_SEED ?= 1

@@ -1,32 +1,59 @@
-// The evolution block of a calendar: the gaps between packets from a table that `weft pace compile --memory DIR` writes.
+// The evolution block of a calendar: computes the gaps between packets from a table that `weft pace compile --memory DIR` writes.
 //
-// It gives bit for bit what weftwire_pace::EvolutionBlock gives. Each request is answered by the next gap in ticks; the unit of the
-// envelope (a round trip or a second) is `ticks_per_unit` long from then on. One gap takes six clocks from request to answer; a
-// request can be made in the clock in which the answer is taken. Memories are read with one clock of latency.
+// It gives bit for bit what weftwire_pace::EvolutionBlock gives. Each transfer on s_axis asks for the next gap and carries the
+// length of the envelope's unit (a round trip or a second) in ticks; the gap, in ticks, is the next transfer on m_axis. A gap takes
+// six clock cycles; the next s_axis transfer can take place in the cycle of the m_axis transfer. Memories are read with one cycle
+// of latency.
 //
-// Compile in a folder that has gaps.mem, changes.mem and bands.mem, with that folder in the include path.
+// All parameters of a table but its folder are in DIR/pace_parameters.svh, so each instance can have a table of its own:
+//
+//   pace_evolution #(
+//       .FOLDER("DIR"),
+//       `include "DIR/pace_parameters.svh"
+//   ) name (...);
 
 `default_nettype none
 
-module pace_evolution (
-    input  wire         clock,
-    input  wire         reset,           // synchronous; the next gap is the first again
-    input  wire  [39:0] ticks_per_unit,
-    input  wire         request_valid,
-    output wire         request_ready,
-    output wire         answer_valid,
-    input  wire         answer_ready,
-    output wire  [63:0] answer_ticks
-);
-  `include "pace_parameters.svh"
+module pace_evolution #(
+    parameter FOLDER = ".",                     // of gaps.mem, changes.mem and bands.mem
+    parameter int WORD_BITS = 32,               // width of a gap, and of a change
+    parameter int ENTRIES = 1,                  // lines of gaps.mem and changes.mem
+    parameter int ENTRY_BITS = 1,               // width of an entry's index
+    parameter int BANDS = 1,                    // lines of bands.mem
+    parameter int BAND_BITS = 1,                // width of a band's index
+    parameter int FRACTION_BITS = 40,           // a grain is 2^-FRACTION_BITS of the unit
+    parameter int GRAIN_BITS = 40,              // width of a gap in grains
+    parameter int SUM_BITS = 48,                // width of a gap before it is rounded, with its sign
+    parameter int PLACE_BITS = 2,               // width of a packet's index in a block
+    parameter bit INTERPOLATES = 0,             // whether gaps change within a block
+    parameter bit CARRIES = 1,                  // whether fractions of a tick are carried to the next gap
+    parameter int THEN = 0,                     // after the last entry: 0 hold, 1 repeat, 2 double; 3: entries are drawn
+    parameter int THEN_BAND = 0,                // the band to continue at
+    parameter int THEN_ENTRY = 0,               // the entry to continue at
+    parameter int OCTAVES = 0,                  // rounds that are doubled
+    parameter logic [63:0] EXTRA_GRAINS = 0,    // added to the last gap of each round, in grains
+    parameter logic [63:0] NUMERATOR = 0,       // and a fraction of a grain
+    parameter logic [63:0] DENOMINATOR = 1,     // its denominator
+    parameter logic [31:0] SEED = 1             // first state of the random generator
+) (
+    input  wire         clk,
+    input  wire         rst,            // synchronous; the next gap is the first one again
 
+    input  wire  [39:0] s_axis_tdata,   // ticks per unit
+    input  wire         s_axis_tvalid,
+    output wire         s_axis_tready,
+
+    output wire  [63:0] m_axis_tdata,   // the gap, in ticks
+    output wire         m_axis_tvalid,
+    input  wire         m_axis_tready
+);
   localparam int OCTAVE_BITS = 5;
   localparam int SCALE_BITS = 40;
   localparam int FINE_BITS = 7;
   localparam int PRODUCT_BITS = GRAIN_BITS + SCALE_BITS;
 
   // One bit each, in the order of their clocks; bit 2 is that of the first multiplication.
-  localparam int IDLE = 0, READ = 1, SUM = 3, SCALE = 4, ROUND = 5, ANSWER = 6;
+  localparam int IDLE = 0, READ = 1, SUM = 3, SCALE = 4, ROUND = 5, OUTPUT = 6;
   logic [6:0] state;
 
   // Where it is.
@@ -49,10 +76,10 @@ module pace_evolution (
   logic [PRODUCT_BITS-1:0] product;
   logic [63:0] ticks;
 
-  assign request_ready = state[IDLE] || (state[ANSWER] && answer_ready);
-  assign answer_valid = state[ANSWER];
-  assign answer_ticks = ticks;
-  wire start = request_valid && request_ready;
+  assign s_axis_tready = state[IDLE] || (state[OUTPUT] && m_axis_tready);
+  assign m_axis_tvalid = state[OUTPUT];
+  assign m_axis_tdata = ticks;
+  wire start = s_axis_tvalid && s_axis_tready;
 
   // Marsaglia's xorshift of 32 bits; its upper bits draw an entry.
   wire [31:0] random_1 = random ^ (random << 13);
@@ -62,11 +89,11 @@ module pace_evolution (
   // Memories.
   logic [WORD_BITS-1:0] gaps[0:ENTRIES-1];
   logic [39:0] bands[0:BANDS-1];
-  initial $readmemh("gaps.mem", gaps);
-  initial $readmemh("bands.mem", bands);
+  initial $readmemh({FOLDER, "/gaps.mem"}, gaps);
+  initial $readmemh({FOLDER, "/bands.mem"}, bands);
   logic [WORD_BITS-1:0] gap;
   logic [39:0] shape;
-  always_ff @(posedge clock) begin
+  always_ff @(posedge clk) begin
     gap <= gaps[entry];
     shape <= bands[band];
   end
@@ -79,12 +106,12 @@ module pace_evolution (
   // The change times the packet's place in the block.
   logic signed [SUM_BITS-1:0] change_part;
   generate
-    if (INTERPOLATES != 0) begin : interpolate
+    if (INTERPOLATES) begin : interpolate
       localparam int FACTOR_BITS = PLACE_BITS + 2;
       logic [WORD_BITS-1:0] changes[0:ENTRIES-1];
-      initial $readmemh("changes.mem", changes);
+      initial $readmemh({FOLDER, "/changes.mem"}, changes);
       logic signed [WORD_BITS-1:0] change;
-      always_ff @(posedge clock) change <= $signed(changes[entry]);
+      always_ff @(posedge clk) change <= $signed(changes[entry]);
       wire [6:0] down = (change_shift < 0) ? 7'(-change_shift) : 7'd0;
       wire signed [FACTOR_BITS-1:0] one = 1;
       wire signed [FACTOR_BITS-1:0] size = one <<< ({1'b0, packets_log2} + {1'b0, octave});
@@ -92,9 +119,9 @@ module pace_evolution (
       wire signed [WORD_BITS+FACTOR_BITS-1:0] whole = change * factor;
       if (WORD_BITS + FACTOR_BITS < SUM_BITS) begin : widen
         wire signed [SUM_BITS-1:0] wide = {{(SUM_BITS - WORD_BITS - FACTOR_BITS) {whole[WORD_BITS+FACTOR_BITS-1]}}, whole};
-        always_ff @(posedge clock) change_part <= wide <<< down;
+        always_ff @(posedge clk) change_part <= wide <<< down;
       end else begin : keep
-        always_ff @(posedge clock) change_part <= whole[SUM_BITS-1:0] <<< down;
+        always_ff @(posedge clk) change_part <= whole[SUM_BITS-1:0] <<< down;
       end
     end else begin : constant
       assign change_part = '0;
@@ -131,17 +158,17 @@ module pace_evolution (
   wire [PRODUCT_BITS+64:0] whole_ticks = {64'b0, total} >> FRACTION_BITS;
   /* verilator lint_on UNUSEDSIGNAL */
 
-  always_ff @(posedge clock) begin
+  always_ff @(posedge clk) begin
     if (start) begin
       state <= 7'd1 << READ;
-      scale <= ticks_per_unit;
+      scale <= s_axis_tdata;
       if (THEN == 3) begin
         random <= random_3;
         entry <= (ENTRIES == 1) ? '0 : random_3[31-:ENTRY_BITS];
       end
-    end else if (state[ANSWER] && answer_ready) begin
+    end else if (state[OUTPUT] && m_axis_tready) begin
       state <= 7'd1 << IDLE;
-    end else if (!state[IDLE] && !state[ANSWER]) begin
+    end else if (!state[IDLE] && !state[OUTPUT]) begin
       state <= state << 1;
     end
 
@@ -181,10 +208,10 @@ module pace_evolution (
 
     if (state[ROUND]) begin
       ticks <= whole_ticks[63:0];
-      if (CARRIES != 0) carry <= {1'b0, total[FRACTION_BITS-1:0]};
+      if (CARRIES) carry <= {1'b0, total[FRACTION_BITS-1:0]};
     end
 
-    if (reset) begin
+    if (rst) begin
       state <= 7'd1 << IDLE;
       band <= '0;
       block <= '0;
@@ -196,7 +223,7 @@ module pace_evolution (
       part <= '0;
       // Half a tick: sums are rounded to the nearest.
       carry <= {2'b01, {(FRACTION_BITS - 1) {1'b0}}};
-      random <= SEED[31:0];
+      random <= SEED;
     end
   end
 endmodule

@@ -23,7 +23,7 @@ pub fn network_read(data: &[u8]) {
             assert_eq!(network.node(place.node).ports[usize::from(place.port.0) - 1], (index, end));
         }
     }
-    assert!(network.changes.is_sorted_by_key(|change| change.at));
+    assert!(network.changes.is_sorted_by_key(|change| change.at_ns));
     if network.nodes.len() < 50 {
         routes(&network);
     }

@@ -116,9 +116,9 @@ fn empty(name: &str, duration: i64) -> Network {
     Network {
         name: name.into(),
         seed: 1,
-        duration,
-        sample_interval: SECOND,
-        warm_up: 0,
+        duration_ns: duration,
+        sample_interval_ns: SECOND,
+        warm_up_ns: 0,
         repetitions: 1,
         nodes: Vec::new(),
         links: Vec::new(),
@@ -149,7 +149,7 @@ fn add_link(network: &mut Network, ends: [NodeIndex; 2], rate: u64, delay: i64, 
     let index = LinkIndex(network.links.len() as u32);
     let settings = LinkSettings {
         rate: Some(Rate::Constant(rate)),
-        delay,
+        delay_ns: delay,
         queue: Queue { limit: QueueLimit::Packets(packets), ..LinkSettings::default().queue },
         ..LinkSettings::default()
     };
@@ -169,8 +169,8 @@ fn add_traffic(network: &mut Network, from: NodeIndex, to: NodeIndex, transport:
         from,
         to,
         choices: None,
-        start: 0,
-        stop: network.duration,
+        start_ns: 0,
+        stop_ns: network.duration_ns,
         ipv6: false,
         transport,
         port: 5000 + (number % 50_000) as u16,

@@ -53,7 +53,7 @@ pub struct NetworkSource {
     /// Another seed.
     pub seed: Option<u64>,
     /// Another duration, in nanoseconds.
-    pub duration: Option<i64>,
+    pub duration_ns: Option<i64>,
 }
 
 impl From<&Path> for NetworkSource {
@@ -123,7 +123,7 @@ impl NetworkFile<'_> {
         if let Some(seed) = self.source.seed {
             changes.push(seed_change(seed)?);
         }
-        if let Some(duration) = self.source.duration {
+        if let Some(duration) = self.source.duration_ns {
             changes.push(("duration".into(), toml::Value::String(format!("{duration}ns"))));
         }
         changes.extend(more.iter().cloned());

@@ -11,7 +11,7 @@ use weftwire_catalog::Catalog;
 pub struct Includes {
     /// Let programs include files of this folder too, beside those of their own
     #[arg(long = "allow-includes", value_name = "DIR")]
-    folders: Vec<PathBuf>,
+    pub folders: Vec<PathBuf>,
 }
 
 impl Includes {

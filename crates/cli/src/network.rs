@@ -41,7 +41,7 @@ impl Arguments {
     /// Reads the file.
     pub fn open(&self) -> Result<NetworkFile<'static>> {
         let Arguments { file, changes, seed, duration, includes } = self.clone();
-        Ok(includes.catalog()?.network(NetworkSource { file, changes, seed, duration })?)
+        Ok(includes.catalog()?.network(NetworkSource { file, changes, seed, duration_ns: duration })?)
     }
 }
 

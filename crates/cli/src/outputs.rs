@@ -79,7 +79,7 @@ pub fn digest(text: &str, changes: &[Change], network: &Network, functions: &Fun
         part(path.as_bytes());
         part(value.to_string().as_bytes());
     }
-    part(&network.duration.to_le_bytes());
+    part(&network.duration_ns.to_le_bytes());
     for function in functions.values() {
         part(function.digest().as_bytes());
     }

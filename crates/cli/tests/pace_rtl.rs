@@ -37,35 +37,53 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_block_gives_every_gap_of_the_model() {
+fn two_blocks_in_a_design_give_every_gap_of_their_models() {
     let Some(_turn) = skip_unless_installed(&["verilator", "c++"]) else { return };
     let rtl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rtl");
-    let cases: [(&str, &[&str]); 6] = [
-        ("carried", &["slow_start", "--form", "carried", "--entries", "1000"]),
-        ("direct", &["linear", "--form", "direct", "--entries", "512", "--bits", "20"]),
-        ("doubled", &["slow_start(10)", "--entries", "1024"]),
-        ("held", &["linear", "--packets", "30000", "--bits", "36"]),
-        ("repeated", &["bbr(12.7 pkt/RTT)", "--form", "interpolated"]),
-        ("drawn", &["poisson(20 pkt/RTT, seed = 77)", "--entries", "1024"]),
+    // A shape with its options.
+    type Table = &'static [&'static str];
+    let pairs: [(&str, [Table; 2]); 3] = [
+        (
+            "carried-direct",
+            [
+                &["slow_start", "--form", "carried", "--entries", "1000"],
+                &["linear", "--form", "direct", "--entries", "512", "--bits", "20"],
+            ],
+        ),
+        ("doubled-held", [&["slow_start(10)", "--entries", "1024"], &["linear", "--packets", "30000", "--bits", "36"]]),
+        (
+            "repeated-drawn",
+            [
+                &["bbr(12.7 pkt/RTT)", "--form", "interpolated"],
+                &["poisson(20 pkt/RTT, seed = 77)", "--entries", "1024"],
+            ],
+        ),
     ];
-    for (name, arguments) in cases {
+    for (name, tables) in pairs {
         let folder = folder(name);
-        let evolution = compiled(&folder, arguments);
+        let evolutions =
+            [("first", tables[0]), ("second", tables[1])].map(|(table, words)| compiled(&folder.join(table), words));
         let mut verilator = Command::new("verilator");
-        verilator.args(["--cc", "--exe", "--build", "-Wall", "-O3", "--top-module", "pace_evolution"]);
+        verilator.args(["--cc", "--exe", "--build", "-Wall", "-O3", "--top-module", "pace_evolution_pair"]);
         verilator.args(["-MAKEFLAGS", "OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O0"]);
-        verilator.args(["--Mdir", "build", "-o", "pace_evolution_run", "-I."]);
-        verilator.args([rtl.join("pace_evolution.sv"), rtl.join("pace_evolution_run.cpp")]).current_dir(&folder);
-        run(&mut verilator);
-        let mut block = Command::new(folder.join("build/pace_evolution_run"));
-        block.arg(GAPS.to_string()).args(UNITS.map(|unit| unit.to_string())).current_dir(&folder);
-        let output = run(&mut block);
+        verilator.args(["--Mdir", "build", "-o", "pace_evolution_pair", "-I."]);
+        let sources = ["pace_evolution.sv", "test/pace_evolution_pair.sv", "test/pace_evolution_pair.cpp"];
+        run(verilator.args(sources.map(|source| rtl.join(source))).current_dir(&folder));
+        let mut pair = Command::new(folder.join("build/pace_evolution_pair"));
+        pair.arg(GAPS.to_string()).args(UNITS.map(|unit| unit.to_string())).current_dir(&folder);
+        let output = run(&mut pair);
         let found = String::from_utf8(output.stdout).expect("text");
-        assert_eq!(found.lines().count(), GAPS, "{name}");
-        let mut machine = EvolutionBlock::new(&evolution, 0);
-        for (index, (line, unit)) in found.lines().zip(UNITS.iter().cycle()).enumerate() {
-            machine.set_ticks_per_unit(*unit);
-            assert_eq!(line.parse(), Ok(machine.next_ticks()), "{name}: gap {index}, of {unit} ticks a unit");
+        for (instance, evolution) in evolutions.iter().enumerate() {
+            let number = instance.to_string();
+            let gaps = found.lines().filter_map(|line| line.split_once(' ')).filter(|(index, _)| *index == number);
+            let mut model = EvolutionBlock::new(evolution, 0);
+            let mut count = 0;
+            for ((_, gap), unit) in gaps.zip(UNITS.iter().cycle()) {
+                model.set_ticks_per_unit(*unit);
+                assert_eq!(gap.parse(), Ok(model.next_ticks()), "{name} {number}: gap {count}, of {unit} ticks a unit");
+                count += 1;
+            }
+            assert_eq!(count, GAPS, "{name} {number}");
         }
         eprintln!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
@@ -84,7 +102,7 @@ fn memory_images_have_a_line_an_entry() {
     assert_eq!(changes, evolution.changes);
     assert_eq!(lines("bands.mem").len(), evolution.bands.len());
     let parameters = fs::read_to_string(folder.join("pace_parameters.svh")).expect("it is there");
-    assert!(parameters.contains("localparam int WORD_BITS = 30;"), "{parameters}");
+    assert!(parameters.contains(".WORD_BITS(30), //"), "{parameters}");
     // A polynomial has no table.
     let mut weft = Command::new(env!("CARGO_BIN_EXE_weft"));
     weft.args(["pace", "compile", "linear", "--form", "polynomial", "--check", "100", "--memory", "."])

@@ -206,9 +206,12 @@ fn a_network_is_made_used_and_removed() -> Result<()> {
 
     let text = site.succeed(&["status", name])?;
     ensure!(text.contains(": up") && text.contains("a:1 > r:1") && text.contains("10000000 bit/s"), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&site.succeed(&["status", name, "--json"])?)?;
-    let delivered = json[0]["status"]["relay"]["directions"][0]["counts"]["delivered_packets"].as_u64();
-    ensure!(delivered > Some(1_700), "{delivered:?} packets");
+    // The status is written now and then.
+    let delivered = || -> Result<Option<u64>> {
+        let json: serde_json::Value = serde_json::from_str(&site.succeed(&["status", name, "--json"])?)?;
+        Ok(json[0]["status"]["relay"]["directions"][0]["counts"]["delivered_packets"].as_u64())
+    };
+    wait_for("the status to count the packets", LIMIT, || delivered().is_ok_and(|packets| packets > Some(1_700)))?;
 
     // A process in a node goes with it.
     let mut sleeper = start(&["exec", "--network", name, "a", "--", "sleep", "600"])?;

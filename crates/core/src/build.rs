@@ -58,7 +58,7 @@ impl Packet {
         let frame = transport_header(network_header(ends), template, ends).payload(&vec![0; behind]);
         let bytes = frame.unsummed().expect("options and payload were cut to what fits");
         let mut packet =
-            Packet::from_parts(LinkType::Ethernet, bytes, formats).expect("the builder's headers are well-formed");
+            Packet::from_frame(LinkType::Ethernet, bytes, formats).expect("the builder's headers are well-formed");
         // Each header counts as there while the presets are written: they may be what its `when` waits for.
         let mut at = packet.transport_end();
         packet.place_imported(headers.into_iter().map(|(index, length)| {

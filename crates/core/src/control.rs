@@ -7,6 +7,7 @@
 
 use crate::flow::FlowId;
 use crate::function::Function;
+use crate::live::Clocks;
 use crate::outbox::{Outbox, Output};
 use crate::port::{LinkType, Port};
 use crate::time::Time;
@@ -45,11 +46,15 @@ pub enum Change {
     Take {
         /// The flow.
         flow: FlowId,
+        /// The clocks of the function's time, if it has any.
+        clocks: Option<Clocks>,
     },
-    /// A flow that was taken out goes on here.
+    /// A flow that was taken out goes on here: its time and its keys as they were, and its number if no other flow has it.
     Adopt {
-        /// Its state, as [`Change::Take`] has answered it.
+        /// Its state, as [`Change::Take`] has answered it. It may come from anywhere.
         state: Vec<u8>,
+        /// The clocks of the function's time, if it has any.
+        clocks: Option<Clocks>,
     },
     /// Other rules, as their text. Needs to be prepared.
     Rules {

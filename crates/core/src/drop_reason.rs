@@ -39,6 +39,30 @@ pub enum DropReason {
 }
 
 impl DropReason {
+    /// Every reason, in the order of declaration. Written states number them by their place here: new ones go to the end.
+    pub const ALL: [DropReason; 15] = [
+        DropReason::Truncated,
+        DropReason::BadLength,
+        DropReason::BadVersion,
+        DropReason::BadChecksum,
+        DropReason::NoFlowKey,
+        DropReason::TableFull,
+        DropReason::NoRow,
+        DropReason::NoPacket,
+        DropReason::NoPort,
+        DropReason::NoField,
+        DropReason::DivisionByZero,
+        DropReason::TooManyTimers,
+        DropReason::ZeroTimeLoop,
+        DropReason::TooLong,
+        DropReason::TooMuchOutput,
+    ];
+
+    /// The reason's place in [`DropReason::ALL`].
+    pub fn number(self) -> u64 {
+        self as u64
+    }
+
     /// The name as counters and reports show it, e.g. `bad_checksum`.
     pub fn name(self) -> &'static str {
         match self {
@@ -58,5 +82,15 @@ impl DropReason {
             DropReason::TooLong => "too_long",
             DropReason::TooMuchOutput => "too_much_output",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_numbered_by_their_place() {
+        assert!(DropReason::ALL.iter().enumerate().all(|(place, reason)| reason.number() == place as u64));
     }
 }

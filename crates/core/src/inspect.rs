@@ -1,6 +1,8 @@
 //! Looking into a running function from outside (XTRA, Section IV.D.3). [`crate::control`] changes it.
 
+use crate::control::ControlError;
 use crate::flow::FlowId;
+use crate::live::Clocks;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +34,15 @@ pub trait Inspect {
     /// The name of a notice of the application, by the number that outputs have.
     fn notice_name(&self, _notice: u16) -> &str {
         "notice"
+    }
+
+    /// The state of a flow, as bytes that [`crate::Change::Adopt`] takes: at the boundary behind the latest event. `clocks` are
+    /// those of the function's time, if it has any.
+    ///
+    /// # Errors
+    /// [`ControlError::NoFlow`]; [`ControlError::Unsupported`] if the function's flows are no values.
+    fn snapshot(&self, _flow: FlowId, _clocks: Option<&Clocks>) -> Result<Vec<u8>, ControlError> {
+        Err(ControlError::Unsupported("flows"))
     }
 
     /// Counts since the start.

@@ -108,7 +108,7 @@ impl Packet {
     }
 
     /// Parses a frame made here, in which all but the transport checksum is right.
-    pub(crate) fn from_parts(link: LinkType, bytes: Vec<u8>, formats: &Formats) -> Result<Packet, DropReason> {
+    pub(crate) fn from_frame(link: LinkType, bytes: Vec<u8>, formats: &Formats) -> Result<Packet, DropReason> {
         let (layout, _) = Layout::find(link, &bytes, formats)?;
         Ok(Packet { bytes: bytes.into(), layout, padding: 0, segmentation: None, partial: false })
     }
@@ -370,6 +370,31 @@ impl Packet {
             remote_mac: MacAddress(if ethernet { self.array(6) } else { [0; 6] }),
             vlan: tagged.then(|| u16::from_be_bytes(self.array(ETHERNET_LENGTH))),
         })
+    }
+
+    /// A packet whose headers are known to be where this layout says.
+    pub(crate) fn of_layout(
+        bytes: Vec<u8>,
+        layout: Layout,
+        segmentation: Option<Segmentation>,
+        partial: bool,
+    ) -> Packet {
+        Packet { bytes: bytes.into(), layout, padding: 0, segmentation, partial }
+    }
+
+    /// Its bytes with the link header, as they are now.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where its headers are.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whether the transport checksum is left to whoever sends the packet.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// The segmentation asked for.

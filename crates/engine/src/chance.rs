@@ -1,5 +1,6 @@
 //! Hashes and random numbers, both from keys (semantics, sections 1.6 and 1.7).
 
+use crate::state::Keys;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use siphasher::sip::{SipHasher13, SipHasher24};
@@ -39,10 +40,19 @@ impl Chance {
             let mut key = [0; 16];
             key[..8].copy_from_slice(&generator.next_u64().to_le_bytes());
             key[8..].copy_from_slice(&generator.next_u64().to_le_bytes());
-            SipHasher24::new_with_key(&key)
+            key
         };
-        let secret = key.map_or_else(|| drawn(seed ^ KEY_SEED), |key| SipHasher24::new_with_key(&key));
-        Chance { secret, random: drawn(seed) }
+        Chance::of_keys(&Keys { hash: key.unwrap_or_else(|| drawn(seed ^ KEY_SEED)), random: drawn(seed) })
+    }
+
+    /// Of these keys.
+    pub fn of_keys(keys: &Keys) -> Chance {
+        Chance { secret: SipHasher24::new_with_key(&keys.hash), random: SipHasher24::new_with_key(&keys.random) }
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> Keys {
+        Keys { hash: self.secret.key(), random: self.random.key() }
     }
 
     /// SipHash-2-4 of the 16 bytes of both values, each little-endian.

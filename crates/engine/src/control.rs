@@ -1,20 +1,28 @@
 //! Changes from outside (semantics, section 6.4).
 
+use crate::state::FlowState;
 use crate::{Executor, Runtime};
 use weftwire_core::control::Done;
-use weftwire_core::{Change, ControlError, FlowId};
+use weftwire_core::{Change, ControlError, FlowId, Time};
 
 impl<E: Executor> Runtime<E> {
-    /// Carries a command out.
-    pub(crate) fn change(&mut self, change: &Change) -> Result<Done, ControlError> {
+    /// Carries a command out at `now`.
+    pub(crate) fn change(&mut self, now: Time, change: &Change) -> Result<Done, ControlError> {
         match change {
             Change::SetRegister { flow, register, value } => self.set_register(*flow, register, *value)?,
             Change::SetEntry { table, index, value } => self.set_entry(table, *index, *value)?,
             Change::Delete { flow } => self.delete(*flow)?,
             Change::Port { port, change } => self.shared.ports.change(*port, *change),
-            Change::Take { .. } | Change::Adopt { .. } | Change::Rules { .. } => {
-                return Err(ControlError::Unsupported(change.subject()));
+            Change::Take { flow, clocks } => {
+                let state = self.take(*flow, clocks.as_ref()).ok_or(ControlError::NoFlow(*flow))?;
+                return Ok(Done::State(state.to_bytes(&self.program.state_layout)));
             }
+            Change::Adopt { state, clocks } => {
+                let state = FlowState::from_bytes(state, &self.program.state_layout);
+                let adopted = state.and_then(|state| self.restore(now, &state, clocks.as_ref()));
+                return adopted.map(Done::Flow).map_err(|error| ControlError::Unfit(error.to_string()));
+            }
+            Change::Rules { .. } => return Err(ControlError::Unsupported(change.subject())),
         }
         Ok(Done::Done)
     }

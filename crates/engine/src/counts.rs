@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use weftwire_core::DropReason;
 
 /// Counts since the start, as the engine keeps them.
-#[derive(Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Frames that arrived.
     pub frames_in: u64,

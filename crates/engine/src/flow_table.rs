@@ -112,7 +112,12 @@ impl FlowTable {
         self.keys.insert(instance.key.clone(), flow);
         let line = self.rules.line(instance.state);
         instance.filed = (line, active);
-        self.order.push_back(flow);
+        if self.order.back().is_none_or(|latest| *latest < flow) {
+            self.order.push_back(flow);
+        } else if let Err(place) = self.order.binary_search(&flow) {
+            // It comes from elsewhere; if it was here before, its place may be there still.
+            self.order.insert(place, flow);
+        }
         self.instances.insert(flow, instance);
         self.enter(line, active, flow);
     }
@@ -159,7 +164,8 @@ impl FlowTable {
             .map(|(at, _, flow)| (at, flow))
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether there is no room for one more.
+    pub fn is_full(&self) -> bool {
         self.instances.len() >= self.max
     }
 

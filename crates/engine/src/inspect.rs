@@ -5,7 +5,8 @@ use crate::text::{key_text, value_text};
 use crate::{Executor, Runtime};
 use std::collections::BTreeMap;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowPage, FlowSummary, Inspect, PendingTimer, RegisterValue};
-use weftwire_core::{DropReason, FlowId};
+use weftwire_core::live::Clocks;
+use weftwire_core::{ControlError, DropReason, FlowId};
 
 impl<E: Executor> Inspect for Runtime<E> {
     fn flows(&self) -> Vec<FlowSummary> {
@@ -52,6 +53,11 @@ impl<E: Executor> Inspect for Runtime<E> {
         self.program.image.notices.get(usize::from(notice)).map_or("notice", String::as_str)
     }
 
+    fn snapshot(&self, flow: FlowId, clocks: Option<&Clocks>) -> Result<Vec<u8>, ControlError> {
+        let state = Runtime::snapshot(self, flow, clocks).ok_or(ControlError::NoFlow(flow))?;
+        Ok(state.to_bytes(&self.program.state_layout))
+    }
+
     fn counters(&self) -> Counters {
         let counts = &self.shared.counts;
         let rows = self.program.image.rows.iter().zip(&counts.rows).enumerate();
@@ -81,7 +87,7 @@ impl<E: Executor> Runtime<E> {
             flow: instance.flow,
             key: key_text(&self.program, &instance.key),
             state: self.program.state_name(instance.state).into(),
-            created: instance.created,
+            created: instance.axis.engine(instance.created),
             last_active: instance.last_active.at,
             events: instance.counts.events,
         }

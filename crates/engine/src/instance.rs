@@ -1,12 +1,10 @@
 //! One flow's instance of the machine.
 
+use crate::axis::Axis;
 use std::collections::{BTreeMap, VecDeque};
 use weftwire_calendar::TimerHandle;
 use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, Endpoints, FlowId, Time};
-
-/// Most unreleased bytes of the application in a flow's send buffer (semantics, section 5.1).
-pub const SEND_BUFFER: usize = 1 << 20;
 
 /// When an instance was last active: the time, and which of all packets and calls of the application it was. Those of two
 /// instances differ (section 3.4).
@@ -23,6 +21,10 @@ pub struct Activity {
 pub struct Instance {
     /// Its flow.
     pub flow: FlowId,
+    /// How its time stands to the engine's.
+    pub axis: Axis,
+    /// Whose keys it has: a number of [`crate::key_sets::KeySets`].
+    pub keys: usize,
     /// Its flow key.
     pub key: Box<[u8]>,
     /// Its state.
@@ -39,7 +41,7 @@ pub struct Instance {
     pub send_buffer: VecDeque<u8>,
     /// Whether the application has closed its sending side.
     pub closed: bool,
-    /// When it was made.
+    /// When it was made, on its own axis. All other times are the engine's.
     pub created: Time,
     /// How many instances of its key were made before it at that instant.
     pub earlier: u32,

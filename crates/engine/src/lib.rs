@@ -5,6 +5,7 @@
 //! - [`ReferenceEngine`] is the one whose rows run as the page tells them.
 #![forbid(unsafe_code)]
 
+mod axis;
 mod chance;
 mod control;
 mod counts;
@@ -12,6 +13,7 @@ mod executor;
 mod flow_table;
 mod inspect;
 mod instance;
+mod key_sets;
 mod lines;
 mod operations;
 mod packets;
@@ -20,16 +22,18 @@ mod reference;
 mod run;
 mod runtime;
 mod samples;
+pub mod state;
 mod text;
 mod trace;
 pub mod value;
 
 pub use chance::Chance;
+pub use counts::Counts;
 pub use executor::Executor;
-pub use instance::SEND_BUFFER;
 pub use operations::ZERO_TIME_DEPTH;
 pub use reference::{Reference, ReferenceEngine};
 pub use runtime::Runtime;
+pub use weftwire_image::layout::SEND_BUFFER;
 
 use weftwire_core::{Function, Ports};
 use weftwire_image::{Feature, VerifiedImage};

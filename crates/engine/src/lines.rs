@@ -2,14 +2,14 @@
 //! sections 3.3 and 3.4).
 
 use crate::instance::Activity;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use weftwire_core::{FlowId, Time};
 use weftwire_image::{Image, WhenFull};
 
 /// Flows by when they became idle. The first is at hand without a look into the tree.
 #[derive(Clone, Default, Debug)]
 pub struct Line {
-    flows: BTreeMap<Activity, FlowId>,
+    flows: BTreeSet<(Activity, FlowId)>,
     first: Option<(Activity, FlowId)>,
 }
 
@@ -26,15 +26,15 @@ impl Line {
 
     /// Adds a flow.
     pub fn insert(&mut self, active: Activity, flow: FlowId) {
-        self.flows.insert(active, flow);
-        if self.first.is_none_or(|(first, _)| active < first) {
+        self.flows.insert((active, flow));
+        if self.first.is_none_or(|first| (active, flow) < first) {
             self.first = Some((active, flow));
         }
     }
 
     /// Takes a flow out. Returns whether it was first.
     pub fn remove(&mut self, filed: Activity, flow: FlowId) -> bool {
-        self.flows.remove(&filed);
+        self.flows.remove(&(filed, flow));
         let was_first = self.is_first(flow);
         if was_first {
             self.find_first();
@@ -49,7 +49,7 @@ impl Line {
     }
 
     fn find_first(&mut self) {
-        self.first = self.flows.first_key_value().map(|(active, flow)| (*active, *flow));
+        self.first = self.flows.first().copied();
     }
 }
 

@@ -9,7 +9,7 @@ use weftwire_image::{Operator, PacketRef, PayloadTest};
 
 impl Run<'_> {
     pub(crate) fn compute(&mut self, operator: Operator, register: u16, left: i64, right: i64) {
-        let (chance, instance) = (&self.shared.chance, &mut *self.instance);
+        let (chance, instance) = (self.shared.keys.of(self.instance.keys), &mut *self.instance);
         let secret = || match operator {
             Operator::Random => {
                 let Instance { key, created, earlier, draws, .. } = instance;

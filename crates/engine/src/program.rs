@@ -5,6 +5,7 @@ use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
 use weftwire_core::packet::Packet;
 use weftwire_core::{Endpoints, LinkType};
+use weftwire_image::layout::StateLayout;
 use weftwire_image::{self as image, Event, Operation, VerifiedImage};
 
 /// A loaded image.
@@ -14,6 +15,8 @@ pub struct Program {
     pub image: VerifiedImage,
     /// Its header formats.
     pub formats: Formats,
+    /// Where everything is in the bytes of a flow's state.
+    pub state_layout: StateLayout,
     /// Where the fields are that it names, by index.
     pub places: Vec<FieldPlace>,
     templates: Vec<Template>,
@@ -67,6 +70,7 @@ impl Program {
             ip_version: formats.field("network", "version").expect("a built-in field"),
             places,
             formats,
+            state_layout: StateLayout::of(&image),
             image,
         }
     }
@@ -131,6 +135,29 @@ impl Program {
             }
         }
         true
+    }
+
+    /// Bytes of a flow key.
+    pub fn key_length(&self) -> usize {
+        let flow = &self.image.flow;
+        [&flow.common, &flow.source, &flow.destination].into_iter().map(|fields| self.key_bytes(fields)).sum()
+    }
+
+    /// Whether bytes as long as a flow key are one that [`Program::flow_key`] can make: the sides of a symmetric one are
+    /// in order.
+    pub fn is_key(&self, key: &[u8]) -> bool {
+        let sides = key.get(self.key_bytes(&self.image.flow.common)..).unwrap_or_default();
+        let (source, destination) = sides.split_at(sides.len() / 2);
+        !self.image.flow.symmetric || source <= destination
+    }
+
+    /// Whether the ends of a flow tell its key. Of an IPv6 packet with extension headers the next header is the first of them.
+    pub fn ends_tell_key(&self) -> bool {
+        let flow = &self.image.flow;
+        let fields = [&flow.common, &flow.source, &flow.destination].into_iter().flatten();
+        fields
+            .map(|&field| &self.image.fields[usize::from(field)])
+            .all(|name| name.known_to_connect() && !(name.format == "ipv6" && name.field == "next_header"))
     }
 
     fn key_bytes(&self, fields: &[u16]) -> usize {

@@ -1,9 +1,9 @@
 //! One event of one instance, from beginning to end (semantics, section 4.3).
 
 use crate::Executor;
-use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::instance::Instance;
+use crate::key_sets::KeySets;
 use crate::packets::Promises;
 use crate::program::Program;
 use weftwire_calendar::Calendar;
@@ -37,7 +37,7 @@ pub struct Shared {
     /// The ports there are.
     pub ports: Ports,
     /// Hashes and random numbers.
-    pub chance: Chance,
+    pub keys: KeySets,
     /// All pending settings of timers.
     pub calendar: Calendar<Setting>,
     /// Counts since the start.
@@ -203,12 +203,12 @@ impl<'a> Run<'a> {
     }
 
     fn environment(&self, environment: Environment) -> i64 {
-        let now = self.at.nanoseconds();
+        let now = self.instance.axis.own(self.at).nanoseconds();
         match environment {
             Environment::Now => now,
             Environment::NowMicroseconds => now.div_euclid(1_000),
             Environment::NowMilliseconds => now.div_euclid(1_000_000),
-            Environment::FlowHash => self.shared.chance.hash_key(&self.instance.key),
+            Environment::FlowHash => self.shared.keys.of(self.instance.keys).hash_key(&self.instance.key),
             Environment::ApplicationAvailable => self.instance.send_buffer.len() as i64,
             Environment::ApplicationClosed => i64::from(self.instance.closed),
         }

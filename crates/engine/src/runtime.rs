@@ -1,15 +1,18 @@
 //! What all engines have in common: inputs and their order, the flow table, timers, samples and calls of the
 //! application. An [`Executor`] runs the rows.
 
+use crate::axis::Axis;
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::flow_table::FlowTable;
-use crate::instance::{Activity, FlowCounts, Instance, SEND_BUFFER};
+use crate::instance::{Activity, FlowCounts, Instance};
+use crate::key_sets::KeySets;
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
-use crate::{EngineError, EngineOptions, Executor};
+use crate::{EngineError, EngineOptions, Executor, SEND_BUFFER};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use weftwire_calendar::Calendar;
 use weftwire_core::build::TemplateTransport;
 use weftwire_core::control::Answer;
@@ -25,20 +28,20 @@ use weftwire_image::{Event, Feature, OtherPackets, VerifiedImage};
 #[derive(Debug)]
 pub struct Runtime<E> {
     executor: E,
-    pub(crate) program: Program,
+    pub(crate) program: Arc<Program>,
     pub(crate) shared: Shared,
     pub(crate) table: FlowTable,
     pub(crate) samples: Samples,
     /// The time of the latest input or event.
-    clock: Time,
+    pub(crate) clock: Time,
     /// Flow id of the latest instance.
-    last_flow: u64,
+    pub(crate) last_flow: u64,
     /// Packets and calls of the application that flows have had.
-    activities: u64,
+    pub(crate) activities: u64,
     /// How many instances of a key were made at the time of the latest creation, for keys whose last one has ended since.
-    made_then: BTreeMap<Box<[u8]>, u32>,
+    pub(crate) made_then: BTreeMap<Box<[u8]>, u32>,
     /// When the latest instance was made.
-    last_made: Time,
+    pub(crate) last_made: Time,
     /// The key being looked up.
     key: Vec<u8>,
 }
@@ -62,7 +65,18 @@ impl<E: Executor> Runtime<E> {
         if !features.is_empty() {
             return Err(EngineError::Lacks { engine: E::NAME, features });
         }
-        let program = Program::new(image);
+        Runtime::of_program(Arc::new(Program::new(image)), ports, options)
+    }
+
+    /// A new function of the same image, with the same ports. They share what is made of the image.
+    ///
+    /// # Errors
+    /// As of [`Runtime::new`].
+    pub fn another(&self, options: EngineOptions) -> Result<Runtime<E>, EngineError> {
+        Runtime::of_program(Arc::clone(&self.program), self.shared.ports.clone(), options)
+    }
+
+    fn of_program(program: Arc<Program>, ports: Ports, options: EngineOptions) -> Result<Runtime<E>, EngineError> {
         let chance = Chance::new(options.seed, options.hash_key);
         Ok(Runtime {
             executor: E::load(&program)?,
@@ -70,7 +84,7 @@ impl<E: Executor> Runtime<E> {
             samples: Samples::new(&program.image.debug.samples),
             shared: Shared {
                 ports,
-                chance,
+                keys: KeySets::new(chance),
                 calendar: Calendar::new(),
                 counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
                 tables: program.image.tables.clone(),
@@ -95,18 +109,25 @@ impl<E: Executor> Runtime<E> {
     /// Runs everything that is due at or before `limit`, each at its own time (sections 4.1 and 4.2). Returns whether it
     /// got to the end before the outbox was full.
     fn run_due(&mut self, limit: Time, out: &mut Outbox) -> bool {
-        while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= limit) {
-            if out.is_full() {
-                return false;
+        while !out.is_full() {
+            if !self.run_next(limit, out) {
+                return true;
             }
-            self.clock = self.clock.max(at);
-            match due {
-                Due::Timer => self.run_timer(out),
-                Due::Sample => self.samples.show(&self.program, &self.table, out),
-                Due::Expiry => {
-                    if let Some((_, flow)) = self.table.next_expiry() {
-                        self.expire(flow, at, out);
-                    }
+        }
+        self.next_due().is_none_or(|(at, _)| at > limit)
+    }
+
+    /// Runs what is due first, if it is due at or before `limit`; `false` if nothing is. [`Function::fire`] does so
+    /// until nothing is: between any two of them is an event boundary.
+    pub fn run_next(&mut self, limit: Time, out: &mut Outbox) -> bool {
+        let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= limit) else { return false };
+        self.clock = self.clock.max(at);
+        match due {
+            Due::Timer => self.run_timer(out),
+            Due::Sample => self.samples.show(&self.program, &self.table, out),
+            Due::Expiry => {
+                if let Some((_, flow)) = self.table.next_expiry() {
+                    self.expire(flow, at, out);
                 }
             }
         }
@@ -225,6 +246,8 @@ impl<E: Executor> Runtime<E> {
         let last_active = self.activity(at);
         Box::new(Instance {
             flow: FlowId(self.last_flow),
+            axis: Axis::default(),
+            keys: 0,
             key: self.key.as_slice().into(),
             state: 0,
             registers: self.program.initial.clone(),
@@ -261,7 +284,8 @@ impl<E: Executor> Runtime<E> {
         for &handle in &instance.timers {
             self.shared.calendar.remove(handle);
         }
-        if instance.created == self.last_made {
+        self.shared.keys.release(instance.keys);
+        if instance.axis.engine(instance.created) == self.last_made {
             self.made_then.insert(instance.key.clone(), instance.earlier + 1);
         }
     }
@@ -395,7 +419,7 @@ impl<E: Executor> Function for Runtime<E> {
 
     fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
         let now = self.arrive(now, out);
-        let result = self.change(&command.change);
+        let result = self.change(now, &command.change);
         out.answer(Answer { number: command.number, at: now, result }, None);
     }
 

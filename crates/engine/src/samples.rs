@@ -3,6 +3,7 @@
 use crate::flow_table::FlowTable;
 use crate::program::Program;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{FlowId, Outbox, Output, Time};
 use weftwire_image::Sample;
@@ -32,11 +33,33 @@ impl Samples {
 
     /// A flow ends.
     pub fn end(&mut self, flow: FlowId) {
-        let all = (flow, 0, Time::from_nanoseconds(i64::MIN))..=(flow, usize::MAX, Time::MAX);
-        let ended: Vec<(FlowId, usize, Time)> = self.by_flow.range(all).copied().collect();
+        let ended: Vec<(FlowId, usize, Time)> = self.by_flow.range(all_of(flow)).copied().collect();
         for entry in ended {
             self.by_flow.remove(&entry);
             self.due.remove(&(entry.2, entry.0, entry.1));
+        }
+    }
+
+    /// When each sample of a flow is due next; at the end of time if it is not shown again.
+    pub fn of(&self, flow: FlowId) -> Vec<Time> {
+        let mut next = vec![Time::MAX; self.samples.len()];
+        for &(_, number, at) in self.by_flow.range(all_of(flow)) {
+            next[number] = at;
+        }
+        next
+    }
+
+    /// A flow that has begun elsewhere: when each of its samples is due next, which is not before `now`.
+    pub fn go_on(&mut self, flow: FlowId, next: impl Iterator<Item = Time>, now: Time) {
+        for (number, at) in next.enumerate() {
+            let interval = self.samples[number].interval;
+            let missed = match now.since(at) {
+                0.. => now.since(at).saturating_add(interval - 1) / interval,
+                _ => 0,
+            };
+            let at = at.after(missed.saturating_mul(interval));
+            self.due.insert((at, flow, number));
+            self.by_flow.insert((flow, number, at));
         }
     }
 
@@ -76,4 +99,9 @@ impl Samples {
             self.by_flow.insert((flow, number, at));
         }
     }
+}
+
+/// All entries of a flow.
+fn all_of(flow: FlowId) -> RangeInclusive<(FlowId, usize, Time)> {
+    (flow, 0, Time::from_nanoseconds(i64::MIN))..=(flow, usize::MAX, Time::MAX)
 }

@@ -106,8 +106,9 @@ fn what_was_sent_does_not_change_any_more() {
             Operation::Copy { from: CURRENT, to: kept },
             Operation::Reverse { packet: CURRENT },
             send(CURRENT, 1),
-            Operation::Copy { from: kept, to: CURRENT },
-            send(CURRENT, 1),
+            Operation::Copy { from: kept, to: PacketRef::Work },
+            send(PacketRef::Work, 1),
+            Operation::Resize { packet: PacketRef::Work, length: constant(0) },
             send(kept, 1),
             Operation::Resize { packet: kept, length: constant(0) },
         ],
@@ -167,7 +168,7 @@ fn an_engine_stops_where_the_outbox_is_full_and_goes_on() {
             calls += 1;
         }
         // The last call runs the timers.
-        assert!(if bound == usize::MAX { calls == 3 } else { calls > 30 }, "{calls} calls");
+        assert!(if bound == usize::MAX { calls == 3 } else { calls > 10 }, "{calls} calls");
     }
     assert_eq!(whole, parted);
     let order: Vec<bool> = whole.iter().map(|(output, _)| matches!(output, Output::Notify { .. })).collect();
@@ -208,14 +209,13 @@ fn outputs(image: &VerifiedImage, steps: &[Step], bound: usize, together: bool) 
     let mut engine = ReferenceEngine::new(image.clone(), ports, EngineOptions::default()).expect("a verified image");
     let (mut out, mut arrivals, mut all) = (Outbox::tracing().bounded(bound), Arrivals::new(), Vec::new());
     let mut now = 0;
-    let mut hand_in =
-        |engine: &mut ReferenceEngine, now, arrivals: &mut Arrivals, out: &mut Outbox, all: &mut Vec<_>| {
-            while !arrivals.is_empty() {
-                engine.frames(at(now), arrivals, out);
-                all.extend(seen(out));
-                out.clear();
-            }
-        };
+    let hand_in = |engine: &mut ReferenceEngine, now, arrivals: &mut Arrivals, out: &mut Outbox, all: &mut Vec<_>| {
+        while !arrivals.is_empty() {
+            engine.frames(at(now), arrivals, out);
+            all.extend(seen(out));
+            out.clear();
+        }
+    };
     for step in steps {
         let frame = match step {
             Step::Frame { port, client, tcp, payload } => {

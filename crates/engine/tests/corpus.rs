@@ -1,21 +1,32 @@
-//! Replays the corpus of the fuzz target `image_load` (`fuzz/corpus/image_load`) on the stable toolchain.
+//! Replays the corpora of the fuzz targets `image_load` and `flow_state` (`fuzz/corpus`) on the stable toolchain.
 #![allow(clippy::disallowed_methods, reason = "a test that reads corpus files")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "support/flow_state.rs"]
+mod flow_state;
 #[path = "support/image_load.rs"]
-mod body;
+mod image_load;
 
 #[test]
 fn image_load() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/image_load");
+    replay("image_load", image_load::image_load);
+}
+
+#[test]
+fn flow_state() {
+    replay("flow_state", flow_state::flow_state);
+}
+
+fn replay(target: &str, body: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(!files.is_empty());
     for file in files {
         // Shown if the target panics.
         println!("{}", file.display());
-        body::image_load(&fs::read(&file).unwrap());
+        body(&fs::read(&file).unwrap());
     }
 }

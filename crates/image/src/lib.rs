@@ -9,6 +9,7 @@ pub mod chains;
 mod error;
 mod features;
 mod formats;
+pub mod layout;
 pub mod limits;
 pub mod profile;
 mod registers;

@@ -1,9 +1,10 @@
-//! Functions on nodes: `weft run` in the node's namespace, one process each.
+//! Functions on nodes: a process each, in the node's namespace, by a command that [`RunCommand`] knows.
 
 use crate::build::{namespace_name, next_hop, port_name};
 use crate::process::{answer_at_once, end, start_in};
 use crate::traffic::{Ledger, Stage, pattern};
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -12,27 +13,77 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
-use weftwire_core::Port;
 use weftwire_core::inspect::Counters;
+use weftwire_core::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
+use weftwire_core::{Endpoints, Port};
 use weftwire_linux::LinuxError;
 use weftwire_linux::control::{Request, Response};
 use weftwire_linux::control_client::ControlClient;
 use weftwire_linux::privileges::User;
 use weftwire_network::Network;
-use weftwire_network::model::{FunctionNode, Node, NodeIndex, NodeKind, Traffic, TrafficKind};
+use weftwire_network::model::{FunctionNode, Node, NodeIndex, NodeKind, Traffic, TrafficKind, Transport};
 
 /// How long a function has to get ready, and to end.
 const START: Duration = Duration::from_secs(20);
 const END: Duration = Duration::from_secs(2);
 
+/// What runs on a node's ports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FunctionProgram {
+    /// A machine.
+    Machine {
+        /// Its image or source.
+        file: PathBuf,
+        /// Name of the engine.
+        engine: String,
+        /// Initial values of registers, as text.
+        parameters: BTreeMap<String, String>,
+    },
+    /// A subscription switch.
+    Rules {
+        /// Its rules.
+        file: PathBuf,
+        /// The message formats.
+        format: PathBuf,
+    },
+}
+
+/// How a function runs on a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FunctionSettings {
+    /// What runs.
+    pub program: FunctionProgram,
+    /// The interface of each port.
+    pub ports: Vec<(Port, String)>,
+    /// The run's name.
+    pub name: String,
+    /// Where its control socket is to be.
+    pub control: PathBuf,
+    /// The seed of its random numbers and of its hash key.
+    pub seed: u64,
+    /// Where a trace of its events goes.
+    pub trace: Option<PathBuf>,
+    /// A connection that it opens at its start. What comes from standard input is sent on it.
+    pub opens: Option<Endpoints>,
+    /// Whether what its flows deliver goes to standard output.
+    pub delivers: bool,
+}
+
+/// Who knows the command that runs a function.
+pub trait RunCommand: fmt::Debug + Send + Sync {
+    /// The command. It runs in the node's namespace, and ends at SIGTERM.
+    fn command(&self, settings: &FunctionSettings) -> Command;
+
+    /// Whether the command writes this line on standard error just before the function opens its connections.
+    fn begins(&self, line: &str) -> bool;
+}
+
 /// Where functions find and leave their files.
 pub(crate) struct Places {
-    /// The program `weft`.
-    pub(crate) program: PathBuf,
+    /// Who knows how functions run.
+    pub(crate) runner: Arc<dyn RunCommand>,
     /// Who runs the commands of nodes; `None`: root.
     pub(crate) user: Option<User>,
-    /// Further folders that programs may include files of.
-    pub(crate) includes: Vec<PathBuf>,
     /// The folder to which the network's file names are relative.
     pub(crate) base: PathBuf,
     /// The network's folder, for control sockets.
@@ -83,37 +134,19 @@ impl RunningFunction {
         };
         let control = places.state.join(format!("{}.sock", here.name));
         let log = places.out.join(format!("{}.function.log", here.name));
-        let mut command = Command::new(&places.program);
-        let file = places.base.join(&function.image);
-        match &function.format {
-            Some(format) => {
-                command.args(["subs", "run"]).arg("--rules").arg(file).arg("--format").arg(places.base.join(format))
-            }
-            None => {
-                let allowed = |folder: &PathBuf| [OsString::from("--allow-includes"), folder.into()];
-                command.arg("run").arg(file).args(["--engine", &function.engine]);
-                command.args(places.includes.iter().flat_map(allowed))
-            }
+        let settings = FunctionSettings {
+            program: program(function, &places.base),
+            ports: (1..=here.ports.len()).map(|port| Port(port as u16)).map(|port| (port, port_name(port))).collect(),
+            name: format!("{}.{}", network.name, here.name),
+            control: control.clone(),
+            seed: network.node_seed(node),
+            trace: function.trace.then(|| places.out.join(format!("{}.trace.jsonl", here.name))),
+            opens: application.sends.map(|number| connection(network, &network.traffic[number])).transpose()?,
+            delivers: application.receives.is_some(),
         };
-        for port in 1..=here.ports.len() {
-            command.args(["--port", &format!("{port}={}", port_name(Port(port as u16)))]);
-        }
-        command.args(["--name", &format!("{}.{}", network.name, here.name)]).arg("--control").arg(&control);
-        command.args(["--seed", &network.node_seed(node).to_string()]);
-        for (name, value) in &function.parameters {
-            command.args(["--parameter", &format!("{name}={value}")]);
-        }
-        if function.trace {
-            command.arg("--trace").arg(places.out.join(format!("{}.trace.jsonl", here.name)));
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        if let Some(number) = application.sends {
-            connect(network, &network.traffic[number], &mut command)?;
-            command.stdin(Stdio::piped());
-        }
-        if application.receives.is_some() {
-            command.args(["--receive", "-"]).stdout(Stdio::piped());
-        }
+        let mut command = places.runner.command(&settings);
+        let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
+        command.stdin(pipe(settings.opens.is_some())).stdout(pipe(settings.delivers)).stderr(Stdio::piped());
 
         // SAFETY: one system call, and nothing is allocated.
         unsafe {
@@ -128,8 +161,8 @@ impl RunningFunction {
         if let Some(output) = child.stderr.take() {
             let file =
                 File::create(&log).map_err(|error| LinuxError::system(format!("write {}", log.display()), error))?;
-            let begun = begun.clone();
-            threads.push(std::thread::spawn(move || keep_log(output, file, begun)));
+            let (runner, begun) = (places.runner.clone(), begun.clone());
+            threads.push(std::thread::spawn(move || keep_log(output, file, &*runner, begun)));
         }
         if let (Some(input), Some((stage, number))) = (child.stdin.take(), begun) {
             threads.push(std::thread::spawn(move || feed(input, &stage, number)));
@@ -186,30 +219,42 @@ impl RunningFunction {
     }
 }
 
-/// The arguments that open the flow of a traffic.
-fn connect(network: &Network, traffic: &Traffic, command: &mut Command) -> Result<(), LinuxError> {
-    let address = |node| match network.address(node, traffic.ipv6) {
-        std::net::IpAddr::V4(address) => address.to_string(),
-        std::net::IpAddr::V6(address) => format!("[{address}]"),
-    };
-    let (from, to) = (address(traffic.from), address(traffic.to));
-    let suffix = match traffic.transport {
-        weftwire_network::model::Transport::Udp => "/udp",
-        weftwire_network::model::Transport::Tcp => "",
-    };
-    let connection = format!("{from}:{}-{to}:{}{suffix}", traffic.source_port, traffic.port);
-    let Some((own, next)) = next_hop(network, traffic.from, traffic.to) else {
-        return Err(LinuxError::Network(format!("traffic `{}`: there is no way from {from} to {to}", traffic.name)));
-    };
-    command.args(["--connect", &connection, "--send", "-"]);
-    command.args(["--local-mac", &own.to_string(), "--gateway-mac", &next.to_string()]);
-    Ok(())
+/// What a node's function is, with files relative to `base`.
+fn program(function: &FunctionNode, base: &Path) -> FunctionProgram {
+    let file = base.join(&function.image);
+    match &function.format {
+        Some(format) => FunctionProgram::Rules { file, format: base.join(format) },
+        None => {
+            FunctionProgram::Machine { file, engine: function.engine.clone(), parameters: function.parameters.clone() }
+        }
+    }
 }
 
-/// Copies what a function says into its log. Its first line comes just before it opens its connections.
-fn keep_log(output: impl Read, mut file: File, mut begun: Option<(Arc<Stage>, usize)>) {
+/// The connection of a traffic's flow, seen from its sender.
+fn connection(network: &Network, traffic: &Traffic) -> Result<Endpoints, LinuxError> {
+    let (from, to) = (network.address(traffic.from, traffic.ipv6), network.address(traffic.to, traffic.ipv6));
+    let Some((local_mac, remote_mac)) = next_hop(network, traffic.from, traffic.to) else {
+        return Err(LinuxError::Network(format!("traffic `{}`: there is no way from {from} to {to}", traffic.name)));
+    };
+    Ok(Endpoints {
+        protocol: match traffic.transport {
+            Transport::Tcp => PROTOCOL_TCP,
+            Transport::Udp => PROTOCOL_UDP,
+        },
+        local_address: from,
+        local_port: traffic.source_port,
+        remote_address: to,
+        remote_port: traffic.port,
+        local_mac,
+        remote_mac,
+        vlan: None,
+    })
+}
+
+/// Copies what a function says into its log. The line by which it begins comes just before it opens its connections.
+fn keep_log(output: impl Read, mut file: File, runner: &dyn RunCommand, mut begun: Option<(Arc<Stage>, usize)>) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
-        if line.contains("runs with seed")
+        if runner.begins(&line)
             && let Some((stage, number)) = begun.take()
         {
             let now = stage.now();
@@ -237,7 +282,7 @@ fn wanted(traffic: &Traffic) -> Option<u64> {
 fn feed(mut input: impl Write, stage: &Stage, number: usize) {
     let traffic = &stage.network.traffic[number];
     let (limit, mut sent) = (wanted(traffic).unwrap_or(u64::MAX), 0);
-    while sent < limit && !stage.is_over() && (limit != u64::MAX || stage.now() < traffic.stop) {
+    while sent < limit && !stage.is_over() && (limit != u64::MAX || stage.now() < traffic.stop_ns) {
         let piece = pattern(sent, limit - sent);
         // A function that has ended takes no more.
         if input.write_all(piece).is_err() {

@@ -21,10 +21,10 @@ fn allowed_by(settings: &LinkSettings) -> Option<i64> {
         Rate::Trace(trace) => trace.steps.iter().map(|step| step.1).max().unwrap_or(1),
     });
     let packet_time = rate.map_or(0, |rate| (1500.0 * 8e9 / rate.max(1) as f64) as i64);
-    if packet_time == 0 && settings.delay == 0 {
+    if packet_time == 0 && settings.delay_ns == 0 {
         return None;
     }
-    Some((packet_time / 10).max(settings.delay / 20).max(ALWAYS_ALLOWED))
+    Some((packet_time / 10).max(settings.delay_ns / 20).max(ALWAYS_ALLOWED))
 }
 
 /// What is allowed for the sources where no gap says how exact times must be.
@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn a_slow_link_and_a_long_one_allow_more() {
-        let rate = |rate, delay| LinkSettings { rate: Some(Rate::Constant(rate)), delay, ..LinkSettings::default() };
+        let rate =
+            |rate, delay| LinkSettings { rate: Some(Rate::Constant(rate)), delay_ns: delay, ..LinkSettings::default() };
         assert_eq!(allowed_by(&LinkSettings::default()), None);
         assert_eq!(allowed_by(&rate(1_000_000, 0)), Some(1_200_000));
         assert_eq!(allowed_by(&rate(1_000_000_000, 0)), Some(50_000));

@@ -12,7 +12,7 @@
 pub mod build;
 mod captures;
 mod drops;
-mod functions;
+pub mod functions;
 pub mod lateness;
 pub mod memory;
 mod process;

@@ -56,7 +56,7 @@ pub struct RelayOptions {
 /// When the relay begins.
 pub(crate) struct RelayStart {
     /// Time 0 is when `CLOCK_MONOTONIC` shows this.
-    pub(crate) origin: i64,
+    pub(crate) origin_ns: i64,
     /// Where frames at captured ports go.
     pub(crate) captured: Option<SyncSender<Captured>>,
 }
@@ -203,7 +203,7 @@ impl<'a> Relay<'a> {
             allowed: allowed(network),
             samples: Vec::new(),
             warm: Vec::new(),
-            next_sample: options.run.then(|| Time::ZERO.after(network.sample_interval.max(1_000_000))),
+            next_sample: options.run.then(|| Time::ZERO.after(network.sample_interval_ns.max(1_000_000))),
             next_change: 0,
             captured: None,
             capture_losses: 0,
@@ -218,7 +218,7 @@ impl<'a> Relay<'a> {
 
     /// Relays until it is told to stop. Nothing passes before time 0.
     pub(crate) fn run(mut self, start: RelayStart, shared: &Shared) -> RelayReport {
-        self.origin = start.origin;
+        self.origin = start.origin_ns;
         self.captured = start.captured;
         let mut publish = Time::ZERO;
         while !shared.stop.load(Ordering::Relaxed) {
@@ -227,7 +227,7 @@ impl<'a> Relay<'a> {
             self.send_due(now);
             self.change(now);
             self.sample(now);
-            if self.options.run && self.warm.is_empty() && now >= Time::ZERO.after(self.network.warm_up) {
+            if self.options.run && self.warm.is_empty() && now >= Time::ZERO.after(self.network.warm_up_ns) {
                 self.end_warm_up();
             }
             if now >= publish {
@@ -258,7 +258,7 @@ impl<'a> Relay<'a> {
         let wall = realtime_ns();
         let Relay { socket, lanes, by_interface, due, captured, capture_losses, .. } = self;
         socket.receive(|frame| {
-            let age = (wall - frame.at).clamp(0, 1_000_000_000);
+            let age = (wall - frame.at_ns).clamp(0, 1_000_000_000);
             let at = now.after(-age);
             let Some(Some(number)) = by_interface.get(frame.interface as usize) else { return };
             if at < Time::ZERO {
@@ -325,14 +325,14 @@ impl<'a> Relay<'a> {
     /// Applies the changes that are due.
     fn change(&mut self, now: Time) {
         while let Some(change) = self.next_change() {
-            if Time::ZERO.after(change.at) > now {
+            if Time::ZERO.after(change.at_ns) > now {
                 return;
             }
             self.next_change += 1;
             let Some((link, direction)) = place_of(&change.what) else { continue };
             let number = link.0 * 2 + direction as u32;
             let lane = &mut self.lanes[number as usize];
-            lane.last = lane.last.max(Time::ZERO.after(change.at));
+            lane.last = lane.last.max(Time::ZERO.after(change.at_ns));
             match &change.what {
                 ChangeKind::Settings { settings, .. } => lane.direction.change(lane.last, (**settings).clone()),
                 ChangeKind::Down { .. } => lane.direction.down(lane.last),
@@ -374,13 +374,13 @@ impl<'a> Relay<'a> {
                 });
                 lane.settle(link as u32, &mut self.due);
             }
-            self.next_sample = Some(at.after(self.network.sample_interval.max(1_000_000)));
+            self.next_sample = Some(at.after(self.network.sample_interval_ns.max(1_000_000)));
         }
     }
 
     /// The warm-up is over: what is counted from here on is measured.
     fn end_warm_up(&mut self) {
-        let end = Time::ZERO.after(self.network.warm_up);
+        let end = Time::ZERO.after(self.network.warm_up_ns);
         self.warm = self
             .lanes
             .iter_mut()
@@ -394,7 +394,7 @@ impl<'a> Relay<'a> {
     /// Lets time pass until something is to be done.
     fn wait(&mut self, publish: Time) {
         let next = self.due.peek().map(|Reverse((at, _))| *at);
-        let change = self.next_change().map(|change| Time::ZERO.after(change.at));
+        let change = self.next_change().map(|change| Time::ZERO.after(change.at_ns));
         let next = [next, change, self.next_sample].into_iter().flatten().fold(publish, Time::min);
         let now = self.now();
         if now >= self.next_break {
@@ -406,9 +406,9 @@ impl<'a> Relay<'a> {
             return;
         }
         // What can be rested while nothing is due need not be when something is.
-        let waiting = Policy::SleepSpin { margin: NO_SLEEP };
+        let waiting = Policy::SleepSpin { margin_ns: NO_SLEEP };
         let spare = match waiting.step(now.nanoseconds(), next.nanoseconds()) {
-            Step::Sleep { until } => until - now.nanoseconds(),
+            Step::Sleep { until_ns: until } => until - now.nanoseconds(),
             Step::Spin | Step::Due => 0,
         };
         let rest = if self.options.busy { spare.min(BREAK - self.rested) } else { spare.min(LONGEST_SLEEP) };

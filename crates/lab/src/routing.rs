@@ -99,7 +99,7 @@ pub(crate) fn route_lines(network: &Network, routes: &mut Routes, node: NodeInde
 /// Routes that change at a time of a run.
 pub(crate) struct Turn {
     /// Nanoseconds after the start.
-    pub(crate) at: i64,
+    pub(crate) at_ns: i64,
     /// By namespace, what to do there.
     batches: Vec<(String, Batch)>,
 }
@@ -138,7 +138,7 @@ pub(crate) fn turns(network: &Network) -> Vec<Turn> {
                 batches.push((namespace_name(&network.name, &network.node(*node).name), batch));
             }
         }
-        turns.push(Turn { at: reroute.at, batches });
+        turns.push(Turn { at_ns: reroute.at, batches });
         before = after;
     }
     turns
@@ -180,7 +180,7 @@ mod tests {
     fn only_what_changes_is_replaced() {
         let down = "[[faults]]\nat = \"1s\"\nfor = \"3s\"\nkind = \"link-down\"\nlink = \"second\"\n";
         let turns = turns(&network(down));
-        assert_eq!(turns.iter().map(|turn| turn.at).collect::<Vec<_>>(), [2_000_000_000, 5_000_000_000]);
+        assert_eq!(turns.iter().map(|turn| turn.at_ns).collect::<Vec<_>>(), [2_000_000_000, 5_000_000_000]);
         for turn in turns {
             let names: Vec<&str> = turn.batches.iter().map(|(namespace, _)| namespace.as_str()).collect();
             assert_eq!(names, ["weft.n.r", "weft.n.q"]);

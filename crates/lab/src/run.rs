@@ -39,9 +39,9 @@ const END: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug)]
 pub struct RunProgress<'a> {
     /// Nanoseconds since the start.
-    pub now: i64,
+    pub now_ns: i64,
     /// When it ends.
-    pub end: i64,
+    pub end_ns: i64,
     /// The relay's last word.
     pub relay: &'a Snapshot,
 }
@@ -107,7 +107,7 @@ fn run_made(
     let ran = run
         .begin(&relay, out, &mut threads, &mut captures)
         .and_then(|()| run.go(&relay, state, &threads.senders, stop, progress));
-    let lasted = run.stage.now().min(network.duration).max(0);
+    let lasted = run.stage.now().min(network.duration_ns).max(0);
     let counters = run
         .functions
         .iter()
@@ -134,10 +134,10 @@ fn run_made(
         network: network.name.clone(),
         platform: "linux".to_owned(),
         seed: network.seed,
-        duration: network.duration,
+        duration: network.duration_ns,
         lasted,
-        warm_up: network.warm_up,
-        interrupted: stop.requested() && lasted < network.duration,
+        warm_up: network.warm_up_ns,
+        interrupted: stop.requested() && lasted < network.duration_ns,
         processor_seconds: process_seconds() - before,
         source_lateness,
         ..RunFacts::default()
@@ -163,7 +163,7 @@ fn results(
     let measured = |row: usize, counts: Counts| match report.warm.get(row) {
         Some(before) => counts.since(before),
         // It was broken off in the warm-up.
-        None if network.warm_up > 0 => counts.since(&counts),
+        None if network.warm_up_ns > 0 => counts.since(&counts),
         None => counts,
     };
     facts.packet_hops = report.snapshot.directions.iter().map(|status| status.counts.delivered_packets).sum();
@@ -245,7 +245,7 @@ impl Run<'_> {
             *captures = Some(Captures::start(self.network, out)?);
         }
         self.stage.begin(origin);
-        relay.begin(RelayStart { origin, captured: captures.as_ref().map(Captures::sender) });
+        relay.begin(RelayStart { origin_ns: origin, captured: captures.as_ref().map(Captures::sender) });
         threads.senders = traffic::start_senders(&self.stage);
         Ok(())
     }
@@ -259,12 +259,12 @@ impl Run<'_> {
         stop: &StopSignal,
         progress: &mut dyn FnMut(&RunProgress<'_>),
     ) -> Result<(), LinuxError> {
-        let end = self.network.duration;
+        let end = self.network.duration_ns;
         let (mut told, mut idle_since) = (0, None);
-        let mut warming = self.network.warm_up > 0;
+        let mut warming = self.network.warm_up_ns > 0;
         loop {
             let now = self.stage.now();
-            if warming && now >= self.network.warm_up {
+            if warming && now >= self.network.warm_up_ns {
                 warming = false;
                 self.stage.end_warm_up();
             }
@@ -283,7 +283,7 @@ impl Run<'_> {
                 }
                 let status = Status { relay: self.snapshot.clone(), ended: Vec::new() };
                 let _ = write_json(&folder(&state.name).join("status.json"), &status);
-                progress(&RunProgress { now: now.max(0), end, relay: &self.snapshot });
+                progress(&RunProgress { now_ns: now.max(0), end_ns: end, relay: &self.snapshot });
                 if !self.is_idle(senders, now) {
                     idle_since = None;
                 } else if now - *idle_since.get_or_insert(now) >= GRACE {
@@ -299,7 +299,7 @@ impl Run<'_> {
 
     /// Whether nothing is left to happen, as far as can be known: traffic there was, and all of it is complete.
     fn is_idle(&mut self, senders: &[JoinHandle<()>], now: i64) -> bool {
-        let changes_left = self.network.changes.last().is_some_and(|change| change.at > now);
+        let changes_left = self.network.changes.last().is_some_and(|change| change.at_ns > now);
         !self.network.traffic.is_empty()
             && !changes_left
             && self.agenda.is_empty()
@@ -317,12 +317,12 @@ impl Run<'_> {
                 match application.sends {
                     None => self.start(index)?,
                     Some(_) if application.receives.is_some() => self.agenda.push((0, Event::Start(index))),
-                    Some(number) => self.agenda.push((network.traffic[number].start, Event::Start(index))),
+                    Some(number) => self.agenda.push((network.traffic[number].start_ns, Event::Start(index))),
                 }
             }
             if let NodeKind::Host { commands } = &node.kind {
                 let events = commands.iter().enumerate();
-                self.agenda.extend(events.map(|(number, command)| (command.at, Event::Command(index, number))));
+                self.agenda.extend(events.map(|(number, command)| (command.at_ns, Event::Command(index, number))));
             }
         }
         for (number, traffic) in network.traffic.iter().enumerate() {
@@ -339,7 +339,7 @@ impl Run<'_> {
         for change in &network.changes {
             match change.what {
                 ChangeKind::Restart { node } if function_of(network.node(node)).is_some() => {
-                    self.agenda.push((change.at, Event::Restart(node)));
+                    self.agenda.push((change.at_ns, Event::Restart(node)));
                 }
                 ChangeKind::Restart { node } => self
                     .stage
@@ -352,7 +352,7 @@ impl Run<'_> {
             }
         }
         self.turns = routing::turns(&network);
-        self.agenda.extend(self.turns.iter().map(|turn| (turn.at, Event::Routes)));
+        self.agenda.extend(self.turns.iter().map(|turn| (turn.at_ns, Event::Routes)));
         self.turns.reverse();
         routing::warning(&network).into_iter().for_each(|warning| self.stage.warn(warning));
         self.agenda.sort_by_key(|(at, event)| std::cmp::Reverse((*at, *event)));

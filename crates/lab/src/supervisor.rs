@@ -1,7 +1,7 @@
 //! The process that makes a network, holds its relay and everything else that runs, and takes it down.
 
 use crate::build::{self, namespace_name, plan, refuse_taken, remove};
-use crate::functions::{Application, Places, RunningFunction, base_of, function_of};
+use crate::functions::{Application, Places, RunCommand, RunningFunction, base_of, function_of};
 use crate::relay::{Relay, RelayOptions, RelayReport, RelayStart, Shared, Snapshot};
 use crate::state::{Folder, Phase, State, folder, read, write_json};
 use crate::traffic;
@@ -27,14 +27,12 @@ const TURN: Duration = Duration::from_millis(200);
 pub struct UpOptions {
     /// The network's file, with its whole path.
     pub file: PathBuf,
-    /// The program `weft`, which runs functions.
-    pub program: PathBuf,
+    /// Who knows how functions run.
+    pub runner: Arc<dyn RunCommand>,
     /// The relay never sleeps.
     pub busy: bool,
     /// Who runs the commands of nodes; `None`: who makes the network, and that is root.
     pub user: Option<User>,
-    /// Further folders that programs of functions may include files of.
-    pub includes: Vec<PathBuf>,
 }
 
 /// What `weft status` reads.
@@ -226,7 +224,7 @@ struct Held {
 impl Held {
     fn start(network: &Arc<Network>, options: &UpOptions, state: &State) -> Result<Held, LinuxError> {
         let relay = RelayThread::open(network, state, RelayOptions { busy: options.busy, run: false })?;
-        relay.begin(RelayStart { origin: monotonic_ns(), captured: None });
+        relay.begin(RelayStart { origin_ns: monotonic_ns(), captured: None });
         let (network, state) = (network.clone(), state.clone());
         let (functions, over, status) = (Vec::new(), Arc::default(), Status::default());
         let mut held = Held { network, state, relay, functions, over, status };
@@ -288,8 +286,7 @@ impl Held {
 pub(crate) fn places(options: &UpOptions, state: &State, out: Option<PathBuf>) -> Places {
     let state = folder(&state.name);
     Places {
-        program: options.program.clone(),
-        includes: options.includes.clone(),
+        runner: options.runner.clone(),
         user: options.user,
         base: base_of(&options.file),
         out: out.unwrap_or_else(|| state.clone()),

@@ -37,7 +37,7 @@ pub struct Received<'a> {
     /// Index of the interface.
     pub interface: u32,
     /// Nanoseconds since 1970 when the kernel saw it.
-    pub at: i64,
+    pub at_ns: i64,
     /// The frame.
     pub bytes: &'a [u8],
 }
@@ -138,7 +138,7 @@ impl HubSocket {
             _ => TAG_LENGTH,
         };
         let at = i64::from(header.tp_sec) * 1_000_000_000 + i64::from(header.tp_nsec);
-        Some(Received { interface: from.sll_ifindex.cast_unsigned(), at, bytes: &bytes[start..] })
+        Some(Received { interface: from.sll_ifindex.cast_unsigned(), at_ns: at, bytes: &bytes[start..] })
     }
 
     /// Sends a frame out of an interface.

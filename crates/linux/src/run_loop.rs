@@ -292,7 +292,7 @@ impl Turns<'_> {
 
     /// What to do until the function's next deadline; without one, to sleep.
     fn next_step(&self, options: &RunOptions) -> Step {
-        let sleep = Step::Sleep { until: i64::MAX };
+        let sleep = Step::Sleep { until_ns: i64::MAX };
         // The usual case asks for no clock.
         if options.precision == Policy::Sleep {
             return sleep;
@@ -332,7 +332,7 @@ impl Turns<'_> {
         let now = self.function_time();
         let deadline = self.function.next_deadline().map(|deadline| {
             match options.precision.step(now.nanoseconds(), deadline.at.nanoseconds()) {
-                Step::Sleep { until } => until.saturating_sub(now.nanoseconds()),
+                Step::Sleep { until_ns: until } => until.saturating_sub(now.nanoseconds()),
                 Step::Spin | Step::Due => 0,
             }
         });

@@ -148,9 +148,9 @@ pub fn check_congestion_control(name: &str) -> Result<(), LinuxError> {
 #[derive(Clone, Copy, Default)]
 pub struct TcpInfo {
     /// Smoothed round-trip time, microseconds; 0 without any.
-    pub rtt: u32,
+    pub rtt_us: u32,
     /// Least round-trip time, microseconds.
-    pub rtt_min: u32,
+    pub rtt_min_us: u32,
     /// Segments sent again.
     pub retransmissions: u32,
     /// Segments with payload sent.
@@ -167,5 +167,5 @@ pub fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
     check(unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, words.as_mut_ptr().cast(), &mut length)
     })?;
-    Ok(TcpInfo { rtt: words[17], rtt_min: words[37], retransmissions: words[25], data_segments: words[39] })
+    Ok(TcpInfo { rtt_us: words[17], rtt_min_us: words[37], retransmissions: words[25], data_segments: words[39] })
 }

@@ -77,11 +77,11 @@ pub struct Outcome {
     /// Packets that went.
     pub packets: u64,
     /// Nanoseconds of the thread's processor time a packet.
-    pub cost: f64,
+    pub cost_ns: f64,
     /// Of each flow that sent at least three packets, how far its rate was from what it should be, as a share; rising.
     pub rate_errors: Vec<f64>,
     /// How late packets were sent, nanoseconds: median, 99th percentile, worst.
-    pub late: [i64; 3],
+    pub late_ns: [i64; 3],
     /// Processor time.
     pub usage: Usage,
     /// The place that the thread got.
@@ -209,8 +209,8 @@ fn run<C: Clock>(
         .collect();
     rate_errors.sort_by(f64::total_cmp);
     let late = [lateness.quantile(0.5), lateness.quantile(0.99), lateness.greatest()];
-    let cost = usage.thread * 1e9 / packets.max(1) as f64;
-    Outcome { packets, cost, rate_errors, late, usage, ..Outcome::default() }
+    let cost = usage.thread_seconds * 1e9 / packets.max(1) as f64;
+    Outcome { packets, cost_ns: cost, rate_errors, late_ns: late, usage, ..Outcome::default() }
 }
 
 #[cfg(test)]
@@ -236,9 +236,9 @@ mod tests {
             let paced = pace(&plan, design, Some(Policy::Sleep), Place::default(), None, time).unwrap();
             // Never more than are due until the end; fewer if others held the thread up.
             assert!((1..=1_300).contains(&paced.packets), "{design:?}: {}", paced.packets);
-            assert!(paced.rate_errors.len() <= 50 && paced.late[0] >= 0);
+            assert!(paced.rate_errors.len() <= 50 && paced.late_ns[0] >= 0);
             let flat_out = pace(&plan, design, None, Place::default(), None, Duration::from_millis(5)).unwrap();
-            assert!(flat_out.packets > 0 && flat_out.cost > 0.0);
+            assert!(flat_out.packets > 0 && flat_out.cost_ns > 0.0);
         }
     }
 }

@@ -23,7 +23,7 @@ const MOST: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct Paced {
     /// The time from each segment to the next, in nanoseconds: 0 within a frame of many.
-    pub gaps: Vec<i64>,
+    pub gaps_ns: Vec<i64>,
     /// Segments a frame, on average.
     pub burst: f64,
     /// The rate of the segments over all, as a share of the rate asked for.
@@ -95,8 +95,9 @@ fn send(gap: i64, time: Duration) -> io::Result<Usage> {
 
 fn summary(observer: &Observer, gap: i64, usage: Usage) -> io::Result<Paced> {
     let mut frames: Vec<(i64, usize)> = Vec::new();
-    observer
-        .drain(|frame| frames.extend(payload(&frame).filter(|_| frames.len() < MOST).map(|bytes| (frame.at, bytes))))?;
+    observer.drain(|frame| {
+        frames.extend(payload(&frame).filter(|_| frames.len() < MOST).map(|bytes| (frame.at_ns, bytes)))
+    })?;
     let frames = frames.get(WARM_UP..).unwrap_or_default();
     let mut times = Vec::new();
     for (at, bytes) in frames {
@@ -105,7 +106,7 @@ fn summary(observer: &Observer, gap: i64, usage: Usage) -> io::Result<Paced> {
     let gaps: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let lasted: i64 = gaps.iter().sum();
     let rate = if lasted > 0 { gaps.len() as f64 * gap as f64 / lasted as f64 } else { 0.0 };
-    Ok(Paced { burst: times.len() as f64 / frames.len().max(1) as f64, rate, usage, gaps })
+    Ok(Paced { burst: times.len() as f64 / frames.len().max(1) as f64, rate, usage, gaps_ns: gaps })
 }
 
 /// Bytes of TCP's payload in a frame of the line, if it has any.
@@ -128,9 +129,9 @@ mod tests {
         let mut head = vec![0; 80];
         head[12..14].copy_from_slice(&[8, 0]);
         (head[14], head[23], head[14 + 20 + 12]) = (0x45, 6, 0x80);
-        let bytes = |length| payload(&Departed { at: 0, length, head: &head });
+        let bytes = |length| payload(&Departed { at_ns: 0, length, head: &head });
         assert_eq!(bytes(1_514), Some(1_448));
         assert_eq!(bytes(66), None);
-        assert_eq!(payload(&Departed { at: 0, length: 20, head: &head[..20] }), None);
+        assert_eq!(payload(&Departed { at_ns: 0, length: 20, head: &head[..20] }), None);
     }
 }

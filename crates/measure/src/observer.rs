@@ -24,7 +24,7 @@ pub struct Observer {
 #[derive(Clone, Copy, Debug)]
 pub struct Departed<'a> {
     /// When it came to the interface, `CLOCK_MONOTONIC` in nanoseconds.
-    pub at: i64,
+    pub at_ns: i64,
     /// Its whole length.
     pub length: usize,
     /// Its first bytes.
@@ -94,7 +94,7 @@ impl Observer {
                 let (message, length) = (&messages[at].msg_hdr, messages[at].msg_len as usize);
                 let outgoing = addresses[at].sll_pkttype == libc::PACKET_OUTGOING;
                 if let Some(wall) = time_stamp(message).filter(|_| outgoing) {
-                    take(Departed { at: wall - offset, length, head: &heads[at][..length.min(HEAD)] });
+                    take(Departed { at_ns: wall - offset, length, head: &heads[at][..length.min(HEAD)] });
                 }
             }
         }

@@ -24,12 +24,12 @@ const LEAD: i64 = 1_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     /// How long after its time each packet was released, in nanoseconds, in the order of the schedule.
-    pub released: Vec<i64>,
+    pub released_ns: Vec<i64>,
     /// How long after its time each frame left the interface, by the kernel's time stamp; `None` if it was not seen to.
     /// Empty if nothing was watched.
-    pub departed: Vec<Option<i64>>,
+    pub departed_ns: Vec<Option<i64>>,
     /// How long the calls that send took, on average, in nanoseconds.
-    pub send_cost: f64,
+    pub send_cost_ns: f64,
     /// Frames that the kernel refused.
     pub refused: u64,
     /// Processor time.
@@ -45,7 +45,7 @@ pub fn release(schedule: &[i64], policy: Policy, place: Place) -> Sweep {
         let (released, usage, _) = run(schedule, policy, 0, |number, _| {
             black_box(number);
         });
-        Sweep { released, usage, standing, ..Sweep::default() }
+        Sweep { released_ns: released, usage, standing, ..Sweep::default() }
     })
 }
 
@@ -70,7 +70,14 @@ pub fn send(line: &Line, schedule: &[i64], policy: Policy, place: Place, watched
         });
         let Some(observer) = observer else {
             let send_cost = busy as f64 / schedule.len().max(1) as f64;
-            return Ok(Sweep { released, send_cost, refused, usage, standing, ..Sweep::default() });
+            return Ok(Sweep {
+                released_ns: released,
+                send_cost_ns: send_cost,
+                refused,
+                usage,
+                standing,
+                ..Sweep::default()
+            });
         };
         let mut departed = vec![None; schedule.len()];
         let seen = observer.drain(|frame| {
@@ -79,13 +86,13 @@ pub fn send(line: &Line, schedule: &[i64], policy: Policy, place: Place, watched
             {
                 let number = number.iter().fold(0, |number, byte| number << 8 | usize::from(*byte));
                 if let (Some(place), Some(time)) = (departed.get_mut(number), schedule.get(number)) {
-                    *place = Some(frame.at - origin - time);
+                    *place = Some(frame.at_ns - origin - time);
                 }
             }
         });
         seen.map_err(|error| LinuxError::system("see frames leave", error))?;
         let send_cost = busy as f64 / schedule.len().max(1) as f64;
-        Ok(Sweep { released, departed, send_cost, refused, usage, standing })
+        Ok(Sweep { released_ns: released, departed_ns: departed, send_cost_ns: send_cost, refused, usage, standing })
     });
     sent.map_err(|error| LinuxError::system("enter the namespace of the line", error))?
 }
@@ -121,10 +128,10 @@ mod tests {
     #[test]
     fn no_packet_is_early_whatever_the_policy() {
         let schedule: Vec<i64> = (0..200).map(|number| number * 10_000).collect();
-        for policy in [Policy::Sleep, Policy::SleepSpin { margin: 60_000 }, Policy::Spin] {
+        for policy in [Policy::Sleep, Policy::SleepSpin { margin_ns: 60_000 }, Policy::Spin] {
             let sweep = release(&schedule, policy, Place::default());
-            assert_eq!(sweep.released.len(), schedule.len());
-            assert!(sweep.released.iter().all(|late| *late >= 0), "{policy:?}");
+            assert_eq!(sweep.released_ns.len(), schedule.len());
+            assert!(sweep.released_ns.iter().all(|late| *late >= 0), "{policy:?}");
         }
     }
 }

@@ -55,7 +55,7 @@ pub fn run(schedule: &[i64], precision: Policy, place: Place) -> Result<Sweep, L
         let standing = place.take();
         let meter = Meter::start();
         run.run(&mut ticker)?;
-        Ok(Sweep { released: ticker.late, usage: meter.stop(), standing, ..Sweep::default() })
+        Ok(Sweep { released_ns: ticker.late, usage: meter.stop(), standing, ..Sweep::default() })
     })
 }
 

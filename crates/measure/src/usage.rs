@@ -7,29 +7,29 @@ use weftwire_linux::system::{monotonic_ns, processor_seconds};
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Usage {
     /// How long it took.
-    pub elapsed: f64,
+    pub elapsed_seconds: f64,
     /// What the thread used.
-    pub thread: f64,
+    pub thread_seconds: f64,
     /// What all processors spent in soft interrupts, where the kernel counts them apart; others' work too.
-    pub soft_interrupts: f64,
+    pub soft_interrupt_seconds: f64,
 }
 
 impl Usage {
     /// The thread's share of a processor.
     pub fn share(&self) -> f64 {
-        if self.elapsed > 0.0 { self.thread / self.elapsed } else { 0.0 }
+        if self.elapsed_seconds > 0.0 { self.thread_seconds / self.elapsed_seconds } else { 0.0 }
     }
 
     /// Soft interrupts' share of a processor.
     pub fn soft_share(&self) -> f64 {
-        if self.elapsed > 0.0 { self.soft_interrupts / self.elapsed } else { 0.0 }
+        if self.elapsed_seconds > 0.0 { self.soft_interrupt_seconds / self.elapsed_seconds } else { 0.0 }
     }
 
     /// Adds another stretch.
     pub fn add(&mut self, other: Usage) {
-        self.elapsed += other.elapsed;
-        self.thread += other.thread;
-        self.soft_interrupts += other.soft_interrupts;
+        self.elapsed_seconds += other.elapsed_seconds;
+        self.thread_seconds += other.thread_seconds;
+        self.soft_interrupt_seconds += other.soft_interrupt_seconds;
     }
 }
 
@@ -48,7 +48,11 @@ impl Meter {
     pub(crate) fn stop(self) -> Usage {
         let elapsed = (monotonic_ns() - self.start) as f64 * 1e-9;
         let thread = processor_seconds() - self.thread;
-        Usage { elapsed, thread, soft_interrupts: soft_interrupt_seconds() - self.soft }
+        Usage {
+            elapsed_seconds: elapsed,
+            thread_seconds: thread,
+            soft_interrupt_seconds: soft_interrupt_seconds() - self.soft,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use weftwire_measure::line::{Line, NEAR};
 use weftwire_measure::{kernel, sweep, ticker};
 use weftwire_testbed::skip_unless_root;
 
-const POLICIES: [Policy; 3] = [Policy::Sleep, Policy::SleepSpin { margin: 100_000 }, Policy::Spin];
+const POLICIES: [Policy; 3] = [Policy::Sleep, Policy::SleepSpin { margin_ns: 100_000 }, Policy::Spin];
 
 #[test]
 fn timers_of_a_function_fire_once_in_order_and_never_early() {
@@ -16,9 +16,9 @@ fn timers_of_a_function_fire_once_in_order_and_never_early() {
     for policy in POLICIES {
         let ran = ticker::run(&schedule, policy, Place::default()).unwrap();
         // A machine that others hold up may come to the end of the run before the last ones.
-        assert!((1..=schedule.len()).contains(&ran.released.len()), "{policy:?}");
-        assert!(ran.released.iter().all(|late| *late >= 0), "{policy:?}");
-        let times: Vec<i64> = ran.released.iter().zip(&schedule).map(|(late, at)| late + at).collect();
+        assert!((1..=schedule.len()).contains(&ran.released_ns.len()), "{policy:?}");
+        assert!(ran.released_ns.iter().all(|late| *late >= 0), "{policy:?}");
+        let times: Vec<i64> = ran.released_ns.iter().zip(&schedule).map(|(late, at)| late + at).collect();
         assert!(times.is_sorted(), "{policy:?}");
     }
 }
@@ -31,10 +31,10 @@ fn frames_leave_once_in_order_and_never_early() {
     for policy in POLICIES {
         let place = Place { cpu: Some(0), priority: Some(5) };
         let sent = sweep::send(&line, &schedule, policy, place, true).unwrap();
-        assert_eq!((sent.released.len(), sent.refused), (schedule.len(), 0), "{policy:?}");
-        assert!(sent.released.iter().all(|late| *late >= 0), "{policy:?}");
+        assert_eq!((sent.released_ns.len(), sent.refused), (schedule.len(), 0), "{policy:?}");
+        assert!(sent.released_ns.iter().all(|late| *late >= 0), "{policy:?}");
         let times: Vec<i64> =
-            sent.departed.iter().zip(&schedule).filter_map(|(late, at)| Some((*late)? + at)).collect();
+            sent.departed_ns.iter().zip(&schedule).filter_map(|(late, at)| Some((*late)? + at)).collect();
         // All have been sent; a machine that is short of memory does not show all of them to who watches.
         assert!(!times.is_empty(), "{policy:?}: frames are seen to leave");
         assert!(times.is_sorted(), "{policy:?}");
@@ -63,6 +63,6 @@ fn the_kernel_paces_a_connection() {
     let line = Line::make().unwrap();
     line.set_single_segments(true).unwrap();
     let paced = kernel::paced(&line, 200_000, Duration::from_millis(100)).unwrap();
-    assert!(!paced.gaps.is_empty() && paced.gaps.iter().all(|gap| *gap >= 0));
+    assert!(!paced.gaps_ns.is_empty() && paced.gaps_ns.iter().all(|gap| *gap >= 0));
     assert!((1.0..1.01).contains(&paced.burst), "{}", paced.burst);
 }

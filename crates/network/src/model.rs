@@ -23,11 +23,11 @@ pub struct Network {
     /// Where all random numbers of a run come from.
     pub seed: u64,
     /// How long a run lasts, in nanoseconds.
-    pub duration: i64,
+    pub duration_ns: i64,
     /// Every how many nanoseconds links are sampled for plots.
-    pub sample_interval: i64,
+    pub sample_interval_ns: i64,
     /// Nanoseconds at the beginning of a run that are left out of what is measured.
-    pub warm_up: i64,
+    pub warm_up_ns: i64,
     /// How often it is run, each time with another seed.
     pub repetitions: u32,
     /// The nodes, in the order of the file.
@@ -52,14 +52,14 @@ pub struct Routing {
     /// Of ways of equal metric, those of less delay are better; else they cost the same.
     pub by_delay: bool,
     /// Nanoseconds after which a link that is down is routed round; `None`: never.
-    pub convergence: Option<i64>,
+    pub convergence_ns: Option<i64>,
     /// Static routes; of several for the same node and destination the last one holds.
     pub routes: Vec<StaticRoute>,
 }
 
 impl Default for Routing {
     fn default() -> Routing {
-        Routing { multipath: Multipath::Flow, by_delay: true, convergence: Some(1_000_000_000), routes: Vec::new() }
+        Routing { multipath: Multipath::Flow, by_delay: true, convergence_ns: Some(1_000_000_000), routes: Vec::new() }
     }
 }
 
@@ -147,7 +147,7 @@ pub struct Command {
     /// Program and arguments.
     pub words: Vec<String>,
     /// Nanoseconds after the start.
-    pub at: i64,
+    pub at_ns: i64,
 }
 
 /// A function on a node.
@@ -195,9 +195,9 @@ pub struct Traffic {
     /// [`Traffic::to`] is one of them. At least one is not `from`.
     pub choices: Option<Arc<[NodeIndex]>>,
     /// Nanoseconds after the start when the first flow, datagram or frame leaves; Poisson arrivals a gap later.
-    pub start: i64,
+    pub start_ns: i64,
     /// Nanoseconds after the start behind which nothing new begins.
-    pub stop: i64,
+    pub stop_ns: i64,
     /// IPv6, else IPv4.
     pub ipv6: bool,
     /// The transport protocol.
@@ -243,7 +243,7 @@ impl Transport {
 /// What is sent.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TrafficKind {
-    /// One flow of so many bytes, then the sender closes. `u64::MAX`: until [`Traffic::stop`].
+    /// One flow of so many bytes, then the sender closes. `u64::MAX`: until [`Traffic::stop_ns`].
     Bulk {
         /// Bytes of the application.
         bytes: u64,
@@ -303,7 +303,7 @@ impl TrafficKind {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     /// Nanoseconds after the start.
-    pub at: i64,
+    pub at_ns: i64,
     /// What.
     pub what: ChangeKind,
 }
@@ -364,7 +364,7 @@ pub enum ChangeKind {
         /// Parts per million, above -1,000,000.
         drift_ppm: i64,
         /// Nanoseconds that it leaps forward at once; clocks never go back.
-        leap: i64,
+        leap_ns: i64,
     },
 }
 

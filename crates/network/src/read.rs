@@ -205,9 +205,9 @@ impl Reader<'_> {
         let mut network = Network {
             name,
             seed,
-            duration,
-            sample_interval,
-            warm_up,
+            duration_ns: duration,
+            sample_interval_ns: sample_interval,
+            warm_up_ns: warm_up,
             repetitions,
             nodes,
             links,

@@ -356,7 +356,7 @@ impl Sets {
 
 fn there_and_back(network: &Network, links: &[LinkIndex]) -> i64 {
     let directions = links.iter().flat_map(|link| &network.link(*link).directions);
-    directions.fold(0, |sum: i64, direction| sum.saturating_add(direction.delay))
+    directions.fold(0, |sum: i64, direction| sum.saturating_add(direction.delay_ns))
 }
 
 /// The addressed ports that a frame out of a port reaches, through whatever forwards Ethernet frames, with the links on

@@ -145,7 +145,7 @@ fn interpolate(table: &[(u64, f64)], share: f64) -> u64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Begin {
     /// Nanoseconds after the start of the run.
-    pub at: i64,
+    pub at_ns: i64,
     /// Its number within the traffic, from 0.
     pub number: u64,
     /// Its bytes.
@@ -155,7 +155,7 @@ pub struct Begin {
 }
 
 /// All begins of a traffic in order: one of `Bulk` and `RequestResponse` (bytes: all requests together), many of `Flows`
-/// and `Datagrams`, none of `Capture`. Ends by itself at [`Traffic::stop`] or the count. Poisson arrivals begin with a gap
+/// and `Datagrams`, none of `Capture`. Ends by itself at [`Traffic::stop_ns`] or the count. Poisson arrivals begin with a gap
 /// as well: an arrival at the start in each run would be no Poisson process, and one too many. Others begin at the start.
 pub struct Begins {
     kind: TrafficKind,
@@ -171,7 +171,7 @@ impl Begins {
     pub fn new(traffic: &Traffic) -> Begins {
         let draws = Draws::new(traffic);
         let receivers = Receivers::new(traffic);
-        Begins { kind: traffic.kind.clone(), receivers, draws, at: traffic.start, stop: traffic.stop, number: 0 }
+        Begins { kind: traffic.kind.clone(), receivers, draws, at: traffic.start_ns, stop: traffic.stop_ns, number: 0 }
     }
 }
 
@@ -226,7 +226,7 @@ impl Iterator for Begins {
             return None;
         }
         let to = self.receivers.draw(&mut self.draws.receivers);
-        Some(Begin { at: self.at, number, bytes, to })
+        Some(Begin { at_ns: self.at, number, bytes, to })
     }
 }
 
@@ -242,8 +242,8 @@ mod tests {
             from: NodeIndex(0),
             to: NodeIndex(1),
             choices: None,
-            start: 1_000,
-            stop: 2_000_000,
+            start_ns: 1_000,
+            stop_ns: 2_000_000,
             ipv6: false,
             transport: Transport::Tcp,
             port: 80,
@@ -344,7 +344,7 @@ mod tests {
             let setting = Setting { round_trip: Some(1e-7), ..Setting::default() };
             let gap = Gap::Envelope(Arc::new(parse(text, &setting).expect("an envelope")));
             let traffic = traffic(TrafficKind::Flows { gap, size: Size::Constant(8), count });
-            Begins::new(&traffic).map(|begin| begin.at - 1_000).collect::<Vec<_>>()
+            Begins::new(&traffic).map(|begin| begin.at_ns - 1_000).collect::<Vec<_>>()
         };
         assert_eq!(begins("slow_start", 6), [0, 100, 158, 200, 232, 258]);
         assert_eq!(begins("token_bucket(10 pkt/RTT, 3)", 5), [0, 0, 0, 10, 20]);
@@ -362,7 +362,7 @@ mod tests {
     fn poisson_arrivals_are_as_many_as_they_should() {
         let kind = TrafficKind::Flows { gap: Gap::Exponential(400.0), size: Size::Constant(8), count: u64::MAX };
         let counts: Vec<f64> = (0..20_000)
-            .map(|seed| Traffic { seed, stop: 3_000, ..traffic(kind.clone()) })
+            .map(|seed| Traffic { seed, stop_ns: 3_000, ..traffic(kind.clone()) })
             .map(|source| Begins::new(&source).count() as f64)
             .collect();
         let mean = counts.iter().sum::<f64>() / 20_000.0;
@@ -387,21 +387,22 @@ mod tests {
 
     #[test]
     fn begins_come_in_order_and_end() {
-        let one = Begin { at: 1_000, number: 0, bytes: 500, to: NodeIndex(1) };
+        let one = Begin { at_ns: 1_000, number: 0, bytes: 500, to: NodeIndex(1) };
         assert_eq!(Begins::new(&traffic(TrafficKind::Bulk { bytes: 500 })).collect::<Vec<_>>(), [one]);
         let think = Gap::Constant(5);
         let pairs = TrafficKind::RequestResponse { request: 50, response: 9, count: 10, think };
         assert_eq!(Begins::new(&traffic(pairs)).collect::<Vec<_>>(), [one]);
         let flows = |gap, count| Begins::new(&traffic(TrafficKind::Flows { gap, size: Size::Constant(8), count }));
-        let begins: Vec<_> = flows(Gap::Constant(100), 3).map(|begin| (begin.at, begin.number, begin.bytes)).collect();
+        let begins: Vec<_> =
+            flows(Gap::Constant(100), 3).map(|begin| (begin.at_ns, begin.number, begin.bytes)).collect();
         assert_eq!(begins, [(1_000, 0, 8), (1_100, 1, 8), (1_200, 2, 8)]);
         assert_eq!(
-            flows(Gap::Constant(1_999_000), u64::MAX).map(|begin| begin.at).collect::<Vec<_>>(),
+            flows(Gap::Constant(1_999_000), u64::MAX).map(|begin| begin.at_ns).collect::<Vec<_>>(),
             [1_000, 2_000_000]
         );
         let mut poisson = flows(Gap::Exponential(1_000.0), u64::MAX);
-        assert!(poisson.next().is_some_and(|first| first.at > 1_000), "the first comes by chance, too");
-        let at: Vec<_> = poisson.by_ref().map(|begin| begin.at).collect();
+        assert!(poisson.next().is_some_and(|first| first.at_ns > 1_000), "the first comes by chance, too");
+        let at: Vec<_> = poisson.by_ref().map(|begin| begin.at_ns).collect();
         assert!(at.is_sorted() && (1_800..2_200).contains(&at.len()) && at[at.len() - 1] <= 2_000_000);
         assert_eq!(poisson.next(), None, "stays at its end");
         let capture = TrafficKind::Capture { file: String::new(), port: weftwire_core::Port(1) };

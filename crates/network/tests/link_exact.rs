@@ -70,7 +70,7 @@ fn run(settings: LinkSettings, seed: u64, steps: &[Step], looks: bool) -> (Outco
     }
     outcome.drops.extend(std::iter::from_fn(|| link.take_dropped()));
     outcome.drops.sort();
-    outcome.arrivals = arrivals.iter().map(|a| (a.packet, a.at.nanoseconds(), a.waited)).collect();
+    outcome.arrivals = arrivals.iter().map(|a| (a.packet, a.at.nanoseconds(), a.waited_ns)).collect();
     let counts = link.counts(at(now));
     (outcome.busy, outcome.integral) = (counts.busy, counts.queue_bytes_integral);
     (outcome, arrivals, counts)
@@ -104,7 +104,7 @@ fn oracle(mut settings: LinkSettings, steps: &[Step]) -> Outcome {
         let begin = |waits: &Waits, now: i64, settings: &LinkSettings| {
             (
                 i128::from(waits.bytes + settings.overhead) * 8_000_000_000,
-                (waits.packet, settings.delay, now - waits.since),
+                (waits.packet, settings.delay_ns, now - waits.since),
             )
         };
         if work <= 0 {
@@ -175,7 +175,7 @@ fn plain() -> impl Strategy<Value = LinkSettings> {
     (3_000_000_000u64..40_000_000_000, 0i64..60, limit, 0u32..5).prop_map(|(rate, delay, limit, overhead)| {
         LinkSettings {
             rate: Some(Rate::Constant(rate)),
-            delay,
+            delay_ns: delay,
             overhead,
             queue: Queue { limit, discipline: Discipline::DropTail, ecn: false },
             ..LinkSettings::default()
@@ -199,7 +199,7 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
         Just(None),
         (3_000_000_000u64..40_000_000_000).prop_map(|rate| Some(Rate::Constant(rate))),
         Just(Some(Rate::Trace(
-            RateTrace { steps: vec![(0, 8_000_000_000), (50, 0), (90, 1_000)], period: 100 }.into()
+            RateTrace { steps: vec![(0, 8_000_000_000), (50, 0), (90, 1_000)], period_ns: 100 }.into()
         ))),
     ];
     let limit = prop_oneof![(0u64..9).prop_map(QueueLimit::Packets), (0u64..200).prop_map(QueueLimit::Bytes)];
@@ -208,7 +208,8 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
         (0u64..4, 4u64..9, 0.1..1.0f64, 0.1..1.0f64).prop_map(|(minimum, maximum, probability, weight)| {
             Discipline::Red { minimum, maximum, probability, weight }
         }),
-        (0i64..20, 1i64..60).prop_map(|(target, interval)| Discipline::Codel { target, interval }),
+        (0i64..20, 1i64..60)
+            .prop_map(|(target, interval)| Discipline::Codel { target_ns: target, interval_ns: interval }),
     ];
     let loss = prop_oneof![
         (0.0..0.5f64).prop_map(Loss::Random),
@@ -246,13 +247,13 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
             )| {
                 LinkSettings {
                     rate,
-                    delay,
-                    jitter,
+                    delay_ns: delay,
+                    jitter_ns: jitter,
                     jitter_reorders,
                     queue: Queue { limit, discipline, ecn },
                     loss,
                     reorder,
-                    reorder_delay,
+                    reorder_delay_ns: reorder_delay,
                     duplicate,
                     corrupt,
                     overhead: 3,

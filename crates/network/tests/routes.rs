@@ -47,9 +47,9 @@ fn with_metrics(kinds: &str, links: &[(u32, u32, i64, u32)]) -> Network {
     let mut network = Network {
         name: String::new(),
         seed: 0,
-        duration: 0,
-        sample_interval: 1,
-        warm_up: 0,
+        duration_ns: 0,
+        sample_interval_ns: 1,
+        warm_up_ns: 0,
         repetitions: 1,
         nodes: kinds.chars().map(node).collect(),
         links: Vec::new(),
@@ -65,7 +65,7 @@ fn with_metrics(kinds: &str, links: &[(u32, u32, i64, u32)]) -> Network {
             ports.push((link, end));
             PortPlace { node: NodeIndex(node), port: Port(ports.len() as u16) }
         });
-        let settings = LinkSettings { delay, ..LinkSettings::default() };
+        let settings = LinkSettings { delay_ns: delay, ..LinkSettings::default() };
         network.links.push(Link {
             name: String::new(),
             ends,
@@ -155,7 +155,8 @@ fn edges(network: &Network, down: &BTreeSet<LinkIndex>) -> Edges {
                 if down.contains(&link) {
                     continue;
                 }
-                let cost = (network.link(link).metric.max(metric), delay + 2 * network.link(link).directions[0].delay);
+                let cost =
+                    (network.link(link).metric.max(metric), delay + 2 * network.link(link).directions[0].delay_ns);
                 if network.node(there.node).is_addressed() {
                     if there.node != index {
                         edges.insert((index.0, Hop { port, to: there }), cost);
@@ -319,7 +320,7 @@ fn static_routes_come_first_and_fall_away_with_their_links() {
 #[test]
 fn delay_counts_only_if_it_is_to() {
     let mut network = two_tiers();
-    network.links[1].directions[0].delay = 5;
+    network.links[1].directions[0].delay_ns = 5;
     assert_eq!(all(&mut Routes::new(&network), 1, 7), [hop(3, 3, 1)]);
     network.routing.by_delay = false;
     assert_eq!(all(&mut Routes::new(&network), 1, 7).len(), 2);

@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 ///
 /// An entry of `gaps.mem` and `changes.mem` has `WORD_BITS` bits, the latter in two's complement (zeros if nothing changes). A band
 /// is 40 bits: from the top 21 of blocks, 5 of packets (a power of two), 6 of the gap's shift, 8 of the change's shift, in two's
-/// complement. An error if the table can't run, or has the form `polynomial`.
+/// complement. `pace_parameters.svh` is the parameters of an instance. An error if the table can't run, or has the form
+/// `polynomial`.
 pub fn files(evolution: &Evolution) -> Result<[(&'static str, String); 4], BadTable> {
     evolution.check()?;
     if evolution.form == Form::Polynomial {
@@ -41,7 +42,7 @@ pub fn files(evolution: &Evolution) -> Result<[(&'static str, String); 4], BadTa
     ])
 }
 
-/// Widths that no value of the table exceeds, and what comes after its end.
+/// Widths that no value of the table exceeds, and what comes after its end, as a list of named parameters.
 fn parameters(evolution: &Evolution) -> String {
     let bits = |value: u128| 128 - value.leading_zeros();
     let (band, octaves) = match evolution.then {
@@ -74,37 +75,33 @@ fn parameters(evolution: &Evolution) -> String {
         Then::Draw { seed } => (3, 0, 0, 1, seed),
     };
     let rewind: u32 = evolution.bands[..band as usize].iter().map(|band| band.blocks).sum();
-    let entries = evolution.gaps.len();
-    let mut out =
-        String::from("// Parameters of pace_evolution.sv for one table. Made by `weft pace compile --memory`.\n");
-    let mut line = |name: &str, value: String, says: &str| {
-        let _ = writeln!(out, "localparam {name} = {value}; // {says}");
-    };
-    let integer = "int";
-    let small = |value: u64| value.to_string();
-    let mut number = |name: &str, value: u64, says: &str| line(&format!("{integer} {name}"), small(value), says);
-    number("WORD_BITS", u64::from(evolution.word_bits), "bits of a gap, and of a change");
-    number("ENTRIES", entries as u64, "lines of gaps.mem and changes.mem");
-    number("ENTRY_BITS", u64::from(evolution.input_bits), "bits of an entry's number");
-    number("BANDS", evolution.bands.len() as u64, "lines of bands.mem");
-    number("BAND_BITS", u64::from(bits(evolution.bands.len() as u128)), "bits of a band's number");
-    number("FRACTION_BITS", u64::from(evolution.fraction_bits), "a grain is 2^-this of the unit");
-    number("GRAIN_BITS", u64::from(bits(grains + u128::from(extra) + 1).min(64)), "bits of a gap in grains");
-    number("SUM_BITS", u64::from(sum_bits), "bits of a gap before it is rounded, with its sign");
-    number("PLACE_BITS", u64::from(place_bits), "bits of a packet's place in a block");
-    number("INTERPOLATES", u64::from(!evolution.changes.is_empty()), "whether gaps change within a block");
-    number("CARRIES", u64::from(evolution.form != Form::Direct), "whether parts of a tick are carried");
-    number("THEN", kind, "behind the last entry: 0 hold, 1 repeat, 2 double; 3 entries are drawn");
-    number("THEN_BAND", u64::from(band), "the band that it goes on from");
-    number("THEN_ENTRY", u64::from(rewind), "the entry that it goes on from");
-    number("OCTAVES", u64::from(octaves), "rounds that are doubled");
-    for (name, value, says) in [
-        ("EXTRA_GRAINS", extra, "grains that a round is longer than its entries"),
-        ("NUMERATOR", numerator, "and the part of a grain"),
-        ("DENOMINATOR", denominator, "its denominator"),
-        ("SEED", u64::from(seed), "the first random state"),
-    ] {
-        line(&format!("logic [63:0] {name}"), format!("64'h{value:016x}"), says);
+    let lines: [(&str, String, &str); 19] = [
+        ("WORD_BITS", evolution.word_bits.to_string(), "width of a gap, and of a change"),
+        ("ENTRIES", evolution.gaps.len().to_string(), "lines of gaps.mem and changes.mem"),
+        ("ENTRY_BITS", evolution.input_bits.to_string(), "width of an entry's index"),
+        ("BANDS", evolution.bands.len().to_string(), "lines of bands.mem"),
+        ("BAND_BITS", bits(evolution.bands.len() as u128).to_string(), "width of a band's index"),
+        ("FRACTION_BITS", evolution.fraction_bits.to_string(), "a grain is 2^-FRACTION_BITS of the unit"),
+        ("GRAIN_BITS", bits(grains + u128::from(extra) + 1).min(64).to_string(), "width of a gap in grains"),
+        ("SUM_BITS", sum_bits.to_string(), "width of a gap before it is rounded, with its sign"),
+        ("PLACE_BITS", place_bits.to_string(), "width of a packet's index in a block"),
+        ("INTERPOLATES", u8::from(!evolution.changes.is_empty()).to_string(), "whether gaps change within a block"),
+        ("CARRIES", u8::from(evolution.form != Form::Direct).to_string(), "whether fractions of a tick are carried"),
+        ("THEN", kind.to_string(), "after the last entry: 0 hold, 1 repeat, 2 double; 3: entries are drawn"),
+        ("THEN_BAND", band.to_string(), "the band to continue at"),
+        ("THEN_ENTRY", rewind.to_string(), "the entry to continue at"),
+        ("OCTAVES", octaves.to_string(), "rounds that are doubled"),
+        ("EXTRA_GRAINS", format!("64'h{extra:016x}"), "added to the last gap of each round, in grains"),
+        ("NUMERATOR", format!("64'h{numerator:016x}"), "and a fraction of a grain"),
+        ("DENOMINATOR", format!("64'h{denominator:016x}"), "its denominator"),
+        ("SEED", format!("32'h{seed:08x}"), "first state of the random generator"),
+    ];
+    let mut out = String::from(
+        "// Parameters of one table, for an instance of pace_evolution. Made by `weft pace compile --memory`.\n",
+    );
+    for (index, (name, value, says)) in lines.iter().enumerate() {
+        let comma = if index + 1 < lines.len() { "," } else { "" };
+        let _ = writeln!(out, ".{name}({value}){comma} // {says}");
     }
     out
 }

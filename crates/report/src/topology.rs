@@ -136,7 +136,7 @@ fn about(link: &Link) -> String {
         Some(Rate::Trace(_)) => Some("varying rate".to_owned()),
     };
     let delay = |direction: usize| {
-        let delay = link.directions[direction].delay;
+        let delay = link.directions[direction].delay_ns;
         (delay > 0).then(|| Unit::Seconds.text(delay as f64 / 1e9).replace(".00 ", " ").replace(".0 ", " "))
     };
     let both = |ends: [Option<String>; 2]| match ends {
@@ -356,7 +356,7 @@ mod tests {
             ends: [place(*a), place(*b)],
             directions: [
                 LinkSettings { rate: Some(Rate::Constant(1_500_000)), ..LinkSettings::default() },
-                LinkSettings { delay: 20_000_000, ..LinkSettings::default() },
+                LinkSettings { delay_ns: 20_000_000, ..LinkSettings::default() },
             ],
             metric: 1,
             weight: 1,
@@ -364,9 +364,9 @@ mod tests {
         Network {
             name: "t".into(),
             seed: 0,
-            duration: 1,
-            sample_interval: 1,
-            warm_up: 0,
+            duration_ns: 1,
+            sample_interval_ns: 1,
+            warm_up_ns: 0,
             repetitions: 1,
             nodes: (0..nodes).map(node).collect(),
             links: links.iter().map(link).collect(),

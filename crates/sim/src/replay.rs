@@ -218,7 +218,7 @@ fn arrivals<'a>(plan: &'a Plan, base: Time) -> Vec<Scheduled<'a>> {
     let mut inputs: Vec<&Input> = plan.inputs.iter().collect();
     inputs.sort_by_key(|input| input.port);
     let connects = plan.connects.iter().enumerate().map(|(index, connect)| Scheduled {
-        at: Time::from_nanoseconds(connect.at),
+        at: Time::from_nanoseconds(connect.at_ns),
         what: What::Connect(connect),
         first: index == 0,
     });

@@ -241,7 +241,7 @@ fn eventful() -> Vec<Fault> {
     ]
     .into_iter()
     .enumerate()
-    .map(|(index, (what, lasts))| Fault { at: 123_456_000 * (index as i64 + 1), lasts, what })
+    .map(|(index, (what, lasts))| Fault { at_ns: 123_456_000 * (index as i64 + 1), lasts_ns: lasts, what })
     .collect()
 }
 
@@ -250,7 +250,8 @@ fn planted_defects_are_found_with_the_fault_that_they_need() {
     let network = network("arq", &[("duration", "6s"), ("traffic.file.bytes", "50kB")]);
     let mut lossless = network.clone();
     for settings in &mut lossless.links[0].directions {
-        *settings = LinkSettings { delay: settings.delay, rate: settings.rate.clone(), ..LinkSettings::default() };
+        *settings =
+            LinkSettings { delay_ns: settings.delay_ns, rate: settings.rate.clone(), ..LinkSettings::default() };
     }
     let cases = [
         ("receiver", Defect::DeliversTwice, Invariant::Data),
@@ -273,7 +274,7 @@ fn planted_defects_are_found_with_the_fault_that_they_need() {
         let FaultKind::Impair { direction: 0, impairment: Impairment::Corrupt(_), .. } = fault.what else {
             panic!("{defect:?}: {fault:?}");
         };
-        assert!(fault.lasts < 900_000_000, "{defect:?}: {fault:?}");
+        assert!(fault.lasts_ns < 900_000_000, "{defect:?}: {fault:?}");
     }
 }
 
@@ -283,7 +284,7 @@ fn a_forgotten_timer_is_found() {
     let mut stage = Planting::new(&network, Some(("sender", Defect::ForgetsTimers)));
     let mut experiment = Experiment::new(&network, &mut stage);
     let corrupt = FaultKind::Impair { link: LinkIndex(0), direction: 1, impairment: Impairment::Corrupt(0.9) };
-    let faults = [Fault { at: 100_000_000, lasts: 500_000_000, what: corrupt }];
+    let faults = [Fault { at_ns: 100_000_000, lasts_ns: 500_000_000, what: corrupt }];
     assert!(experiment.breaks(&faults, Invariant::Timers).unwrap());
     assert!(!experiment.breaks(&[], Invariant::Timers).unwrap());
 }

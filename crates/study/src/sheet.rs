@@ -9,16 +9,15 @@ const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.head{font-size:
     .tone0{stroke:#0b6fbf}.tone1{stroke:#c2410c}.tone2{stroke:#15803d}.tone3{stroke:#7e22ce}.tone4{stroke:#a16207}\
     .tone5{stroke:#be185d}.tone6{stroke:#0f766e}.tone7{stroke:#555}svg{background:#fff}</style>\n";
 
-/// Rows as CSV. Cells with commas are quoted; there are to be no quotes in them.
+/// Rows as CSV.
 pub fn csv(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut out = heads.join(",");
-    out.push('\n');
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    // Memory takes all, and cells are text.
+    let _ = writer.write_record(heads);
     for row in rows {
-        let cells: Vec<String> =
-            row.into_iter().map(|cell| if cell.contains(',') { format!("\"{cell}\"") } else { cell }).collect();
-        let _ = writeln!(out, "{}", cells.join(","));
+        let _ = writer.write_record(row);
     }
-    out
+    writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
 /// Rows as a table of HTML. No cell has anything to escape.
@@ -46,5 +45,16 @@ pub fn alone(charts: &[Chart]) -> String {
     match drawn.split_once('\n') {
         Some((first, rest)) => format!("{first}\n{STYLE}{rest}"),
         None => drawn,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_where_needed() {
+        let row = ["1", "a,b", "say \"no\""].map(str::to_owned).to_vec();
+        assert_eq!(csv(&["n", "name", "x"], [row].into_iter()), "n,name,x\n1,\"a,b\",\"say \"\"no\"\"\"\n");
     }
 }

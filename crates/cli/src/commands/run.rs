@@ -1,5 +1,7 @@
 //! `weft run`: a function on real ports.
 
+pub mod node;
+
 use crate::console::{self, tell};
 use crate::{load, output};
 use anyhow::{Context, Result, bail, ensure};
@@ -28,6 +30,9 @@ use weftwire_sim::spec::{parse_connection, parse_duration};
 
 /// This end's Ethernet address on a TAP device, whose own address belongs to the kernel's end. Locally administered.
 const TAP_LOCAL_MAC: MacAddress = MacAddress([0x02, 0x77, 0x65, 0x66, 0x74, 0x01]);
+
+/// In the line that a run writes just before it opens its connections.
+const BEGINS: &str = "runs with seed";
 
 /// Run a function on network interfaces, TUN and TAP devices, until it is interrupted.
 #[derive(Args)]
@@ -195,7 +200,7 @@ pub fn run(
         exit_when_ended,
         exit_when_gone: platform.exit_when_gone,
     };
-    tell!("{name} runs with seed {seed}; control socket {}; Ctrl-C ends it", path.display());
+    tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
     let report = run.run(function.as_mut())?;
     console::tell_text(format_args!("{report}"));
@@ -212,7 +217,7 @@ fn precision(platform: &Platform) -> Policy {
         tell!("warning: timers may be late: {refused}");
     }
     let policy = platform.precision.policy();
-    if let (Precision::Auto, Policy::SleepSpin { margin }) = (platform.precision, policy) {
+    if let (Precision::Auto, Policy::SleepSpin { margin_ns: margin }) = (platform.precision, policy) {
         tell!("timers are waited for spinning for the last {} us", margin / 1_000);
     }
     policy

@@ -1,5 +1,6 @@
 //! `weft up`: a network from network namespaces.
 
+use crate::commands::run::node::Weft;
 use crate::commands::subs::Compiling;
 use crate::console::{self, say};
 use crate::folder::OutputFolder;
@@ -90,7 +91,7 @@ impl Arguments {
         let program = std::env::current_exe().context("cannot find the program's own file")?;
         let includes = self.network.includes.catalog()?.includes;
         let user = self.user.as_deref().map(User::named).transpose()?;
-        Ok(UpOptions { file, program, busy: self.busy, user, includes })
+        Ok(UpOptions { file, runner: Arc::new(Weft { program, includes }), busy: self.busy, user })
     }
 }
 
@@ -141,9 +142,9 @@ fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
 
 fn show(line: &mut ProgressLine, progress: &RunProgress<'_>) {
     let delivered: u64 = progress.relay.directions.iter().map(|it| it.counts.delivered_packets).sum();
-    let (now, end) = (Time::from_nanoseconds(progress.now), Time::from_nanoseconds(progress.end));
+    let (now, end) = (Time::from_nanoseconds(progress.now_ns), Time::from_nanoseconds(progress.end_ns));
     let late = progress.relay.lateness.p99 / 1000;
-    let share = progress.now as f64 / progress.end.max(1) as f64;
+    let share = progress.now_ns as f64 / progress.end_ns.max(1) as f64;
     line.tell(share, format_args!("{now:.1} of {end} s, {delivered} packet-hops, relay p99 {late} us late"));
 }
 

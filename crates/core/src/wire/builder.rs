@@ -254,7 +254,7 @@ impl FrameBuilder {
     /// `TooLong` beyond 65,535 bytes of IP length, `BadLength` for more than 40 bytes of TCP options.
     pub fn finish(self) -> Result<Vec<u8>, DropReason> {
         let link = self.link;
-        let mut packet = Packet::from_parts(link, self.unsummed()?, &Formats::default())?;
+        let mut packet = Packet::from_frame(link, self.unsummed()?, &Formats::default())?;
         packet.finish();
         Ok(packet.into_buffer().to_vec())
     }

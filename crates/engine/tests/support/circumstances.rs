@@ -19,36 +19,7 @@ pub fn run(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> O
     out.set_tracing(tracing);
     let mut now = 0;
     for step in steps {
-        let at = Time::from_nanoseconds(now);
-        match step {
-            Step::Frame { port, client, tcp, payload } => {
-                let frame = if *tcp { segment(*client, &[2, 8], payload) } else { datagram(*client, payload) };
-                let start = if *port == 1 { 0 } else { 14 };
-                engine.frame(at, Port(*port), Frame::new(&frame[start..]), &mut out);
-            }
-            Step::Noise(bytes) => engine.frame(at, Port(1), Frame::new(bytes), &mut out),
-            Step::Connect(number) => {
-                let _ =
-                    engine.connections().expect("engines carry connections").connect(at, &client(*number), &mut out);
-            }
-            Step::Write(flow, length) => {
-                let _ = engine.connections().expect("engines carry connections").write(
-                    at,
-                    FlowId(*flow),
-                    &vec![7; *length],
-                    &mut out,
-                );
-            }
-            Step::Close(flow) => {
-                let _ = engine.connections().expect("engines carry connections").close(at, FlowId(*flow), &mut out);
-            }
-            Step::Fire => {
-                engine.fire(at, &mut out);
-                let deadline = engine.next_deadline();
-                assert!(deadline.is_none_or(|deadline| deadline.at > at), "something is due after `fire`");
-            }
-            Step::Wait(time) => now += time,
-        }
+        apply(step, engine.as_mut(), &mut now, &mut out);
         for item in out.items() {
             let bytes = match item {
                 Output::Send { bytes, .. } | Output::Deliver { bytes, .. } => out.bytes(bytes).to_vec(),
@@ -60,6 +31,39 @@ pub fn run(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> O
         check_bounds(engine.as_ref(), image);
     }
     outputs
+}
+
+/// Does one step at `now`.
+pub fn apply(step: &Step, engine: &mut dyn Function, now: &mut i64, out: &mut Outbox) {
+    let at = Time::from_nanoseconds(*now);
+    match step {
+        Step::Frame { port, client, tcp, payload } => {
+            let frame = if *tcp { segment(*client, &[2, 8], payload) } else { datagram(*client, payload) };
+            let start = if *port == 1 { 0 } else { 14 };
+            engine.frame(at, Port(*port), Frame::new(&frame[start..]), out);
+        }
+        Step::Noise(bytes) => engine.frame(at, Port(1), Frame::new(bytes), out),
+        Step::Connect(number) => {
+            let _ = engine.connections().expect("engines carry connections").connect(at, &client(*number), out);
+        }
+        Step::Write(flow, length) => {
+            let _ = engine.connections().expect("engines carry connections").write(
+                at,
+                FlowId(*flow),
+                &vec![7; *length],
+                out,
+            );
+        }
+        Step::Close(flow) => {
+            let _ = engine.connections().expect("engines carry connections").close(at, FlowId(*flow), out);
+        }
+        Step::Fire => {
+            engine.fire(at, out);
+            let deadline = engine.next_deadline();
+            assert!(deadline.is_none_or(|deadline| deadline.at > at), "something is due after `fire`");
+        }
+        Step::Wait(time) => *now += time,
+    }
 }
 
 fn check_bounds(engine: &dyn Function, image: &VerifiedImage) {

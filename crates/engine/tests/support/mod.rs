@@ -5,7 +5,9 @@
 mod images;
 
 pub mod circumstances;
+pub mod flow_state;
 pub mod image_load;
+pub mod law;
 pub mod random;
 
 pub use images::*;

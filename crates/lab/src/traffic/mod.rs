@@ -67,7 +67,7 @@ impl Stage {
     /// A run that has not begun: its time is long before 0.
     pub(crate) fn new(network: Arc<Network>, base: PathBuf) -> Stage {
         let ledger = |(number, traffic): (usize, &Traffic)| {
-            let every = if number < PLOTS { (network.duration / POINTS).max(1) } else { 0 };
+            let every = if number < PLOTS { (network.duration_ns / POINTS).max(1) } else { 0 };
             Ledger::new(&network, traffic, every)
         };
         let ledgers = network.traffic.iter().enumerate().map(ledger).collect();

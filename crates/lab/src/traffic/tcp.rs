@@ -107,12 +107,12 @@ pub(crate) fn open_flows(stage: &Arc<Stage>, number: usize) -> Result<(), String
     let traffic = &stage.network.traffic[number];
     let mut threads = Vec::new();
     for begin in Begins::new(traffic) {
-        if !stage.wait_until(begin.at) {
+        if !stage.wait_until(begin.at_ns) {
             break;
         }
         if stage.flows.load(Ordering::Relaxed) >= FLOWS {
             stage.ledgers[number].update(begin.number, |flow| {
-                flow.start = begin.at;
+                flow.start = begin.at_ns;
                 flow.to.clone_from(&stage.network.node(begin.to).name);
                 flow.bytes = Some(begin.bytes);
                 flow.outcome = format!("failed: more than {FLOWS} flows at once");
@@ -142,7 +142,7 @@ fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
         }
         _ => Some(begin.bytes),
     };
-    let start = stage.begins(begin.at);
+    let start = stage.begins(begin.at_ns);
     ledger.update(begin.number, |flow| {
         flow.start = start;
         flow.bytes = bytes;
@@ -193,7 +193,7 @@ fn connection(stage: &Stage, traffic: &Traffic, begin: &Begin) -> io::Result<Tcp
     })?;
     let local = (stage.network.address(traffic.from, traffic.ipv6), port).into();
     let remote = (stage.network.address(begin.to, traffic.ipv6), traffic.port).into();
-    let left = (stage.network.duration - stage.now()).max(1_000_000);
+    let left = (stage.network.duration_ns - stage.now()).max(1_000_000);
     let control = traffic.congestion_control.as_deref();
     let socket: OwnedFd = connect(local, remote, control, Duration::from_nanos(left.unsigned_abs()), PATIENCE)?;
     let stream = TcpStream::from(socket);
@@ -204,7 +204,7 @@ fn connection(stage: &Stage, traffic: &Traffic, begin: &Begin) -> io::Result<Tcp
 /// Sends so many bytes; without a limit until the traffic's stop.
 fn send(stage: &Stage, traffic: &Traffic, stream: &mut TcpStream, bytes: u64, rtt: &mut Rtt) -> io::Result<()> {
     let mut sent = 0;
-    while sent < bytes && (bytes != u64::MAX || stage.now() < traffic.stop) {
+    while sent < bytes && (bytes != u64::MAX || stage.now() < traffic.stop_ns) {
         let piece = pattern(sent, bytes - sent);
         write_all(stage, stream, piece)?;
         sent += piece.len() as u64;
@@ -311,10 +311,10 @@ struct Rtt {
 
 impl Rtt {
     fn sample(&mut self, stream: &TcpStream) {
-        if let Some(info) = tcp_info(stream).ok().filter(|info| info.rtt > 0) {
+        if let Some(info) = tcp_info(stream).ok().filter(|info| info.rtt_us > 0) {
             self.samples += 1;
-            self.sum += u64::from(info.rtt);
-            self.greatest = self.greatest.max(info.rtt);
+            self.sum += u64::from(info.rtt_us);
+            self.greatest = self.greatest.max(info.rtt_us);
         }
     }
 
@@ -328,7 +328,7 @@ impl Rtt {
             flow.retransmissions = Some(u64::from(info.retransmissions));
             if flow.rtt_samples == 0 && self.samples > 0 {
                 flow.rtt_samples = self.samples;
-                flow.rtt_min = nanoseconds(info.rtt_min.into()).filter(|_| info.rtt_min != u32::MAX);
+                flow.rtt_min = nanoseconds(info.rtt_min_us.into()).filter(|_| info.rtt_min_us != u32::MAX);
                 flow.rtt_mean = nanoseconds(self.sum / self.samples);
                 flow.rtt_max = nanoseconds(self.greatest.into());
             }

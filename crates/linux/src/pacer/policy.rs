@@ -15,7 +15,7 @@ pub enum Policy {
     /// Asleep until `margin` nanoseconds before it, spinning from there.
     SleepSpin {
         /// Should be as long as waking up takes, nearly always.
-        margin: i64,
+        margin_ns: i64,
     },
     /// Spinning on the clock. Costs a whole processor.
     Spin,
@@ -31,7 +31,7 @@ pub enum Step {
     /// Sleep until this time.
     Sleep {
         /// At most the deadline, in its clock.
-        until: i64,
+        until_ns: i64,
     },
 }
 
@@ -44,10 +44,10 @@ impl Policy {
         }
         match self {
             Policy::Spin => Step::Spin,
-            Policy::Sleep => Step::Sleep { until: deadline },
-            Policy::SleepSpin { margin } => {
+            Policy::Sleep => Step::Sleep { until_ns: deadline },
+            Policy::SleepSpin { margin_ns: margin } => {
                 let until = deadline.saturating_sub(margin.max(0));
-                if until.saturating_sub(now) < SHORTEST_SLEEP { Step::Spin } else { Step::Sleep { until } }
+                if until.saturating_sub(now) < SHORTEST_SLEEP { Step::Spin } else { Step::Sleep { until_ns: until } }
             }
         }
     }
@@ -93,17 +93,17 @@ mod tests {
 
     #[test]
     fn each_policy_says_what_to_do_when() {
-        let half = Policy::SleepSpin { margin: 50_000 };
+        let half = Policy::SleepSpin { margin_ns: 50_000 };
         for policy in [Policy::Sleep, half, Policy::Spin] {
             assert_eq!(policy.step(100, 100), Step::Due);
             assert_eq!(policy.step(101, 100), Step::Due);
         }
-        assert_eq!(Policy::Sleep.step(99, 100), Step::Sleep { until: 100 });
+        assert_eq!(Policy::Sleep.step(99, 100), Step::Sleep { until_ns: 100 });
         assert_eq!(Policy::Spin.step(0, i64::MAX), Step::Spin);
-        assert_eq!(half.step(0, 1_000_000), Step::Sleep { until: 950_000 });
-        assert_eq!(half.step(0, 60_000), Step::Sleep { until: 10_000 });
+        assert_eq!(half.step(0, 1_000_000), Step::Sleep { until_ns: 950_000 });
+        assert_eq!(half.step(0, 60_000), Step::Sleep { until_ns: 10_000 });
         assert_eq!(half.step(1, 60_000), Step::Spin);
-        assert_eq!(Policy::SleepSpin { margin: i64::MAX }.step(i64::MIN, i64::MIN + 1), Step::Spin);
+        assert_eq!(Policy::SleepSpin { margin_ns: i64::MAX }.step(i64::MIN, i64::MIN + 1), Step::Spin);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl<C: Clock> Waiter<C> {
             match self.policy.step(now, deadline) {
                 Step::Due => return now,
                 Step::Spin => std::hint::spin_loop(),
-                Step::Sleep { until } => self.clock.sleep_until(until),
+                Step::Sleep { until_ns: until } => self.clock.sleep_until(until),
             }
         }
     }
@@ -55,8 +55,8 @@ impl Precision {
         match self {
             Precision::Sleep => Policy::Sleep,
             Precision::Spin => Policy::Spin,
-            Precision::Margin(margin) => Policy::SleepSpin { margin },
-            Precision::Auto => Policy::SleepSpin { margin: measure_margin(&mut Monotonic) },
+            Precision::Margin(margin) => Policy::SleepSpin { margin_ns: margin },
+            Precision::Auto => Policy::SleepSpin { margin_ns: measure_margin(&mut Monotonic) },
         }
     }
 }
@@ -166,7 +166,7 @@ mod tests {
     fn a_margin_hides_lateness_up_to_it_and_costs_few_readings() {
         let waiter = |policy| Waiter::with_clock(policy, Scripted::new(20, vec![30_000]));
         assert_eq!(waiter(Policy::Sleep).wait_until(1_000_000), 1_030_020);
-        let mut half = waiter(Policy::SleepSpin { margin: 50_000 });
+        let mut half = waiter(Policy::SleepSpin { margin_ns: 50_000 });
         let released = half.wait_until(1_000_000);
         assert!((1_000_000..1_000_020).contains(&released), "{released}");
         assert_eq!((half.clock.slept, half.clock.readings), (1, 1_001));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn policies() -> impl Strategy<Value = Policy> {
-        let margin = (0_i64..200_000).prop_map(|margin| Policy::SleepSpin { margin });
+        let margin = (0_i64..200_000).prop_map(|margin| Policy::SleepSpin { margin_ns: margin });
         prop_oneof![Just(Policy::Sleep), margin, Just(Policy::Spin)]
     }
 
@@ -218,7 +218,7 @@ mod tests {
 
         #[test]
         fn a_waiter_that_spins_is_late_by_at_most_one_reading(
-            policy in prop_oneof![Just(Policy::Spin), Just(Policy::SleepSpin { margin: 50_000 })],
+            policy in prop_oneof![Just(Policy::Spin), Just(Policy::SleepSpin { margin_ns: 50_000 })],
             gaps in prop::collection::vec(0_i64..400_000, 1..40),
             overshoots in prop::collection::vec(0_i64..49_000, 1..8),
         ) {

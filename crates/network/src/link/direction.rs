@@ -73,7 +73,7 @@ pub struct Arrival<P> {
     /// It is a duplicate: its first copy has arrived before.
     pub duplicate: bool,
     /// Nanoseconds it waited in the queue before service.
-    pub waited: i64,
+    pub waited_ns: i64,
 }
 
 /// Why a link dropped a packet.
@@ -224,7 +224,7 @@ impl<P: Clone> Direction<P> {
             return Some(Time::from_nanoseconds(first));
         }
         // Who waits may overtake a reordered packet, at the soonest so.
-        let overtaking = self.free_at.saturating_add(self.settings.delay).max(self.in_order);
+        let overtaking = self.free_at.saturating_add(self.settings.delay_ns).max(self.in_order);
         Some(Time::from_nanoseconds(first.min(overtaking)))
     }
 
@@ -244,7 +244,7 @@ impl<P: Clone> Direction<P> {
             mark: flying.mark,
             corrupt_bit: flying.corrupt_bit,
             duplicate: flying.duplicate,
-            waited: flying.waited,
+            waited_ns: flying.waited,
         })
     }
 
@@ -360,15 +360,15 @@ impl<P: Clone> Direction<P> {
 
         let duplicate = self.chance.happens(self.settings.duplicate).then(|| packet.clone());
         let corrupt_bit = self.corrupt(bytes);
-        let jitter = self.chance.up_to(self.settings.jitter.max(0) as u64) as i64;
-        let soonest = self.free_at.saturating_add(self.settings.delay);
+        let jitter = self.chance.up_to(self.settings.jitter_ns.max(0) as u64) as i64;
+        let soonest = self.free_at.saturating_add(self.settings.delay_ns);
         // Jitter that reorders comes on top of what is in order, so that nobody behind has to wait for it.
         let (mut at, late) = match self.settings.jitter_reorders {
             true => (soonest.max(self.in_order), jitter),
             false => (soonest.saturating_add(jitter).max(self.in_order), 0),
         };
         if self.chance.happens(self.settings.reorder) {
-            at = at.saturating_add(self.settings.reorder_delay);
+            at = at.saturating_add(self.settings.reorder_delay_ns);
             self.counts.reordered += 1;
         } else {
             self.in_order = at;
@@ -461,7 +461,7 @@ mod tests {
     fn wire() -> LinkSettings {
         LinkSettings {
             rate: Some(Rate::Constant(8_000_000_000)),
-            delay: 1_000,
+            delay_ns: 1_000,
             queue: Queue { limit: QueueLimit::Packets(2), discipline: Discipline::DropTail, ecn: false },
             ..LinkSettings::default()
         }
@@ -480,7 +480,7 @@ mod tests {
         while let Some(next) = link.next() {
             let arrival = link.arrive(next).expect("an arrival when it was said");
             assert_eq!(arrival.at, next);
-            arrivals.push((arrival.packet, next.nanoseconds(), arrival.waited));
+            arrivals.push((arrival.packet, next.nanoseconds(), arrival.waited_ns));
         }
         assert_eq!(arrivals, [(0, 1_100, 0), (1, 1_200, 100), (2, 1_300, 200), (4, 1_400, 200)]);
         let counts = link.counts(at(1_400));
@@ -511,7 +511,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_overtakes_a_reordered_packet() {
-        let mut link = Direction::new(LinkSettings { reorder: 1.0, reorder_delay: 50_000, ..wire() }, 1);
+        let mut link = Direction::new(LinkSettings { reorder: 1.0, reorder_delay_ns: 50_000, ..wire() }, 1);
         link.offer(at(0), 0, bytes(100)).expect("room");
         link.offer(at(0), 1, bytes(100)).expect("room");
         link.change(at(50), wire());
@@ -526,7 +526,7 @@ mod tests {
 
     #[test]
     fn a_link_without_rate_has_no_queue() {
-        let mut link = Direction::new(LinkSettings { delay: 7, ..LinkSettings::default() }, 1);
+        let mut link = Direction::new(LinkSettings { delay_ns: 7, ..LinkSettings::default() }, 1);
         for number in 0..1_000 {
             link.offer(at(0), number, bytes(1_500)).expect("no queue");
         }

@@ -24,19 +24,19 @@ pub struct LinkSettings {
     /// Bits per second; `None`: no serialisation time, and no queue ever.
     pub rate: Option<Rate>,
     /// Nanoseconds of propagation.
-    pub delay: i64,
+    pub delay_ns: i64,
     /// Added to the delay: uniform between 0 and this many nanoseconds.
-    pub jitter: i64,
+    pub jitter_ns: i64,
     /// Packets overtake each other by jitter; else who would arrive before its predecessor arrives right behind it.
     pub jitter_reorders: bool,
     /// The queue before the server. The packet in service does not count.
     pub queue: Queue,
     /// Loss before the queue.
     pub loss: Loss,
-    /// Share of packets that take `reorder_delay` more and so may be overtaken, 0 to 1.
+    /// Share of packets that take `reorder_delay_ns` more and so may be overtaken, 0 to 1.
     pub reorder: f64,
     /// Nanoseconds that a reordered packet takes more.
-    pub reorder_delay: i64,
+    pub reorder_delay_ns: i64,
     /// Share of packets that arrive twice, 0 to 1. The copy follows at once.
     pub duplicate: f64,
     /// Share of packets of which one random bit behind the Ethernet header is inverted, 0 to 1.
@@ -60,7 +60,7 @@ pub struct RateTrace {
     /// From this instant (nanoseconds after the trace's start, the first is 0, ascending) this rate (may be 0).
     pub steps: Vec<(i64, u64)>,
     /// Nanoseconds after which it begins anew; above the last step's. At least one step has a rate above 0.
-    pub period: i64,
+    pub period_ns: i64,
 }
 
 /// A queue's size and discipline.
@@ -103,9 +103,9 @@ pub enum Discipline {
     /// Controlled delay (RFC 8289).
     Codel {
         /// Acceptable standing delay, nanoseconds.
-        target: i64,
+        target_ns: i64,
         /// Sliding minimum's width, nanoseconds.
-        interval: i64,
+        interval_ns: i64,
     },
 }
 
@@ -132,13 +132,13 @@ impl Default for LinkSettings {
     fn default() -> LinkSettings {
         LinkSettings {
             rate: None,
-            delay: 0,
-            jitter: 0,
+            delay_ns: 0,
+            jitter_ns: 0,
             jitter_reorders: false,
             queue: Queue { limit: QueueLimit::Packets(100), discipline: Discipline::DropTail, ecn: false },
             loss: Loss::Random(0.0),
             reorder: 0.0,
-            reorder_delay: 0,
+            reorder_delay_ns: 0,
             duplicate: 0.0,
             corrupt: 0.0,
             overhead: 0,

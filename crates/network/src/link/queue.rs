@@ -96,7 +96,7 @@ impl<P> Line<P> {
 
     /// Takes the packet that begins service at `start`. What CoDel chooses to drop goes to `drop`.
     pub(super) fn pop(&mut self, queue: &Queue, start: i64, mut drop: impl FnMut(Waiting<P>)) -> Option<Waiting<P>> {
-        let Discipline::Codel { target, interval } = queue.discipline else {
+        let Discipline::Codel { target_ns: target, interval_ns: interval } = queue.discipline else {
             return self.shift();
         };
         let mut mark = |head: &mut Option<Waiting<P>>| match head {

@@ -30,7 +30,7 @@ impl Reader<'_> {
                     self.apply(&change.settings, current);
                     let settings = Box::new(current.clone());
                     let what = ChangeKind::Settings { link: LinkIndex(link as u32), direction, settings };
-                    all.push(Change { at: change.at.0, what });
+                    all.push(Change { at_ns: change.at.0, what });
                 }
                 if self.too_many(all.len(), change.places.span) {
                     return Vec::new();
@@ -43,7 +43,7 @@ impl Reader<'_> {
                 return Vec::new();
             }
         }
-        all.sort_by_key(|change| change.at);
+        all.sort_by_key(|change| change.at_ns);
         all
     }
 
@@ -94,14 +94,14 @@ impl Reader<'_> {
                                 ChangeKind::CorruptField { link, direction, field: None },
                             ),
                         };
-                        all.push(Change { at: fault.at.0, what: begin });
-                        all.extend(end.map(|at| Change { at, what: over }));
+                        all.push(Change { at_ns: fault.at.0, what: begin });
+                        all.extend(end.map(|at| Change { at_ns: at, what: over }));
                     }
                 }
             }
             FaultKind::NodeRestart => {
                 for node in self.fault_names(fault, "node", fault.node.as_ref(), graph).unwrap_or_default() {
-                    all.push(Change { at: fault.at.0, what: ChangeKind::Restart { node: NodeIndex(node as u32) } });
+                    all.push(Change { at_ns: fault.at.0, what: ChangeKind::Restart { node: NodeIndex(node as u32) } });
                 }
             }
             FaultKind::Clock => self.clock(fault, end, graph, all),
@@ -143,8 +143,8 @@ impl Reader<'_> {
             }
             let node = NodeIndex(index as u32);
             let leap = fault.leap.map_or(0, |leap| leap.0);
-            all.push(Change { at: fault.at.0, what: ChangeKind::Clock { node, drift_ppm, leap } });
-            all.extend(end.map(|at| Change { at, what: ChangeKind::Clock { node, drift_ppm: 0, leap: 0 } }));
+            all.push(Change { at_ns: fault.at.0, what: ChangeKind::Clock { node, drift_ppm, leap_ns: leap } });
+            all.extend(end.map(|at| Change { at_ns: at, what: ChangeKind::Clock { node, drift_ppm: 0, leap_ns: 0 } }));
         }
     }
 

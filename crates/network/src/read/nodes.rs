@@ -218,7 +218,7 @@ impl Reader<'_> {
         if words.first().is_none_or(String::is_empty) {
             self.problems.error(command.places.value("run"), "the command names no program");
         }
-        model::Command { words, at: command.at.map_or(0, |at| at.0) }
+        model::Command { words, at_ns: command.at.map_or(0, |at| at.0) }
     }
 
     /// An address for each node: the given one, else that of its number from 1, else the first free one behind.

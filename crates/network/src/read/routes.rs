@@ -22,7 +22,7 @@ impl Reader<'_> {
         }
         routing.by_delay = given.cost != Some(Cost::Metric);
         if let Some(convergence) = given.convergence {
-            routing.convergence = convergence.0;
+            routing.convergence_ns = convergence.0;
         }
         routing
     }

@@ -51,16 +51,16 @@ impl Reader<'_> {
                 *value = given.0;
             }
         };
-        set(&mut to.delay, &from.delay);
+        set(&mut to.delay_ns, &from.delay);
         match &from.jitter {
-            Some(JitterValue::InOrder(most)) => (to.jitter, to.jitter_reorders) = (most.0, false),
+            Some(JitterValue::InOrder(most)) => (to.jitter_ns, to.jitter_reorders) = (most.0, false),
             Some(JitterValue::Table(table)) => {
-                (to.jitter, to.jitter_reorders) = (table.most.0, table.reorders.unwrap_or(false));
+                (to.jitter_ns, to.jitter_reorders) = (table.most.0, table.reorders.unwrap_or(false));
             }
             None => {}
         }
         if let Some(reorder) = &from.reorder {
-            (to.reorder, to.reorder_delay) = (reorder.share.0, reorder.delay.0);
+            (to.reorder, to.reorder_delay_ns) = (reorder.share.0, reorder.delay.0);
         }
         if let Some(share) = from.duplicate {
             to.duplicate = share.0;
@@ -152,7 +152,7 @@ impl Reader<'_> {
             }
             description::Discipline::Codel => {
                 let (target, interval) = match to.discipline {
-                    Discipline::Codel { target, interval } => (target, interval),
+                    Discipline::Codel { target_ns: target, interval_ns: interval } => (target, interval),
                     _ => (5_000_000, 100_000_000),
                 };
                 let target = from.target.map_or(target, |duration| duration.0);
@@ -162,7 +162,7 @@ impl Reader<'_> {
                     let help = "the target is a few percent of the interval: 5ms and 100ms, for example";
                     self.problems.error_help(span, "`target` must be above 0 and at most `interval`", help);
                 }
-                Discipline::Codel { target, interval }
+                Discipline::Codel { target_ns: target, interval_ns: interval }
             }
         };
     }
@@ -216,7 +216,7 @@ impl Reader<'_> {
             }
         };
         let period = self.check_steps(&steps, settings, span)?;
-        let trace = Arc::new(RateTrace { steps, period });
+        let trace = Arc::new(RateTrace { steps, period_ns: period });
         if let TraceValue::File(name) = from {
             let key = (name.clone(), settings.rate_period.map(|period| period.0));
             self.traces.insert(key, Arc::clone(&trace));

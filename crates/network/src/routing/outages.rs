@@ -16,7 +16,7 @@ pub struct Reroute {
 /// that has lasted for the network's convergence time, and used again when it has been up for as long. A black hole is
 /// noticed by nobody.
 pub fn reroutes(network: &Network) -> Vec<Reroute> {
-    let Some(convergence) = network.routing.convergence else { return Vec::new() };
+    let Some(convergence) = network.routing.convergence_ns else { return Vec::new() };
     let mut links: BTreeMap<LinkIndex, Outages> = BTreeMap::new();
     for change in &network.changes {
         let (link, direction, down) = match change.what {
@@ -24,7 +24,7 @@ pub fn reroutes(network: &Network) -> Vec<Reroute> {
             ChangeKind::Up { link, direction } => (link, direction, false),
             _ => continue,
         };
-        links.entry(link).or_default().note(change.at, direction, down);
+        links.entry(link).or_default().note(change.at_ns, direction, down);
     }
     let mut by_time: BTreeMap<i64, Vec<(LinkIndex, bool)>> = BTreeMap::new();
     for (link, outages) in links {

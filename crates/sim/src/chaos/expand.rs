@@ -18,16 +18,16 @@ pub fn expand(network: &Network, faults: &[Fault]) -> Vec<Change> {
         block.changes(&mut changes);
     }
     // Stable: the network's own stay in front.
-    changes.sort_by_key(|change| change.at);
+    changes.sort_by_key(|change| change.at_ns);
     changes
 }
 
 /// A part of a fault that can stand in the file as it is, behind the file's own blocks.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Block {
-    pub at: i64,
+    pub at_ns: i64,
     /// 0: it does not end.
-    pub lasts: i64,
+    pub lasts_ns: i64,
     pub what: BlockKind,
 }
 
@@ -76,8 +76,8 @@ pub(super) enum Property {
 
 impl Block {
     fn changes(self, changes: &mut Vec<Change>) {
-        let (at, end) = (self.at, self.at.saturating_add(self.lasts));
-        let mut push = |at, what| changes.push(Change { at, what });
+        let (at, end) = (self.at_ns, self.at_ns.saturating_add(self.lasts_ns));
+        let mut push = |at, what| changes.push(Change { at_ns: at, what });
         match self.what {
             BlockKind::Settings { link, direction, settings, .. } => {
                 push(at, ChangeKind::Settings { link, direction, settings });
@@ -99,8 +99,8 @@ impl Block {
             }
             BlockKind::Restart { node } => push(at, ChangeKind::Restart { node }),
             BlockKind::Clock { node, drift_ppm, leap } => {
-                push(at, ChangeKind::Clock { node, drift_ppm, leap });
-                push(end, ChangeKind::Clock { node, drift_ppm: 0, leap: 0 });
+                push(at, ChangeKind::Clock { node, drift_ppm, leap_ns: leap });
+                push(end, ChangeKind::Clock { node, drift_ppm: 0, leap_ns: 0 });
             }
         }
     }
@@ -121,9 +121,13 @@ pub(super) fn blocks(network: &Network, faults: &[Fault]) -> Vec<Block> {
     for (node, _) in network.nodes() {
         clock(network, &faults, node, &mut blocks);
         let restarts = faults.iter().filter(|fault| fault.what == FaultKind::Restart { node });
-        blocks.extend(restarts.map(|fault| Block { at: fault.at, lasts: 0, what: BlockKind::Restart { node } }));
+        blocks.extend(restarts.map(|fault| Block {
+            at_ns: fault.at_ns,
+            lasts_ns: 0,
+            what: BlockKind::Restart { node },
+        }));
     }
-    blocks.sort_by_key(|block| block.at);
+    blocks.sort_by_key(|block| block.at_ns);
     blocks
 }
 
@@ -141,14 +145,16 @@ impl Fault {
 
 fn down(network: &Network, faults: &[&Fault], wanted: LinkIndex, blocks: &mut Vec<Block>) {
     let mine = faults.iter().filter(|fault| fault.what == FaultKind::LinkDown { link: wanted });
-    let mine: Vec<_> = mine.map(|fault| (fault.at, fault.end(), ())).collect();
+    let mine: Vec<_> = mine.map(|fault| (fault.at_ns, fault.end(), ())).collect();
     let [forward, backward] = [0, 1].map(|way| {
         let own = network.changes.iter().filter_map(|change| match change.what {
-            ChangeKind::Down { link, direction } if (link, direction) == (wanted, way) => Some((change.at, Some(()))),
-            ChangeKind::Up { link, direction } if (link, direction) == (wanted, way) => Some((change.at, None)),
+            ChangeKind::Down { link, direction } if (link, direction) == (wanted, way) => {
+                Some((change.at_ns, Some(())))
+            }
+            ChangeKind::Up { link, direction } if (link, direction) == (wanted, way) => Some((change.at_ns, None)),
             _ => None,
         });
-        pieces(mine.clone(), own.collect(), network.duration)
+        pieces(mine.clone(), own.collect(), network.duration_ns)
     });
     let mut push = |pieces: Vec<Piece<()>>, direction| {
         blocks.extend(pieces.into_iter().map(|piece| piece.block(BlockKind::Down { link: wanted, direction })));
@@ -166,11 +172,12 @@ fn blackhole(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize
     let mine = faults.iter().filter(|fault| fault.what == kind);
     let own = network.changes.iter().filter_map(|change| match change.what {
         ChangeKind::Blackhole { link, direction, on } if (link, direction) == (wanted, way) => {
-            Some((change.at, on.then_some(())))
+            Some((change.at_ns, on.then_some(())))
         }
         _ => None,
     });
-    for piece in pieces(mine.map(|fault| (fault.at, fault.end(), ())).collect(), own.collect(), network.duration) {
+    for piece in pieces(mine.map(|fault| (fault.at_ns, fault.end(), ())).collect(), own.collect(), network.duration_ns)
+    {
         blocks.push(piece.block(BlockKind::Blackhole { link: wanted, direction: way }));
     }
 }
@@ -178,17 +185,17 @@ fn blackhole(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize
 fn field(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize, blocks: &mut Vec<Block>) {
     let mine = faults.iter().filter_map(|fault| match &fault.what {
         FaultKind::CorruptField { link, direction, field } if (*link, *direction) == (wanted, way) => {
-            Some((fault.at, fault.end(), field.clone()))
+            Some((fault.at_ns, fault.end(), field.clone()))
         }
         _ => None,
     });
     let own = network.changes.iter().filter_map(|change| match &change.what {
         ChangeKind::CorruptField { link, direction, field } if (*link, *direction) == (wanted, way) => {
-            Some((change.at, field.clone()))
+            Some((change.at_ns, field.clone()))
         }
         _ => None,
     });
-    for piece in pieces(mine.collect(), own.collect(), network.duration) {
+    for piece in pieces(mine.collect(), own.collect(), network.duration_ns) {
         let field = piece.value.clone();
         blocks.push(piece.block(BlockKind::Field { link: wanted, direction: way, field }));
     }
@@ -197,22 +204,22 @@ fn field(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize, bl
 fn clock(network: &Network, faults: &[&Fault], wanted: NodeIndex, blocks: &mut Vec<Block>) {
     let leaps = |at: i64| {
         let leaps = faults.iter().filter_map(|fault| match fault.what {
-            FaultKind::Clock { node, leap, .. } if node == wanted && fault.at == at => Some(leap),
+            FaultKind::Clock { node, leap, .. } if node == wanted && fault.at_ns == at => Some(leap),
             _ => None,
         });
         leaps.fold(0, i64::saturating_add)
     };
     let mine = faults.iter().filter_map(|fault| match fault.what {
-        FaultKind::Clock { node, drift_ppm, .. } if node == wanted => Some((fault.at, fault.end(), drift_ppm)),
+        FaultKind::Clock { node, drift_ppm, .. } if node == wanted => Some((fault.at_ns, fault.end(), drift_ppm)),
         _ => None,
     });
     let own = network.changes.iter().filter_map(|change| match change.what {
         ChangeKind::Clock { node, drift_ppm, .. } if node == wanted => {
-            Some((change.at, (drift_ppm != 0).then_some(drift_ppm)))
+            Some((change.at_ns, (drift_ppm != 0).then_some(drift_ppm)))
         }
         _ => None,
     });
-    for piece in pieces(mine.collect(), own.collect(), network.duration) {
+    for piece in pieces(mine.collect(), own.collect(), network.duration_ns) {
         let (drift_ppm, leap) = (piece.value, leaps(piece.at));
         blocks.push(piece.block(BlockKind::Clock { node: wanted, drift_ppm, leap }));
     }
@@ -228,7 +235,7 @@ struct Piece<T> {
 
 impl<T> Piece<T> {
     fn block(self, what: BlockKind) -> Block {
-        Block { at: self.at, lasts: self.end - self.at, what }
+        Block { at_ns: self.at, lasts_ns: self.end - self.at, what }
     }
 }
 
@@ -270,7 +277,7 @@ fn settings(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize,
         .iter()
         .filter_map(|fault| match &fault.what {
             FaultKind::Impair { link, direction, impairment } if (*link, *direction) == (wanted, way) => {
-                Some((fault.at, fault.end(), impairment))
+                Some((fault.at_ns, fault.end(), impairment))
             }
             _ => None,
         })
@@ -281,7 +288,7 @@ fn settings(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize,
         .iter()
         .filter_map(|change| match &change.what {
             ChangeKind::Settings { link, direction, settings } if (*link, *direction) == (wanted, way) => {
-                Some((change.at, &**settings))
+                Some((change.at_ns, &**settings))
             }
             _ => None,
         })
@@ -299,7 +306,7 @@ fn settings(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize,
         }
         let settings = Box::new(settings);
         let what = BlockKind::Settings { link: wanted, direction: way, settings, properties: properties.clone() };
-        blocks.push(Block { at, lasts: 0, what });
+        blocks.push(Block { at_ns: at, lasts_ns: 0, what });
     }
 }
 

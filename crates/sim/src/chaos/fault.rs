@@ -8,9 +8,9 @@ use weftwire_network::model::{FieldFault, LinkIndex, NodeIndex};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
     /// Nanoseconds after the start of the run.
-    pub at: i64,
+    pub at_ns: i64,
     /// Nanoseconds until it is over. A restart has no duration: 0.
-    pub lasts: i64,
+    pub lasts_ns: i64,
     /// What.
     pub what: FaultKind,
 }
@@ -89,10 +89,10 @@ impl Impairment {
                     Loss::GilbertElliott { .. } => share,
                 });
             }
-            Impairment::Delay(more) => settings.delay = settings.delay.saturating_add(more),
+            Impairment::Delay(more) => settings.delay_ns = settings.delay_ns.saturating_add(more),
             Impairment::Reorder(share, more) => {
                 settings.reorder = settings.reorder.max(share);
-                settings.reorder_delay = settings.reorder_delay.max(more);
+                settings.reorder_delay_ns = settings.reorder_delay_ns.max(more);
             }
             Impairment::Duplicate(share) => settings.duplicate = settings.duplicate.max(share),
             Impairment::Corrupt(share) => settings.corrupt = settings.corrupt.max(share),
@@ -103,7 +103,7 @@ impl Impairment {
 impl Fault {
     /// When it is over.
     pub fn end(&self) -> i64 {
-        self.at.saturating_add(self.lasts)
+        self.at_ns.saturating_add(self.lasts_ns)
     }
 
     /// Whether its link or node is one of this network's.

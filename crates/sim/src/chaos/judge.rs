@@ -132,7 +132,7 @@ pub(super) fn stalled(
     baseline: &Results,
     log: &Log,
 ) -> Vec<String> {
-    let share = |tenths: i64| network.duration / 10 * tenths;
+    let share = |tenths: i64| network.duration_ns / 10 * tenths;
     let restarts = faults.iter().any(|fault| matches!(fault.what, FaultKind::Restart { .. }));
     if restarts || faults.iter().any(|fault| fault.end() > share(8)) {
         return Vec::new();
@@ -198,8 +198,8 @@ mod tests {
             from: NodeIndex(0),
             to: NodeIndex(1),
             choices: None,
-            start: 0,
-            stop: 10 * SECOND,
+            start_ns: 0,
+            stop_ns: 10 * SECOND,
             ipv6: false,
             transport: Transport::Udp,
             port: 5000,
@@ -211,9 +211,9 @@ mod tests {
         Network {
             name: "pair".into(),
             seed: 1,
-            duration: 10 * SECOND,
-            sample_interval: SECOND,
-            warm_up: 0,
+            duration_ns: 10 * SECOND,
+            sample_interval_ns: SECOND,
+            warm_up_ns: 0,
             repetitions: 1,
             nodes: vec![node("a", 1), node("b", 2)],
             links: Vec::new(),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn restart(node: u32) -> Fault {
-        Fault { at: SECOND, lasts: 0, what: FaultKind::Restart { node: NodeIndex(node) } }
+        Fault { at_ns: SECOND, lasts_ns: 0, what: FaultKind::Restart { node: NodeIndex(node) } }
     }
 
     #[test]
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn flows_that_stand_still_are_told_of() {
-        let down = |at, lasts| Fault { at, lasts, what: FaultKind::LinkDown { link: LinkIndex(0) } };
+        let down = |at, lasts| Fault { at_ns: at, lasts_ns: lasts, what: FaultKind::LinkDown { link: LinkIndex(0) } };
         let stalled = |faults: &[Fault], results: &Results, baseline: &Results, log: &Log| {
             stalled(&network(), faults, results, baseline, log).len()
         };

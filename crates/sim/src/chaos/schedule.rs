@@ -29,7 +29,7 @@ pub fn schedule(network: &Network, seed: u64) -> Vec<Fault> {
     }
     let count = dice.between(1, MOST_FAULTS);
     let mut faults: Vec<Fault> = (0..count).map(|_| targets.draw(network, &kinds, &mut dice)).collect();
-    faults.sort_by_key(|fault| fault.at);
+    faults.sort_by_key(|fault| fault.at_ns);
     faults
 }
 
@@ -121,8 +121,8 @@ impl Targets {
     }
 
     fn draw(&self, network: &Network, kinds: &[Kind], dice: &mut Dice) -> Fault {
-        let most = (network.duration / 10).max(1);
-        let at = dice.between(0, (network.duration.max(0) / 10 * 7) as u64) as i64 / GRAIN * GRAIN;
+        let most = (network.duration_ns / 10).max(1);
+        let at = dice.between(0, (network.duration_ns.max(0) / 10 * 7) as u64) as i64 / GRAIN * GRAIN;
         let mut lasts = dice.duration(SHORTEST.min(most), most);
         let kind = *dice.pick(kinds);
         let what = match kind {
@@ -146,7 +146,7 @@ impl Targets {
                 impairment: impairment(dice, most),
             },
         };
-        Fault { at, lasts, what }
+        Fault { at_ns: at, lasts_ns: lasts, what }
     }
 
     /// One to three of the field's last eight bits are inverted. They are in one word of the Internet checksum, so that the

@@ -86,9 +86,9 @@ impl Search<'_> {
 /// Simpler forms of a fault, the simplest first. Each makes one number rounder or smaller, so that there is no circle.
 fn simpler(fault: &Fault) -> Vec<Fault> {
     let mut list = Vec::new();
-    list.extend(rounder(fault.at).map(|at| Fault { at, ..fault.clone() }));
-    list.extend(smaller(fault.lasts).into_iter().map(|lasts| Fault { lasts, ..fault.clone() }));
-    list.extend(rounder(fault.lasts).map(|lasts| Fault { lasts, ..fault.clone() }));
+    list.extend(rounder(fault.at_ns).map(|at| Fault { at_ns: at, ..fault.clone() }));
+    list.extend(smaller(fault.lasts_ns).into_iter().map(|lasts| Fault { lasts_ns: lasts, ..fault.clone() }));
+    list.extend(rounder(fault.lasts_ns).map(|lasts| Fault { lasts_ns: lasts, ..fault.clone() }));
     list.extend(simpler_kinds(&fault.what).into_iter().map(|what| Fault { what, ..fault.clone() }));
     list
 }
@@ -170,7 +170,7 @@ mod tests {
 
     fn faults(count: u32) -> Vec<Fault> {
         let what = |link| FaultKind::LinkDown { link: LinkIndex(link) };
-        (0..count).map(|link| Fault { at: 1_234_567_890, lasts: 77_000_000, what: what(link) }).collect()
+        (0..count).map(|link| Fault { at_ns: 1_234_567_890, lasts_ns: 77_000_000, what: what(link) }).collect()
     }
 
     fn links(faults: &[Fault]) -> Vec<u32> {
@@ -185,12 +185,12 @@ mod tests {
     fn numbers_become_short_and_round() {
         let schedule = faults(3);
         let shrunk = shrink(&schedule, &mut |faults| {
-            faults
-                .iter()
-                .any(|fault| links(std::slice::from_ref(fault)) == [1] && fault.end() > 1_200_000_000 && fault.at > 0)
+            faults.iter().any(|fault| {
+                links(std::slice::from_ref(fault)) == [1] && fault.end() > 1_200_000_000 && fault.at_ns > 0
+            })
         });
         let what = schedule[1].what.clone();
-        assert_eq!(shrunk, [Fault { at: 1_200_000_000, lasts: 1_000_000, what }]);
+        assert_eq!(shrunk, [Fault { at_ns: 1_200_000_000, lasts_ns: 1_000_000, what }]);
     }
 
     proptest! {
@@ -213,7 +213,7 @@ mod tests {
             let schedule = faults(count);
             let mut fails = |faults: &[Fault]| {
                 let digest = faults.iter().fold(salt, |digest, fault| {
-                    (digest ^ (fault.at ^ fault.lasts) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    (digest ^ (fault.at_ns ^ fault.lasts_ns) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 });
                 faults == schedule || digest >> 62 == 0
             };

@@ -24,9 +24,9 @@ pub fn to_toml(faults: &[Fault], network: &Network) -> String {
 fn write_block(text: &mut String, network: &Network, block: &Block) -> std::fmt::Result {
     let changes = matches!(block.what, BlockKind::Settings { .. });
     writeln!(text, "[[{}]]", if changes { "changes" } else { "faults" })?;
-    writeln!(text, "at = \"{}\"", duration(block.at))?;
-    if block.lasts > 0 {
-        writeln!(text, "for = \"{}\"", duration(block.lasts))?;
+    writeln!(text, "at = \"{}\"", duration(block.at_ns))?;
+    if block.lasts_ns > 0 {
+        writeln!(text, "for = \"{}\"", duration(block.lasts_ns))?;
     }
     let link = |link, direction: Option<usize>| {
         let mut lines = format!("link = \"{}\"\n", network.link(link).name);
@@ -74,9 +74,9 @@ fn write_settings(text: &mut String, settings: &LinkSettings, properties: &BTree
                     )?;
                 }
             },
-            Property::Delay => writeln!(text, "delay = \"{}\"", duration(settings.delay))?,
+            Property::Delay => writeln!(text, "delay = \"{}\"", duration(settings.delay_ns))?,
             Property::Reorder => {
-                let (share, delay) = (share(settings.reorder), duration(settings.reorder_delay));
+                let (share, delay) = (share(settings.reorder), duration(settings.reorder_delay_ns));
                 writeln!(text, "reorder = {{ share = {share}, delay = \"{delay}\" }}")?;
             }
             Property::Duplicate => writeln!(text, "duplicate = {}", share(settings.duplicate))?,

@@ -301,7 +301,7 @@ impl Function for Watch {
 
     fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
         let deleted = match command.change {
-            Change::Delete { flow } | Change::Take { flow } => Some(flow),
+            Change::Delete { flow } | Change::Take { flow, .. } => Some(flow),
             _ => None,
         };
         let answered = self.watch(now, out, false, |watch, out| {

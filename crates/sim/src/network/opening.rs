@@ -16,7 +16,7 @@ impl Simulation<'_> {
         }
         let source = &mut self.sources[index as usize];
         let Some(begin) = source.begins.next() else { return Ok(()) };
-        let follows = source.begins.peek().map(|next| next.at);
+        let follows = source.begins.peek().map(|next| next.at_ns);
         if let Some(at) = follows {
             self.queue.push(at.max(self.now), Event::Begin(index));
         }
@@ -34,8 +34,8 @@ impl Simulation<'_> {
         let bytes = std::mem::take(bytes);
         source.next += 1;
         if let Some((at, _)) = source.frames.get(source.next) {
-            let at = traffic.start.saturating_add(*at);
-            if at < traffic.stop {
+            let at = traffic.start_ns.saturating_add(*at);
+            if at < traffic.stop_ns {
                 self.queue.push(at.max(self.now), Event::Begin(index));
             }
         }
@@ -83,8 +83,8 @@ impl Simulation<'_> {
             return Ok(());
         };
         self.sources[index as usize].flow = flow;
-        if begin.bytes == u64::MAX && traffic.stop < self.network.duration {
-            self.queue.push(traffic.stop.max(self.now), Event::Application(flow));
+        if begin.bytes == u64::MAX && traffic.stop_ns < self.network.duration_ns {
+            self.queue.push(traffic.stop_ns.max(self.now), Event::Application(flow));
         }
         match (self.kinds[traffic.from.0 as usize], traffic.transport) {
             (Kind::Function, _) => self.open_function(flow),

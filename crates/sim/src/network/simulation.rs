@@ -117,7 +117,7 @@ impl<'a> Simulation<'a> {
             events: 0,
             samples: Vec::new(),
             sampled: vec![Counts::default(); network.links.len().min(SAMPLED_LINKS) * 2],
-            sample_interval: network.sample_interval.max(network.duration / MOST_SAMPLES + 1),
+            sample_interval: network.sample_interval_ns.max(network.duration_ns / MOST_SAMPLES + 1),
             warm: Vec::new(),
         };
         simulation.start()?;
@@ -146,8 +146,8 @@ impl<'a> Simulation<'a> {
             };
             let mut begins = Begins::new(traffic).peekable();
             let first = match frames.first() {
-                Some((at, _)) => Some(traffic.start.saturating_add(*at)).filter(|at| *at < traffic.stop),
-                None => begins.peek().map(|begin| begin.at),
+                Some((at, _)) => Some(traffic.start_ns.saturating_add(*at)).filter(|at| *at < traffic.stop_ns),
+                None => begins.peek().map(|begin| begin.at_ns),
             };
             self.sources.push(Source { begins, draws: Draws::new(traffic), flow: NO_FLOW, frames, next: 0 });
             if let Some(at) = first {
@@ -155,12 +155,12 @@ impl<'a> Simulation<'a> {
             }
         }
         for (index, change) in self.network.changes.iter().enumerate() {
-            self.queue.push(change.at, Event::Change(index as u32));
+            self.queue.push(change.at_ns, Event::Change(index as u32));
         }
         for (index, reroute) in self.reroutes.iter().enumerate() {
             self.queue.push(reroute.at, Event::Reroute(index as u32));
         }
-        if !self.sampled.is_empty() && self.network.sample_interval > 0 {
+        if !self.sampled.is_empty() && self.network.sample_interval_ns > 0 {
             self.queue.push(self.sample_interval, Event::Sample);
         }
         Ok(())
@@ -169,15 +169,15 @@ impl<'a> Simulation<'a> {
     /// Runs to the end.
     pub fn run(mut self) -> io::Result<Results> {
         let before = self.surroundings.processor_seconds();
-        let end = self.network.duration;
+        let end = self.network.duration_ns;
         let mut interrupted = false;
         while let Some((at, event)) = self.queue.pop() {
             if at > end {
                 self.now = end;
                 break;
             }
-            if self.is_warming() && at >= self.network.warm_up {
-                self.now = self.network.warm_up;
+            if self.is_warming() && at >= self.network.warm_up_ns {
+                self.now = self.network.warm_up_ns;
                 self.end_warm_up();
             }
             self.now = at;
@@ -196,7 +196,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn is_warming(&self) -> bool {
-        self.network.warm_up > 0 && self.warm.is_empty()
+        self.network.warm_up_ns > 0 && self.warm.is_empty()
     }
 
     /// From here on counts are measured.
@@ -435,7 +435,7 @@ impl<'a> Simulation<'a> {
                 }
             }
             ChangeKind::Restart { node } => self.restart(node.0)?,
-            ChangeKind::Clock { node, drift_ppm, leap } => self.change_clock(node.0, *drift_ppm, *leap),
+            ChangeKind::Clock { node, drift_ppm, leap_ns: leap } => self.change_clock(node.0, *drift_ppm, *leap),
         }
         Ok(())
     }
@@ -525,9 +525,9 @@ impl<'a> Simulation<'a> {
                 network: network.name.clone(),
                 platform: "simulator".into(),
                 seed: network.seed,
-                duration: network.duration,
+                duration: network.duration_ns,
                 lasted: self.now,
-                warm_up: network.warm_up,
+                warm_up: network.warm_up_ns,
                 interrupted,
                 packet_hops: self.packet_hops,
                 events: self.events,

@@ -25,9 +25,9 @@ pub fn network(duration: i64) -> Network {
     Network {
         name: "test".into(),
         seed: 1,
-        duration,
-        sample_interval: 100 * MILLISECOND,
-        warm_up: 0,
+        duration_ns: duration,
+        sample_interval_ns: 100 * MILLISECOND,
+        warm_up_ns: 0,
         repetitions: 1,
         nodes: Vec::new(),
         links: Vec::new(),
@@ -92,8 +92,8 @@ impl Build for Network {
             from: ends[0],
             to: ends[1],
             choices: None,
-            start: 0,
-            stop: self.duration,
+            start_ns: 0,
+            stop_ns: self.duration_ns,
             ipv6: false,
             transport,
             port: 5000 + number as u16,
@@ -110,7 +110,7 @@ impl Build for Network {
 pub fn wire(rate: u64, delay: i64, packets: u64) -> LinkSettings {
     LinkSettings {
         rate: Some(Rate::Constant(rate)),
-        delay,
+        delay_ns: delay,
         queue: Queue { limit: QueueLimit::Packets(packets), ..LinkSettings::default().queue },
         ..LinkSettings::default()
     }

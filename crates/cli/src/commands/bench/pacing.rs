@@ -123,7 +123,7 @@ impl Bench {
         });
         let (standing, half) = margin.context("cannot measure the margin")?;
         let mut machine = HostFacts::here(&standing);
-        machine.margin_ns = if let Policy::SleepSpin { margin } = half { margin } else { 0 };
+        machine.margin_ns = if let Policy::SleepSpin { margin_ns: margin } = half { margin } else { 0 };
         let mut skipped = Vec::new();
         let line = match Line::make() {
             Ok(line) => Some(line),
@@ -205,14 +205,14 @@ impl Bench {
         let method = self.results.method(name);
         method.add_usage(swept.usage);
         method.refused += swept.refused;
-        method.send_cost_ns = swept.send_cost;
-        method.unseen += swept.departed.iter().filter(|departed| departed.is_none()).count() as u64;
+        method.send_cost_ns = swept.send_cost_ns;
+        method.unseen += swept.departed_ns.iter().filter(|departed| departed.is_none()).count() as u64;
         let mut last = None;
         for number in 1..schedule.len() {
             let gap = schedule[number] - schedule[number - 1];
             let bin = results::bin(gap as f64 * 1e-9);
-            swept.released.get(number).into_iter().for_each(|late| method.series(Series::Release, bin).push(*late));
-            let Some(late) = swept.departed.get(number).copied().flatten() else {
+            swept.released_ns.get(number).into_iter().for_each(|late| method.series(Series::Release, bin).push(*late));
+            let Some(late) = swept.departed_ns.get(number).copied().flatten() else {
                 last = None;
                 continue;
             };

@@ -35,7 +35,7 @@ pub fn measure(
         Some(line) => &[("scheduling alone", None), ("sending", Some(line))],
         None => &[("scheduling alone", None)],
     };
-    let half = Policy::SleepSpin { margin: results.machine.margin_ns };
+    let half = Policy::SleepSpin { margin_ns: results.machine.margin_ns };
     // Each run at a paced rate has the same share of the time, and none so long that a spinning thread is stopped often.
     let each = (time / (6 * outputs.len()) as u32).clamp(Duration::from_millis(500), Duration::from_secs(10));
     for (output, line) in outputs {
@@ -43,23 +43,23 @@ pub fn measure(
         // Any rate does where nothing waits.
         let plan = Plan::logarithmic(flows, SPREAD, 1e6);
         let mut most = f64::INFINITY;
-        let mut best = designs.map(|_| Outcome { cost: f64::INFINITY, ..Outcome::default() });
+        let mut best = designs.map(|_| Outcome { cost_ns: f64::INFINITY, ..Outcome::default() });
         for _ in 0..TURNS {
             for ((_, design), best) in designs.iter().zip(&mut best) {
                 let outcome = pace(&plan, *design, None, place, *line, FLAT_OUT)?;
-                if outcome.cost < best.cost {
+                if outcome.cost_ns < best.cost_ns {
                     *best = outcome;
                 }
             }
         }
         for ((name, _), best) in designs.iter().zip(best) {
-            let reached = best.packets as f64 / best.usage.elapsed.max(1e-9);
+            let reached = best.packets as f64 / best.usage.elapsed_seconds.max(1e-9);
             most = most.min(reached);
             results.flows.push(FlowsResult {
                 name: format!("{name}, {output}, flat out"),
                 flows,
                 reached,
-                cost_ns: best.cost,
+                cost_ns: best.cost_ns,
                 ..FlowsResult::default()
             });
         }
@@ -88,11 +88,11 @@ fn of(name: &str, plan: &Plan, wanted: f64, outcome: &Outcome) -> FlowsResult {
         name: name.to_owned(),
         flows: plan.rates.len(),
         wanted: Some(wanted),
-        reached: outcome.packets as f64 / outcome.usage.elapsed.max(1e-9),
-        cost_ns: outcome.cost,
+        reached: outcome.packets as f64 / outcome.usage.elapsed_seconds.max(1e-9),
+        cost_ns: outcome.cost_ns,
         right: (!errors.is_empty()).then(|| right as f64 / errors.len() as f64),
         rate_error: (!errors.is_empty()).then(|| [at(0.5), at(0.99), at(1.0)]),
-        late_ns: Some(outcome.late),
+        late_ns: Some(outcome.late_ns),
         ..FlowsResult::default()
     };
     result.processor.add(outcome.usage);

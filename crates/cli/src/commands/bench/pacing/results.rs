@@ -265,7 +265,7 @@ impl Kernel {
     pub fn add(&mut self, bin: usize, paced: &Paced) {
         let wanted = (middle(bin) * 1e9) as i64;
         let place = &mut self.bins[bin];
-        paced.gaps.iter().for_each(|gap| place.gap.push((gap - wanted).abs()));
+        paced.gaps_ns.iter().for_each(|gap| place.gap.push((gap - wanted).abs()));
         place.rounds += 1;
         place.burst += (paced.burst - place.burst) / f64::from(place.rounds);
         place.rate += (paced.rate - place.rate) / f64::from(place.rounds);

@@ -1,0 +1,138 @@
+//! The body of the fuzz target `flow_state`. It needs nothing of this folder: the fuzz crate includes the file by
+//! `#[path]`, with `weftwire-core`, `weftwire-image`, `weftwire-engine` and `serde_json` as dependencies.
+
+use std::net::{IpAddr, Ipv4Addr};
+use weftwire_core::build::{TemplateSpec, TemplateTransport};
+use weftwire_core::format::Formats;
+use weftwire_core::inspect::Inspect;
+use weftwire_core::packet::Packet;
+use weftwire_core::{Connections, Endpoints, Frame, Function, LinkType, MacAddress, Outbox, Port, Ports, Time};
+use weftwire_engine::state::{FlowState, FunctionState, states};
+use weftwire_engine::{EngineOptions, ReferenceEngine};
+use weftwire_image::layout::FunctionLayout;
+use weftwire_image::{Image, VerifiedImage};
+
+/// The image that the states are of: one that shows all it knows.
+const IMAGE: &[u8] = include_bytes!("../../../../fuzz/corpus/image_load/lively");
+
+/// Bytes of the head of a state: what it is, of which version, how long, and of which image.
+const HEAD: usize = 64;
+
+/// A fuzzer's bytes as the state of a flow, of a function, and as a file of states. What is taken is written again as it
+/// was, and lives: nothing may panic, and no work is without end.
+pub fn flow_state(bytes: &[u8]) {
+    if let Ok((_, list)) = states(bytes) {
+        list.take_while(Result::is_ok).for_each(|_| {});
+    }
+    BASE.with(|base| base.try_both(bytes));
+    // A fuzzer can't guess digests.
+    if bytes.len() >= HEAD {
+        BASE.with(|base| {
+            let mut mended = bytes.to_vec();
+            let word = |value: u64| value.to_le_bytes();
+            mended[8..16].copy_from_slice(&word(1));
+            mended[16..24].copy_from_slice(&word(1));
+            mended[24..32].copy_from_slice(&word(bytes.len() as u64));
+            mended[32..HEAD].copy_from_slice(&base.image);
+            for magic in [b"WEFTFLOW", b"WEFTFUNC"] {
+                mended[..8].copy_from_slice(magic);
+                base.try_both(&mended);
+            }
+        });
+    }
+}
+
+thread_local! {
+    static BASE: Base = Base::new();
+}
+
+/// What is the same for all bytes.
+struct Base {
+    engine: ReferenceEngine,
+    layout: FunctionLayout,
+    /// Digest of the image.
+    image: [u8; 32],
+}
+
+/// The image, sealed again: it may have been written by an older version.
+pub fn image() -> VerifiedImage {
+    let mut image: Image = serde_json::from_slice(IMAGE).expect("the corpus has an image");
+    image.seal();
+    image.verify().expect("it is a good one")
+}
+
+impl Base {
+    fn new() -> Base {
+        let image = image();
+        let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ip)]);
+        let layout = FunctionLayout::of(&image);
+        let engine = ReferenceEngine::new(image, ports, EngineOptions::default()).expect("a verified image");
+        let image = engine.snapshot_all(None).image;
+        Base { engine, layout, image }
+    }
+
+    fn another(&self) -> ReferenceEngine {
+        self.engine.another(EngineOptions::default()).expect("as before")
+    }
+
+    fn try_both(&self, bytes: &[u8]) {
+        self.one(bytes);
+        self.whole(bytes);
+    }
+
+    fn one(&self, bytes: &[u8]) {
+        let Ok(state) = FlowState::from_bytes(bytes, &self.layout.flow) else { return };
+        assert_eq!(state.to_bytes(&self.layout.flow), bytes, "equal states have equal bytes");
+        let mut engine = self.another();
+        let clocks = state.clocks.as_ref();
+        let Ok(flow) = engine.restore(state.time, &state, clocks) else { return };
+        let there = engine.snapshot(flow, clocks).expect("it was put in");
+        // Samples that were due on the way are not shown.
+        assert_eq!(FlowState { samples: state.samples.clone(), ..there }, state, "it is as it was");
+        live(&mut engine);
+    }
+
+    fn whole(&self, bytes: &[u8]) {
+        let Ok(state) = FunctionState::from_bytes(bytes, &self.layout) else { return };
+        assert_eq!(state.to_bytes(&self.layout), bytes, "equal states have equal bytes");
+        let mut engine = self.another();
+        if engine.restore_all(&state).is_ok() {
+            live(&mut engine);
+        }
+    }
+}
+
+/// Some of what is due, a few packets and calls.
+fn live(engine: &mut ReferenceEngine) {
+    let mut out = Outbox::tracing();
+    for _ in 0..200 {
+        engine.run_next(Time::MAX, &mut out);
+        out.clear();
+    }
+    if engine.next_deadline().is_some_and(|deadline| deadline.at < engine.snapshot_all(None).time) {
+        return;
+    }
+    let now = engine.snapshot_all(None).time;
+    for number in 0..4_u8 {
+        let transport = if number % 2 == 0 { TemplateTransport::Udp } else { TemplateTransport::Tcp };
+        let ends = Endpoints {
+            protocol: if number % 2 == 0 { 17 } else { 6 },
+            local_address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)),
+            local_port: 4_000,
+            remote_address: IpAddr::V4(Ipv4Addr::new(10, 9, 9, 9)),
+            remote_port: 80,
+            local_mac: MacAddress([2, 0, 0, 0, 0, 1]),
+            remote_mac: MacAddress([2, 0, 0, 0, 0, 2]),
+            vlan: None,
+        };
+        let bare = TemplateSpec { transport, tcp_options: &[2, 8], headers: &[], payload: 40, presets: &[] };
+        let mut frame = weftwire_core::Buffer::default();
+        Packet::build(&bare, &ends, &Formats::default()).emit(LinkType::Ethernet, &mut frame);
+        engine.frame(now, Port(1), Frame::new(&frame), &mut out);
+    }
+    for flow in engine.flows() {
+        let _ = engine.write(now, flow.flow, &[7; 100], &mut out);
+        let _ = engine.close(now, flow.flow, &mut out);
+        assert!(Inspect::flow(engine, flow.flow).is_none_or(|detail| detail.summary.flow == flow.flow));
+    }
+}
