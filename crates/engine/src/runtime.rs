@@ -19,8 +19,8 @@ use weftwire_core::control::Answer;
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{
-    Arrival, Arrivals, CallError, Command, Connections, Deadline, DropReason, Endpoints, FlowId, Function, Offload,
-    Outbox, Output, Placed, Port, Ports, Time,
+    Arrival, Arrivals, Buffer, CallError, Command, Connections, Deadline, DropReason, Endpoints, FlowId, Function,
+    Offload, Outbox, Output, Placed, Port, Ports, Time,
 };
 use weftwire_image::{Event, Feature, OtherPackets, VerifiedImage};
 
@@ -310,24 +310,24 @@ impl<E: Executor> Runtime<E> {
         } else {
             self.pass_on(port, offload, packet, out)
         };
-        if let Err((reason, packet)) = refused {
+        if let Err((reason, buffer)) = refused {
             self.shared.counts.drop(reason);
-            out.recycle(packet.into_buffer());
+            out.recycle(buffer);
         }
     }
 
-    /// A packet with a flow key, which is in `self.key`. One that is dropped comes back.
+    /// A packet with a flow key, which is in `self.key`. The buffer of one that is dropped comes back.
     fn packet(
         &mut self,
         port: Port,
         length: usize,
         packet: Packet,
         out: &mut Outbox,
-    ) -> Result<(), (DropReason, Packet)> {
+    ) -> Result<(), (DropReason, Buffer)> {
         let now = self.clock;
         let known = self.table.find(&self.key);
         if known.is_none() && !self.table.has_place(now) {
-            return Err((DropReason::TableFull, packet));
+            return Err((DropReason::TableFull, packet.into_buffer()));
         }
         let values = [i64::from(port.0), length as i64, packet.payload().len() as i64];
         let ends = if known.is_none() { packet.endpoints() } else { None };
@@ -349,25 +349,25 @@ impl<E: Executor> Runtime<E> {
         Ok(())
     }
 
-    /// A frame without flow key (section 3.1). One that is dropped comes back.
+    /// A frame without flow key (section 3.1). The buffer of one that is dropped comes back.
     fn pass_on(
         &mut self,
         port: Port,
         offload: Offload,
         packet: Packet,
         out: &mut Outbox,
-    ) -> Result<(), (DropReason, Packet)> {
+    ) -> Result<(), (DropReason, Buffer)> {
         let OtherPackets::Pass(pairs) = &self.program.image.other_packets else {
-            return Err((DropReason::NoFlowKey, packet));
+            return Err((DropReason::NoFlowKey, packet.into_buffer()));
         };
         let partner = pairs.iter().find_map(|&(one, other)| match port.0 {
             number if number == one => Some(Port(other)),
             number if number == other => Some(Port(one)),
             _ => None,
         });
-        let Some(partner) = partner else { return Err((DropReason::NoFlowKey, packet)) };
+        let Some(partner) = partner else { return Err((DropReason::NoFlowKey, packet.into_buffer())) };
         let link = self.shared.ports.link(partner).filter(|link| self.program.fits(&packet, *link));
-        let Some(link) = link else { return Err((DropReason::NoPort, packet)) };
+        let Some(link) = link else { return Err((DropReason::NoPort, packet.into_buffer())) };
         if self.shared.ports.link(port) == Some(link) {
             out.send_buffer(self.clock, partner, packet.into_frame(), offload);
         } else {
