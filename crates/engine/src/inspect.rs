@@ -52,7 +52,7 @@ impl<E: Executor> Inspect for Runtime<E> {
         })
     }
 
-    /// Section 6.4.
+    /// Rule D4.
     fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), InspectError> {
         let instance = self.table.get_mut(flow).ok_or(InspectError::NoFlow(flow))?;
         let stored = || self.program.image.registers.iter().enumerate().filter(|(_, register)| !register.scratch);

@@ -1,4 +1,4 @@
-//! What each operation does, its operands read already (semantics, sections 1, 2, 4.8, 4.10, 5 and 6).
+//! What each operation does, its operands read already (semantics, rules V1 to V14, P1 to P25, E14, E16, A1 to A6 and D1 to D5).
 
 use crate::chance::Draw;
 use crate::instance::Instance;
@@ -26,13 +26,13 @@ impl Run<'_> {
         self.write(register, value);
     }
 
-    /// Section 1.2.
+    /// Rule V2.
     pub(crate) fn write(&mut self, register: u16, value: i64) {
         let register = usize::from(register);
         self.instance.registers[register] = self.program.image.registers[register].kind.cut(value);
     }
 
-    /// Changes a packet, and counts why that was not possible (sections 2.4, 2.11 and 2.13).
+    /// Changes a packet, and counts why that was not possible (rules P11, P21 and P23).
     pub(crate) fn change(&mut self, packet: PacketRef, change: impl FnOnce(&mut Packet) -> Result<(), DropReason>) {
         let result = self.packet_place(packet).as_mut().map_or(Err(DropReason::NoPacket), change);
         if let Err(reason) = result {
@@ -42,26 +42,27 @@ impl Run<'_> {
 
     pub(crate) fn copy(&mut self, from: PacketRef, to: PacketRef) {
         match self.packet(from).cloned() {
-            Some(copy) => *self.packet_place(to) = Some(copy),
+            Some(copy) => self.store(to, copy),
             None => self.count(DropReason::NoPacket),
         }
     }
 
-    /// Section 2.12.
+    /// Rule P22.
     pub(crate) fn build(&mut self, template: u16, to: PacketRef) {
         match self.instance.endpoints {
-            Some(endpoints) => *self.packet_place(to) = Some(self.program.build(template, &endpoints)),
+            Some(endpoints) => self.store(to, self.program.build(template, &endpoints)),
             None => self.count(DropReason::NoPacket),
         }
     }
 
     pub(crate) fn discard(&mut self, packet: PacketRef) {
-        if self.packet_place(packet).take().is_none() {
-            self.count(DropReason::NoPacket);
+        match self.packet_place(packet).take() {
+            Some(_) => self.shared.stored -= usize::from(matches!(packet, PacketRef::Slot(_))),
+            None => self.count(DropReason::NoPacket),
         }
     }
 
-    /// Section 2.7.
+    /// Rule P16.
     pub(crate) fn send(&mut self, packet: PacketRef, port: i64) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
         let port = u16::try_from(port).ok().map(Port);
@@ -71,7 +72,9 @@ impl Run<'_> {
         if let Some(packet) = self.packet_place(packet) {
             packet.finish();
             let offload = packet.emit(link, &mut frame);
-            if self.may_put_out(frame.len()) {
+            if let Err(reason) = self.shared.limits.frame(frame.len()) {
+                self.count(reason);
+            } else if self.may_put_out(frame.len()) {
                 self.out.send(self.at, port, &frame, offload);
                 self.shared.counts.frames_out += 1;
                 self.instance.counts.packets_out += 1;
@@ -80,7 +83,7 @@ impl Run<'_> {
         self.shared.frame = frame;
     }
 
-    /// Section 4.11.
+    /// Rule E17.
     fn may_put_out(&mut self, bytes: usize) -> bool {
         let allowed = self.put_out + bytes <= MOST_OUTPUT;
         if allowed {
@@ -91,7 +94,7 @@ impl Run<'_> {
         allowed
     }
 
-    /// Sections 4.1, 4.8 and 4.9.
+    /// Rules E3, E14, E15 and L4.
     pub(crate) fn set_timer(&mut self, timer: u8, delay: i64, payload: [i64; 2]) {
         if self.instance.timers.len() >= self.program.image.flow.max_timers as usize {
             return self.count(DropReason::TooManyTimers);
@@ -108,7 +111,7 @@ impl Run<'_> {
         }
     }
 
-    /// Section 4.10. `right` are the right sides of the tests.
+    /// Rule E16. `right` are the right sides of the tests.
     pub(crate) fn cancel_timer(&mut self, timer: u8, tests: &[PayloadTest], right: &[i64]) {
         let passes = |setting: &Setting| {
             setting.timer == timer
@@ -127,13 +130,13 @@ impl Run<'_> {
         });
     }
 
-    /// Section 5.2.
+    /// Rule A3.
     pub(crate) fn append_data(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let bytes = part(self.instance.send_buffer.make_contiguous(), offset, length).to_vec();
         self.change(packet, |packet| packet.append_payload(&bytes));
     }
 
-    /// Section 5.2.
+    /// Rule A3.
     pub(crate) fn release_data(&mut self, length: usize) {
         let length = length.min(self.instance.send_buffer.len());
         if length > 0 {
@@ -142,7 +145,7 @@ impl Run<'_> {
         }
     }
 
-    /// Section 5.3.
+    /// Rule A4.
     pub(crate) fn deliver(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
         let count = part(found.payload(), offset, length).len();
@@ -165,10 +168,10 @@ impl Run<'_> {
     }
 }
 
-/// How deep no setting of a timer is: one that would be ends its instance (section 4.9).
+/// How deep no setting of a timer is: one that would be ends its instance (rule E15).
 pub const ZERO_TIME_DEPTH: u16 = 10_000;
 
-/// Most bytes that one event may send and deliver together (section 4.11).
+/// Most bytes that one event may send and deliver together (rule E17).
 const MOST_OUTPUT: usize = 16 << 20;
 
 /// At most `length` bytes from `offset` on; fewer if there are fewer.

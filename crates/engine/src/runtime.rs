@@ -5,7 +5,7 @@ use crate::axis::Axis;
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::flow_table::FlowTable;
-use crate::instance::{Activity, FlowCounts, Instance};
+use crate::instance::{FlowCounts, Instance};
 use crate::key_sets::KeySets;
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
@@ -32,10 +32,10 @@ pub struct Runtime<E> {
     pub(crate) samples: Samples,
     /// The time of the latest input or event.
     pub(crate) clock: Time,
+    /// No input is earlier: what was due then has run.
+    pub(crate) earliest: Time,
     /// Flow id of the latest instance.
     pub(crate) last_flow: u64,
-    /// Packets and calls of the application that flows have had.
-    pub(crate) activities: u64,
     /// How many instances of a key were made at the time of the latest creation, for keys whose last one has ended since.
     pub(crate) made_then: BTreeMap<Box<[u8]>, u32>,
     /// When the latest instance was made.
@@ -44,7 +44,7 @@ pub struct Runtime<E> {
     key: Vec<u8>,
 }
 
-/// What is due next, in the order in which things at one instant are done (section 4.1).
+/// What is due next, in the order in which things at one instant are done (rules E1 and F12).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
     Timer,
@@ -83,28 +83,31 @@ impl<E: Executor> Runtime<E> {
             shared: Shared {
                 ports,
                 keys: KeySets::new(chance),
-                calendar: Calendar::new(),
+                calendar: options.limits.timers.map_or_else(Calendar::new, Calendar::with_limit),
+                limits: options.limits,
+                stored: 0,
                 counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
                 frame: Vec::new(),
             },
             program,
             clock: Time::ZERO,
+            earliest: Time::ZERO,
             last_flow: 0,
-            activities: 0,
             made_then: BTreeMap::new(),
             last_made: Time::ZERO,
             key: Vec::new(),
         })
     }
 
-    /// An input at `now`: first everything that was due before it. Returns the input's time.
+    /// An input at `now` (rule E2): first everything that was due before it. Returns the input's time.
     fn arrive(&mut self, now: Time, out: &mut Outbox) -> Time {
+        let now = now.max(self.earliest);
         self.run_due(now.after(-1), out);
         self.clock = self.clock.max(now);
         self.clock
     }
 
-    /// Runs everything that is due at or before `limit`, each at its own time (sections 4.1 and 4.2).
+    /// Runs everything that is due at or before `limit`, each at its own time (rules E1 and E4).
     fn run_due(&mut self, limit: Time, out: &mut Outbox) {
         while self.run_next(limit, out) {}
     }
@@ -145,7 +148,7 @@ impl<E: Executor> Runtime<E> {
         }
     }
 
-    /// Section 4.9.
+    /// Rule E15.
     fn end_zero_time_loop(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
         self.shared.counts.drop(DropReason::ZeroTimeLoop);
         if out.wants_trace()
@@ -171,7 +174,7 @@ impl<E: Executor> Runtime<E> {
     /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
     fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> bool {
         let arrival = !matches!(event, Event::Timer(_));
-        let active = arrival.then(|| self.activity(at));
+        let active = arrival.then(|| self.table.activity(at));
         let Some(instance) = self.table.get_mut(flow) else { return false };
         instance.last_active = active.unwrap_or(instance.last_active);
         let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
@@ -186,7 +189,7 @@ impl<E: Executor> Runtime<E> {
         endless
     }
 
-    /// Section 3.4: the event `expire`, if something waits for it, and the end.
+    /// Rule F15: the event `expire`, if something waits for it, and the end.
     fn expire(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
         let Some(instance) = self.table.get_mut(flow) else { return };
         if !self.program.cell(instance.state, Event::Expire).1.is_empty() {
@@ -198,7 +201,7 @@ impl<E: Executor> Runtime<E> {
     }
 
     /// Makes an instance, handles `enter` of state 0 and then the event, and gives the instance its place unless it
-    /// was deleted (sections 3.3 and 3.5). The caller has seen that there is a place.
+    /// was deleted (rules F4, F5 and F17). The caller has seen that there is a place.
     fn first_event(
         &mut self,
         mut instance: Box<Instance>,
@@ -221,12 +224,6 @@ impl<E: Executor> Runtime<E> {
         self.shared.counts.flows_peak = self.shared.counts.flows_peak.max(self.table.len() as u64);
     }
 
-    /// One more packet or call of the application (section 3.4).
-    fn activity(&mut self, at: Time) -> Activity {
-        self.activities += 1;
-        Activity { at, number: self.activities }
-    }
-
     fn new_instance(&mut self, at: Time, endpoints: Option<Endpoints>) -> Box<Instance> {
         self.last_flow += 1;
         self.shared.counts.flows_created += 1;
@@ -235,7 +232,7 @@ impl<E: Executor> Runtime<E> {
             self.last_made = at;
         }
         let earlier = self.made_then.get(self.key.as_slice()).copied().unwrap_or(0);
-        let last_active = self.activity(at);
+        let last_active = self.table.activity(at);
         Box::new(Instance {
             flow: FlowId(self.last_flow),
             axis: Axis::default(),
@@ -253,12 +250,14 @@ impl<E: Executor> Runtime<E> {
             draws: 0,
             last_active,
             open: false,
-            filed: (0, last_active),
+            rank: last_active,
+            came_into_group: false,
+            filed: [None; 2],
             counts: FlowCounts::default(),
         })
     }
 
-    /// Takes an instance out of the table and ends it (sections 3.4 and 4.7).
+    /// Takes an instance out of the table and ends it (rules F16 and E13).
     fn remove(&mut self, flow: FlowId, out: &mut Outbox) {
         if let Some(instance) = self.table.remove(flow) {
             self.samples.end(flow);
@@ -276,6 +275,7 @@ impl<E: Executor> Runtime<E> {
         for &handle in &instance.timers {
             self.shared.calendar.remove(handle);
         }
+        self.shared.stored -= instance.slots.iter().flatten().count();
         self.shared.keys.release(instance.keys);
         if instance.axis.engine(instance.created) == self.last_made {
             self.made_then.insert(instance.key.clone(), instance.earlier + 1);
@@ -304,7 +304,7 @@ impl<E: Executor> Runtime<E> {
         }
     }
 
-    /// A frame without flow key (section 3.1).
+    /// A frame without flow key (rule F3).
     fn pass_on(&mut self, now: Time, port: Port, frame: Frame<'_>, packet: &Packet, out: &mut Outbox) {
         let OtherPackets::Pass(pairs) = &self.program.image.other_packets else {
             return self.shared.counts.drop(DropReason::NoFlowKey);
@@ -320,7 +320,7 @@ impl<E: Executor> Runtime<E> {
         if self.shared.ports.link(port) == Some(link) {
             out.send(now, partner, frame.bytes, frame.offload);
         } else {
-            // Section 2.8: another link type takes another link header.
+            // Rule P18: another link type takes another link header.
             let offload = packet.emit(link, &mut self.shared.frame);
             out.send(now, partner, &self.shared.frame, offload);
         }
@@ -359,7 +359,13 @@ impl<E: Executor> Function for Runtime<E> {
         let Some(link) = self.shared.ports.link(port) else {
             return self.shared.counts.drop(DropReason::NoPort);
         };
-        let packet = match Packet::parse(link, frame, &self.program.formats) {
+        let limits = self.shared.limits;
+        let packet = limits.frame(frame.bytes.len()).and_then(|()| {
+            let packet = Packet::parse(link, frame, &self.program.formats)?;
+            limits.headers(&packet)?;
+            Ok(packet)
+        });
+        let packet = match packet {
             Ok(packet) => packet,
             Err(reason) => return self.shared.counts.drop(reason),
         };
@@ -373,7 +379,7 @@ impl<E: Executor> Function for Runtime<E> {
         }
     }
 
-    /// Section 3.5.
+    /// Rule F17.
     fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
         let now = self.arrive(now, out);
         let transport = self.key_of(endpoints)?;
@@ -387,6 +393,11 @@ impl<E: Executor> Function for Runtime<E> {
         instance.open = true;
         for creation in &self.program.image.creation {
             if self.program.template_transport(creation.template) == transport {
+                if !self.shared.limits.has_buffer(self.shared.stored) {
+                    self.shared.counts.drop(DropReason::NoBuffer);
+                    continue;
+                }
+                self.shared.stored += 1;
                 let packet = self.program.build(creation.template, endpoints);
                 instance.slots[usize::from(creation.slot)] = Some(packet);
             }
@@ -396,10 +407,10 @@ impl<E: Executor> Function for Runtime<E> {
         Ok(flow)
     }
 
-    /// Section 5.1.
+    /// Rule A1.
     fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
         let now = self.arrive(now, out);
-        let active = self.activity(now);
+        let active = self.table.activity(now);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
         if instance.closed {
             return Err(CallError::Closed(flow));
@@ -417,7 +428,7 @@ impl<E: Executor> Function for Runtime<E> {
         Ok(accepted)
     }
 
-    /// Section 5.1.
+    /// Rule A2.
     fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
         let now = self.arrive(now, out);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
@@ -432,6 +443,7 @@ impl<E: Executor> Function for Runtime<E> {
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {
         self.clock = self.clock.max(now);
+        self.earliest = self.earliest.max(now.after(1));
         self.run_due(now, out);
     }
 
