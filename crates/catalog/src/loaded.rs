@@ -89,6 +89,6 @@ impl Loaded {
             bytes[8..].copy_from_slice(&high.to_le_bytes());
             bytes
         });
-        Ok(make(engine, image, ports.clone(), EngineOptions { seed, hash_key })?)
+        Ok(make(engine, image, ports.clone(), EngineOptions { seed, hash_key, ..EngineOptions::default() })?)
     }
 }

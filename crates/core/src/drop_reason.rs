@@ -28,19 +28,23 @@ pub enum DropReason {
     NoField,
     /// A division by zero; its result is 0.
     DivisionByZero,
-    /// The instance has its greatest number of timers; the new one was not set.
+    /// The instance, or the engine, has its greatest number of timers; the new one was not set.
     TooManyTimers,
     /// The instance kept setting timers for the present instant without end and was deleted.
     ZeroTimeLoop,
-    /// A packet grew beyond 65,535 bytes of IP length and was not changed.
+    /// A packet grew beyond 65,535 bytes of IP length and was not changed, or a frame is longer than the engine takes.
     TooLong,
     /// One event put out more frames and bytes than an event may; the rest was not put out.
     TooMuchOutput,
+    /// The headers of a frame are longer than the engine takes.
+    HeaderUnsupported,
+    /// All flows together store as many packets as the engine has room for.
+    NoBuffer,
 }
 
 impl DropReason {
     /// Every reason, in the order of declaration. Written states number them by their place here: new ones go to the end.
-    pub const ALL: [DropReason; 15] = [
+    pub const ALL: [DropReason; 17] = [
         DropReason::Truncated,
         DropReason::BadLength,
         DropReason::BadVersion,
@@ -56,6 +60,8 @@ impl DropReason {
         DropReason::ZeroTimeLoop,
         DropReason::TooLong,
         DropReason::TooMuchOutput,
+        DropReason::HeaderUnsupported,
+        DropReason::NoBuffer,
     ];
 
     /// The reason's place in [`DropReason::ALL`].
@@ -80,6 +86,8 @@ impl DropReason {
             DropReason::TooManyTimers => "too_many_timers",
             DropReason::ZeroTimeLoop => "zero_time_loop",
             DropReason::TooLong => "too_long",
+            DropReason::HeaderUnsupported => "header_unsupported",
+            DropReason::NoBuffer => "no_buffer",
             DropReason::TooMuchOutput => "too_much_output",
         }
     }

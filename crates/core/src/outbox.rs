@@ -9,7 +9,7 @@ use crate::trace::TraceRecord;
 use std::any::Any;
 use std::ops::Range;
 
-/// An outbox is full with so many bytes of frames and payload: as many as one event may put out (semantics, section 4.11).
+/// An outbox is full with so many bytes of frames and payload: as many as one event may put out (semantics, rule E17).
 pub const BOUND_BYTES: usize = 16 << 20;
 /// And with so many outputs.
 pub const BOUND_ITEMS: usize = 16_384;

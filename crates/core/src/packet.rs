@@ -1,6 +1,6 @@
 //! Packets as functions work on them: parsed once, read and changed field by field, made right and sent.
 //!
-//! What each operation means is fixed in `docs/semantics.md`, section 2.
+//! What each operation means is fixed in `docs/semantics.md`, rules P1 to P25.
 
 use crate::MacAddress;
 use crate::bits;
@@ -156,6 +156,14 @@ impl Packet {
     /// What follows the innermost header; empty without a transport header.
     pub fn payload(&self) -> &[u8] {
         &self.bytes[self.layout.payload..]
+    }
+
+    /// Bytes of all headers: up to the payload, or to the end of the network header if there is no transport header.
+    pub fn header_length(&self) -> usize {
+        match self.layout.transport {
+            Some(_) => self.layout.payload,
+            None => self.layout.network_end.max(self.layout.network_start),
+        }
     }
 
     /// Makes the payload `length` bytes long; new bytes are 0.

@@ -1,4 +1,4 @@
-//! Hashes and random numbers, both from keys (semantics, sections 1.6 and 1.7).
+//! Hashes and random numbers, both from keys (semantics, rules V9 to V12).
 
 use crate::state::Keys;
 use rand_core::{Rng, SeedableRng};

@@ -1,4 +1,4 @@
-//! Changes from outside (semantics, section 6.4).
+//! Changes from outside (semantics, rule D4).
 
 use crate::state::FlowState;
 use crate::{Executor, Runtime};

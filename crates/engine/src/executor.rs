@@ -21,6 +21,6 @@ pub trait Executor: Debug + Sized {
     fn load(program: &Program) -> Result<Self, EngineError>;
 
     /// Runs what `event` means in the instance's state: the preparation, then the operations of the first row whose
-    /// conditions all hold (section 4.3, steps 1 to 3). Returns the number of that row.
+    /// conditions all hold (rule E6). Returns the number of that row.
     fn run_row(&self, run: &mut Run<'_>, event: Event) -> Option<usize>;
 }

@@ -1,5 +1,5 @@
 //! The flow table: which key belongs to which instance, who has been idle for longest, and who has to go
-//! (semantics, section 3).
+//! (semantics, rules F1 to F19).
 
 use crate::chance::KeyHasher;
 use crate::instance::{Activity, Instance};
@@ -30,25 +30,38 @@ pub struct FlowTable {
     /// All flows by id, as ids come in order, with those among them that have gone since: never more of these than of
     /// others, but for a few.
     order: VecDeque<FlowId>,
-    /// The flows, idle longest first: a line for all states with the same rules, and behind
-    /// all of these another one each, for flows that do not expire as they are held. Only the first of a line is sure
-    /// to be right: a flow further behind stays where it is when it becomes active or is held, and moves once it is
-    /// first. So a busy flow costs nothing here.
-    lines: Vec<Line>,
+    /// The flows that may expire, idle longest first ([`IDLE`]), and those that may be evicted, first to go first ([`RANK`]).
+    /// Only the first of a line is sure to be right: a flow further behind stays where it is when it becomes active or is
+    /// held, and moves once it is first. So a busy flow costs nothing here.
+    lines: [Vec<Line>; 2],
+    /// The latest number of an activity.
+    pub activities: u64,
 }
+
+/// The lines for expiry. Flows that do not expire as they are held are in none of them.
+const IDLE: usize = 0;
+/// The lines for eviction.
+const RANK: usize = 1;
 
 impl FlowTable {
     /// An empty table under these rules. The hasher's key keeps strangers from choosing keys that collide.
     pub fn new(image: &Image, hasher: KeyHasher) -> FlowTable {
         let rules = Rules::new(image);
         FlowTable {
-            lines: vec![Line::default(); 2 * rules.count()],
+            lines: [vec![Line::default(); rules.idle_lines()], vec![Line::default(); rules.rank_lines()]],
             rules,
             max: image.flow.max as usize,
             instances: Map::with_hasher(hasher),
             keys: Map::with_hasher(hasher),
             order: VecDeque::new(),
+            activities: 0,
         }
+    }
+
+    /// One more packet, call of the application, or change into a group of states.
+    pub fn activity(&mut self, at: Time) -> Activity {
+        self.activities += 1;
+        Activity { at, number: self.activities }
     }
 
     /// How many instances there are.
@@ -98,20 +111,21 @@ impl FlowTable {
 
     /// Whether one more instance has a place at `now`: there is room, or somebody to evict.
     pub fn has_place(&self, now: Time) -> bool {
-        !self.is_full() || self.rules.victim(&self.lines, now).is_some()
+        !self.is_full() || self.rules.victim(&self.lines[RANK], now).is_some()
     }
 
     /// Who has to go before one more instance comes in; `None` if there is room, or nobody may go.
     pub fn to_evict(&self, now: Time) -> Option<FlowId> {
-        if self.is_full() { self.rules.victim(&self.lines, now) } else { None }
+        if self.is_full() { self.rules.victim(&self.lines[RANK], now) } else { None }
     }
 
     /// Adds an instance. The caller has made room.
     pub fn insert(&mut self, mut instance: Box<Instance>) {
-        let (flow, active) = (instance.flow, instance.last_active);
+        instance.came_into_group = false;
+        let flow = instance.flow;
+        let lines = [self.rules.idle_line(instance.state), self.rules.rank_line(instance.state)];
+        let activities = [instance.last_active, instance.rank];
         self.keys.insert(instance.key.clone(), flow);
-        let line = self.rules.line(instance.state);
-        instance.filed = (line, active);
         if self.order.back().is_none_or(|latest| *latest < flow) {
             self.order.push_back(flow);
         } else if let Err(place) = self.order.binary_search(&flow) {
@@ -119,7 +133,9 @@ impl FlowTable {
             self.order.insert(place, flow);
         }
         self.instances.insert(flow, instance);
-        self.enter(line, active, flow);
+        for order in [IDLE, RANK] {
+            self.enter(order, lines[order], activities[order], flow);
+        }
     }
 
     /// Takes an instance out.
@@ -127,41 +143,47 @@ impl FlowTable {
         let instance = self.instances.remove(&flow)?;
         self.forget_gone();
         self.keys.remove(&instance.key);
-        self.leave(instance.filed, flow);
+        for order in [IDLE, RANK] {
+            self.leave(order, instance.filed[order], flow);
+        }
         Some(instance)
     }
 
     /// Brings the lines up to date after an event at `now`. Returns whether the flow's idle time was up before: as it has
-    /// been held till now, or as it came into a state where that is shorter.
+    /// been held till now, or as it came into a state where that is shorter (rule F14).
     pub fn settle(&mut self, flow: FlowId, now: Time) -> bool {
+        let entered = self.activity(now);
         let Some(instance) = self.instances.get_mut(&flow) else { return false };
-        let (line, _) = instance.filed;
-        let (wanted, active) = (self.rules.line(instance.state), instance.last_active);
-        let count = self.rules.count();
-        let aside = (count..2 * count).contains(&line);
-        let own = if aside { line - count } else { line };
-        if own != wanted || aside && !instance.is_held() {
-            let old = std::mem::replace(&mut instance.filed, (wanted, active));
-            self.leave(old, flow);
-            self.enter(wanted, active, flow);
-            let (expires, moved) = (self.rules.expiry(wanted, active), self.instances[&flow].filed.0);
-            return moved == wanted && expires.is_some_and(|at| at < now);
+        let moved = std::mem::take(&mut instance.came_into_group);
+        instance.rank = if moved { entered } else { instance.rank.max(instance.last_active) };
+        let (filed, rank, active) = (instance.filed, instance.rank, instance.last_active);
+        let idle_line = self.rules.idle_line(instance.state);
+        let rank_line = self.rules.rank_line(instance.state);
+        let stays = idle_line.is_some_and(|line| self.rules.holds(line)) && instance.is_held();
+        let line_of = |order: usize| filed[order].map(|(line, _)| line);
+        if line_of(RANK) == rank_line {
+            self.correct_if_first(RANK, rank_line, flow);
+        } else {
+            self.leave(RANK, filed[RANK], flow);
+            self.enter(RANK, rank_line, rank, flow);
         }
-        if self.lines.get(line).is_some_and(|line| line.is_first(flow)) {
-            self.correct(line);
+        if line_of(IDLE) == idle_line {
+            self.correct_if_first(IDLE, idle_line, flow);
+            return false;
         }
-        false
+        self.leave(IDLE, filed[IDLE], flow);
+        if stays {
+            return false;
+        }
+        self.enter(IDLE, idle_line, active, flow);
+        idle_line.is_some_and(|line| self.rules.expiry(line, active) < now)
     }
 
-    /// The next flow to expire, and when (section 3.4).
+    /// The next flow to expire, and when (rule F12).
     pub fn next_expiry(&self) -> Option<(Time, FlowId)> {
-        let lines = self.lines[..self.rules.count()].iter().enumerate();
-        lines
-            .filter_map(|(number, line)| {
-                line.first().and_then(|(active, flow)| Some((self.rules.expiry(number, active)?, active, flow)))
-            })
-            .min()
-            .map(|(at, _, flow)| (at, flow))
+        let firsts = self.lines[IDLE].iter().enumerate().filter_map(|(number, line)| Some((number, line.first()?)));
+        let expiries = firsts.map(|(number, (active, flow))| (self.rules.expiry(number, active), active, flow));
+        expiries.min().map(|(at, _, flow)| (at, flow))
     }
 
     /// Whether there is no room for one more.
@@ -179,36 +201,46 @@ impl FlowTable {
         }
     }
 
-    fn enter(&mut self, number: usize, active: Activity, flow: FlowId) {
-        let Some(line) = self.lines.get_mut(number) else { return };
-        line.insert(active, flow);
-        if line.is_first(flow) {
-            self.correct(number);
+    fn enter(&mut self, order: usize, line: Option<usize>, activity: Activity, flow: FlowId) {
+        let Some(instance) = self.instances.get_mut(&flow) else { return };
+        instance.filed[order] = line.map(|line| (line, activity));
+        if let Some(line) = line {
+            self.lines[order][line].insert(activity, flow);
+            self.correct_if_first(order, Some(line), flow);
         }
     }
 
-    fn leave(&mut self, (number, filed): (usize, Activity), flow: FlowId) {
-        let Some(line) = self.lines.get_mut(number) else { return };
-        if line.remove(filed, flow) {
-            self.correct(number);
+    fn leave(&mut self, order: usize, filed: Option<(usize, Activity)>, flow: FlowId) {
+        let Some((line, activity)) = filed else { return };
+        if let Some(instance) = self.instances.get_mut(&flow) {
+            instance.filed[order] = None;
+        }
+        if self.lines[order][line].remove(activity, flow) {
+            self.correct(order, line);
         }
     }
 
-    /// Moves whoever is first and has been active since, or is held, until the first is the one idle longest.
-    fn correct(&mut self, number: usize) {
-        while let Some((filed, flow)) = self.lines[number].first()
+    fn correct_if_first(&mut self, order: usize, line: Option<usize>, flow: FlowId) {
+        if let Some(line) = line.filter(|line| self.lines[order][*line].is_first(flow)) {
+            self.correct(order, line);
+        }
+    }
+
+    /// Moves whoever is first and has been active since, or is held, until the first is the one whose turn it is.
+    fn correct(&mut self, order: usize, line: usize) {
+        while let Some((filed, flow)) = self.lines[order][line].first()
             && let Some(instance) = self.instances.get_mut(&flow)
         {
-            let to = match self.rules.holds(number) && instance.is_held() {
-                true => number + self.rules.count(),
-                false => number,
-            };
-            if (to, instance.last_active) == (number, filed) {
+            let held = order == IDLE && self.rules.holds(line) && instance.is_held();
+            let now = if order == IDLE { instance.last_active } else { instance.rank.max(instance.last_active) };
+            if !held && now == filed {
                 return;
             }
-            instance.filed = (to, instance.last_active);
-            self.lines[number].pop_first();
-            self.lines[to].insert(instance.last_active, flow);
+            self.lines[order][line].pop_first();
+            instance.filed[order] = (!held).then_some((line, now));
+            if !held {
+                self.lines[order][line].insert(now, flow);
+            }
         }
     }
 }

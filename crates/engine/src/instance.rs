@@ -6,13 +6,13 @@ use weftwire_calendar::TimerHandle;
 use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, Endpoints, FlowId, Time};
 
-/// When an instance was last active: the time, and which of all packets and calls of the application it was. Those of two
-/// instances differ (section 3.4).
+/// When something happened to an instance that counts for its expiry or eviction: the time, and its place among all such
+/// things. Those of two instances differ (rule F7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Activity {
     /// The time.
     pub at: Time,
-    /// The number of the packet or call.
+    /// Its place.
     pub number: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct Instance {
     pub slots: Box<[Option<Packet>]>,
     /// Pending settings of timers, earliest first.
     pub timers: VecDeque<TimerHandle>,
-    /// Both ends as this end sees them (section 3.6); `None` if the packet that made it has no transport header.
+    /// Both ends as this end sees them (rule F18); `None` if the packet that made it has no transport header.
     pub endpoints: Option<Endpoints>,
     /// The application's bytes that are not released yet.
     pub send_buffer: VecDeque<u8>,
@@ -51,14 +51,19 @@ pub struct Instance {
     pub last_active: Activity,
     /// Whether an application has connected or written, and not closed.
     pub open: bool,
-    /// Where the flow table has it: in which of its lines, and there at its activity then.
-    pub filed: (usize, Activity),
+    /// Its last packet, application call, or change into states from which a full table evicts and to which its state
+    /// before did not belong (rule F10).
+    pub rank: Activity,
+    /// Whether such a change has just happened.
+    pub came_into_group: bool,
+    /// Where the flow table has it: in which lines, and there at which activity.
+    pub filed: [Option<(usize, Activity)>; 2],
     /// What happened to it.
     pub counts: FlowCounts,
 }
 
 impl Instance {
-    /// Whether it waits for something of its own: a timer, or its application (section 3.4).
+    /// Whether it waits for something of its own: a timer, or its application (rule F13).
     pub fn is_held(&self) -> bool {
         self.open || !self.timers.is_empty()
     }

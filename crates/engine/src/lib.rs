@@ -1,4 +1,4 @@
-//! Engines: they run machine images. `docs/semantics.md` says what every engine does; the code names its sections.
+//! Engines: they run machine images. `docs/semantics.md` says what every engine does; the code names its rules.
 //!
 //! - [`make`] gives an engine by name, as a [`Function`] for any platform;
 //! - [`Runtime`] is what all of them are: flow table, timers, samples and calls, around an [`Executor`] of rows;
@@ -14,6 +14,7 @@ mod flow_table;
 mod inspect;
 mod instance;
 mod key_sets;
+mod limits;
 mod lines;
 mod operations;
 mod packets;
@@ -30,6 +31,7 @@ pub mod value;
 pub use chance::Chance;
 pub use counts::Counts;
 pub use executor::Executor;
+pub use limits::Limits;
 pub use operations::ZERO_TIME_DEPTH;
 pub use reference::{Reference, ReferenceEngine};
 pub use runtime::Runtime;
@@ -48,6 +50,8 @@ pub struct EngineOptions {
     pub seed: u64,
     /// Secret key of `hash`; `None`: made from the seed.
     pub hash_key: Option<[u8; 16]>,
+    /// What it has room for.
+    pub limits: Limits,
 }
 
 /// Why there is no engine.

@@ -1,12 +1,12 @@
-//! Lines of idle flows: which states share one, when those in it expire, and who is evicted first (semantics,
-//! sections 3.3 and 3.4).
+//! Lines of flows: which states share one, when those in it expire, and who is evicted first (semantics,
+//! rules F7 to F14).
 
 use crate::instance::Activity;
 use std::collections::BTreeSet;
 use weftwire_core::{FlowId, Time};
 use weftwire_image::{Image, WhenFull};
 
-/// Flows by when they became idle. The first is at hand without a look into the tree.
+/// Flows in their order. The first is at hand without a look into the tree.
 #[derive(Clone, Default, Debug)]
 pub struct Line {
     flows: BTreeSet<(Activity, FlowId)>,
@@ -14,9 +14,14 @@ pub struct Line {
 }
 
 impl Line {
-    /// Who has been idle for longest, and since when.
+    /// Who is first, and since when it waits.
     pub fn first(&self) -> Option<(Activity, FlowId)> {
         self.first
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.flows.len()
     }
 
     /// Whether this flow is first.
@@ -53,31 +58,29 @@ impl Line {
     }
 }
 
-/// The line of states that nothing looks at.
-const NO_LINE: usize = usize::MAX;
-
-/// What an image says of expiry and eviction.
+/// What an image says of expiry and eviction, by state.
 #[derive(Debug)]
 pub struct Rules {
-    /// The line of each state.
-    line_of: Vec<usize>,
-    kinds: Vec<Kind>,
+    /// Which idle time each state has, if it has one.
+    idle_of: Vec<Option<usize>>,
+    idles: Vec<Idle>,
+    /// Which set of groups each state belongs to, if it belongs to any.
+    rank_of: Vec<Option<usize>>,
+    /// The sets of groups, one bit a group.
+    sets: Vec<u32>,
     groups: Vec<Group>,
-    evict_any: bool,
 }
 
-/// What the states of one line have in common.
+/// An idle time that some states have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Kind {
-    /// Idle time until expiry in nanoseconds; 0: never.
-    expire: i64,
+struct Idle {
+    /// Nanoseconds until expiry.
+    time: i64,
     /// Whether held flows stay.
     hold: bool,
-    /// The groups of [`WhenFull::EvictInTurn`] that they belong to, one bit each.
-    groups: u32,
 }
 
-/// A group of flows to evict from.
+/// Flows that a full table may give up.
 #[derive(Debug)]
 struct Group {
     idle: i64,
@@ -87,71 +90,89 @@ struct Group {
 impl Rules {
     /// The rules of an image.
     pub fn new(image: &Image) -> Rules {
-        let (mut groups, mut members) = (Vec::new(), vec![0_u32; image.states.len()]);
-        let mut add = |states: &[u16], idle: i64, above: u32| {
-            for &state in states {
-                members[usize::from(state)] |= 1 << groups.len();
-            }
-            groups.push(Group { idle, above: above as usize });
+        let (mut idles, mut sets) = (Vec::new(), Vec::new());
+        let idle = |state: &weftwire_image::State| {
+            let time = state.expire.unwrap_or(image.flow.expire);
+            let hold = state.expire.is_none() && image.flow.hold;
+            (time > 0).then(|| place_of(&mut idles, Idle { time, hold }))
         };
-        match &image.flow.when_full {
-            WhenFull::Reject | WhenFull::EvictOldest => {}
-            WhenFull::EvictOldestIn(states) => add(states, 0, 0),
-            WhenFull::EvictInTurn(list) => list.iter().for_each(|group| add(&group.states, group.idle, group.above)),
-        }
-        let evict_any = image.flow.when_full == WhenFull::EvictOldest;
-        let mut kinds: Vec<Kind> = Vec::new();
-        let mut line = |(state, &groups): (&weftwire_image::State, &u32)| {
-            let expire = state.expire.unwrap_or(image.flow.expire);
-            let kind = Kind { expire, hold: expire > 0 && state.expire.is_none() && image.flow.hold, groups };
-            if expire == 0 && groups == 0 && !evict_any {
-                return NO_LINE;
+        let idle_of = image.states.iter().map(idle).collect();
+        let rank_of = groups_of(image).iter().map(|set| (*set != 0).then(|| place_of(&mut sets, *set))).collect();
+        let groups = match &image.flow.when_full {
+            WhenFull::Reject => Vec::new(),
+            WhenFull::EvictOldest | WhenFull::EvictOldestIn(_) => vec![Group { idle: 0, above: 0 }],
+            WhenFull::EvictInTurn(list) => {
+                list.iter().map(|group| Group { idle: group.idle, above: group.above as usize }).collect()
             }
-            kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
-                kinds.push(kind);
-                kinds.len() - 1
-            })
         };
-        let line_of = image.states.iter().zip(&members).map(&mut line).collect();
-        Rules { line_of, kinds, groups, evict_any }
+        Rules { idle_of, idles, rank_of, sets, groups }
     }
 
-    /// How many lines there are, those of held flows not counted.
-    pub fn count(&self) -> usize {
-        self.kinds.len()
+    /// How many lines there are for expiry.
+    pub fn idle_lines(&self) -> usize {
+        self.idles.len()
     }
 
-    /// The line of flows in this state; beyond all lines if nothing looks at them.
-    pub fn line(&self, state: u16) -> usize {
-        self.line_of[usize::from(state)]
+    /// How many lines there are for eviction.
+    pub fn rank_lines(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// The line in which flows in this state wait for their expiry.
+    pub fn idle_line(&self, state: u16) -> Option<usize> {
+        self.idle_of[usize::from(state)]
+    }
+
+    /// The line in which flows in this state wait for their eviction.
+    pub fn rank_line(&self, state: u16) -> Option<usize> {
+        self.rank_of[usize::from(state)]
     }
 
     /// When a flow of this line expires that has been idle since `active`.
-    pub fn expiry(&self, line: usize, active: Activity) -> Option<Time> {
-        self.kinds.get(line).filter(|kind| kind.expire > 0).map(|kind| active.at.after(kind.expire))
+    pub fn expiry(&self, line: usize, active: Activity) -> Time {
+        active.at.after(self.idles[line].time)
     }
 
     /// Whether flows of this line that are held do not expire.
     pub fn holds(&self, line: usize) -> bool {
-        self.kinds.get(line).is_some_and(|kind| kind.hold)
+        self.idles[line].hold
     }
 
     /// Who has to go from a full table at `now`.
     pub fn victim(&self, lines: &[Line], now: Time) -> Option<FlowId> {
-        let lines_of = |bit: u32| {
-            let with_kind = lines.iter().zip(self.kinds.iter().chain(&self.kinds));
-            with_kind.filter(move |(_, kind)| bit == 0 || kind.groups & bit != 0).map(|(line, _)| line)
-        };
-        if self.evict_any {
-            return lines_of(0).filter_map(Line::first).min().map(|(_, flow)| flow);
-        }
         self.groups.iter().enumerate().find_map(|(number, group)| {
-            let bit = 1 << number;
-            if group.above > 0 && lines_of(bit).map(|line| line.flows.len()).sum::<usize>() <= group.above {
+            let members =
+                || lines.iter().zip(&self.sets).filter(|(_, set)| *set & 1 << number != 0).map(|(line, _)| line);
+            if group.above > 0 && members().map(Line::len).sum::<usize>() <= group.above {
                 return None;
             }
-            let (active, flow) = lines_of(bit).filter_map(Line::first).min()?;
-            (now.since(active.at) >= group.idle).then_some(flow)
+            let (rank, flow) = members().filter_map(Line::first).min()?;
+            (now.since(rank.at) >= group.idle).then_some(flow)
         })
     }
+}
+
+/// The groups from which a full table evicts that each state belongs to, one bit a group.
+pub fn groups_of(image: &Image) -> Vec<u32> {
+    let mut groups = vec![0_u32; image.states.len()];
+    let mut add = |number: usize, states: &[u16]| {
+        for &state in states {
+            groups[usize::from(state)] |= 1 << number;
+        }
+    };
+    match &image.flow.when_full {
+        WhenFull::Reject => {}
+        WhenFull::EvictOldest => groups.fill(1),
+        WhenFull::EvictOldestIn(states) => add(0, states),
+        WhenFull::EvictInTurn(list) => list.iter().enumerate().for_each(|(number, group)| add(number, &group.states)),
+    }
+    groups
+}
+
+/// Where `wanted` stands in the list; at its end if it was not there yet.
+fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
+    list.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+        list.push(wanted);
+        list.len() - 1
+    })
 }

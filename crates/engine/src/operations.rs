@@ -1,4 +1,4 @@
-//! What each operation does, its operands read already (semantics, sections 1, 2, 4.8, 4.10, 5 and 6).
+//! What each operation does, its operands read already (semantics, rules V1 to V14, P1 to P25, E14, E16, A1 to A6 and D1 to D5).
 
 use crate::chance::Draw;
 use crate::instance::Instance;
@@ -25,13 +25,13 @@ impl Run<'_> {
         self.write(register, value);
     }
 
-    /// Section 1.2.
+    /// Rule V2.
     pub(crate) fn write(&mut self, register: u16, value: i64) {
         let register = usize::from(register);
         self.instance.registers[register] = self.program.image.registers[register].kind.cut(value);
     }
 
-    /// Sections 4.1, 4.8 and 4.9.
+    /// Rules E3, E14, E15 and L4.
     pub(crate) fn set_timer(&mut self, timer: u8, delay: i64, payload: [i64; 2]) {
         if self.instance.timers.len() >= self.program.image.flow.max_timers as usize {
             return self.count(DropReason::TooManyTimers);
@@ -48,7 +48,7 @@ impl Run<'_> {
         }
     }
 
-    /// Section 4.10. `right` are the right sides of the tests.
+    /// Rule E16. `right` are the right sides of the tests.
     pub(crate) fn cancel_timer(&mut self, timer: u8, tests: &[PayloadTest], right: &[i64]) {
         let passes = |setting: &Setting| {
             setting.timer == timer
@@ -67,13 +67,13 @@ impl Run<'_> {
         });
     }
 
-    /// Section 5.2.
+    /// Rule A3.
     pub(crate) fn append_data(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let bytes = part(self.instance.send_buffer.make_contiguous(), offset, length).to_vec();
         self.change(packet, |packet| packet.append_payload(&bytes));
     }
 
-    /// Section 5.2.
+    /// Rule A3.
     pub(crate) fn release_data(&mut self, length: usize) {
         let length = length.min(self.instance.send_buffer.len());
         if length > 0 {
@@ -82,7 +82,7 @@ impl Run<'_> {
         }
     }
 
-    /// Section 5.3.
+    /// Rule A4.
     pub(crate) fn deliver(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
         let count = part(found.payload(), offset, length).len();
@@ -104,10 +104,10 @@ impl Run<'_> {
     }
 }
 
-/// How deep no setting of a timer is: one that would be ends its instance (section 4.9).
+/// How deep no setting of a timer is: one that would be ends its instance (rule E15).
 pub const ZERO_TIME_DEPTH: u16 = 10_000;
 
-/// Most bytes that one event may send and deliver together (section 4.11).
+/// Most bytes that one event may send and deliver together (rule E17).
 pub(crate) const MOST_OUTPUT: usize = 16 << 20;
 
 /// At most `length` bytes from `offset` on; fewer if there are fewer.

@@ -1,4 +1,4 @@
-//! The packets of an event: where they are, how they change, and how they leave (semantics, sections 2.7, 2.12 and 2.13).
+//! The packets of an event: where they are, how they change, and how they leave (semantics, rules P16, P22 and P23).
 //!
 //! A packet that is sent usually is not touched again, so its frame is only *promised* to the outbox: it goes there without
 //! a copy when the event is over. If the packet changes before, a copy of it goes there first.
@@ -57,6 +57,7 @@ impl Run<'_> {
     /// Takes a packet out of its place; if its frame was promised, it leaves. Returns whether it was there.
     pub(crate) fn remove(&mut self, packet: PacketRef) -> bool {
         let Some(found) = self.place(packet).take() else { return false };
+        self.shared.stored -= usize::from(matches!(packet, PacketRef::Slot(_)));
         match self.promises.of(packet).and_then(Option::take) {
             Some(promise) => self.out.keep_promise(promise.frame, found.into_emitted(promise.link).0),
             None => self.out.recycle(found.into_buffer()),
@@ -64,9 +65,16 @@ impl Run<'_> {
         true
     }
 
-    /// Puts a packet into a place.
+    /// Puts a packet into a place. A slot that is empty needs one among all stored packets (rule L3).
     fn put(&mut self, place: PacketRef, packet: Packet) {
         self.remove(place);
+        if matches!(place, PacketRef::Slot(_)) {
+            if !self.shared.limits.has_buffer(self.shared.stored) {
+                self.out.recycle(packet.into_buffer());
+                return self.count(DropReason::NoBuffer);
+            }
+            self.shared.stored += 1;
+        }
         *self.place(place) = Some(packet);
     }
 
@@ -86,7 +94,7 @@ impl Run<'_> {
         self.remove(PacketRef::Work);
     }
 
-    /// Changes a packet, and counts why that was not possible (sections 2.4, 2.11 and 2.13).
+    /// Changes a packet, and counts why that was not possible (rules P11, P21 and P23).
     pub(crate) fn change(&mut self, packet: PacketRef, change: impl FnOnce(&mut Packet) -> Result<(), DropReason>) {
         self.part(packet);
         let result = self.place(packet).as_mut().map_or(Err(DropReason::NoPacket), change);
@@ -110,7 +118,7 @@ impl Run<'_> {
         }
     }
 
-    /// Section 2.12.
+    /// Rule P22.
     pub(crate) fn build(&mut self, template: u16, to: PacketRef) {
         match self.instance.endpoints {
             Some(endpoints) => self.put(to, self.program.build(template, &endpoints)),
@@ -124,7 +132,7 @@ impl Run<'_> {
         }
     }
 
-    /// Section 2.7.
+    /// Rule P16.
     pub(crate) fn send(&mut self, packet: PacketRef, port: i64) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
         let port = u16::try_from(port).ok().map(Port);
@@ -139,6 +147,9 @@ impl Run<'_> {
         let Some(found) = self.place(packet) else { return };
         found.finish();
         let (length, offload) = (found.emitted_length(link), found.offload());
+        if let Err(reason) = self.shared.limits.frame(length) {
+            return self.count(reason);
+        }
         if !self.may_put_out(length) {
             return;
         }
@@ -160,7 +171,7 @@ impl Run<'_> {
         }
     }
 
-    /// Section 4.11.
+    /// Rule E17.
     pub(crate) fn may_put_out(&mut self, bytes: usize) -> bool {
         let allowed = self.put_out + bytes <= MOST_OUTPUT;
         if allowed {

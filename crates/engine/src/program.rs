@@ -1,5 +1,6 @@
 //! An image made ready to run: names resolved to places, rows sorted by what they wait for.
 
+use crate::lines::groups_of;
 use std::collections::BTreeMap;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
@@ -20,8 +21,8 @@ pub struct Program {
     /// Where the fields are that it names, by index.
     pub places: Vec<FieldPlace>,
     templates: Vec<Template>,
-    /// The registers to clear at the start of every event.
-    pub scratch: Vec<usize>,
+    /// The groups from which a full table evicts that each state belongs to.
+    pub groups: Vec<u32>,
     /// The registers of a new instance.
     pub initial: Box<[i64]>,
     /// A field that every IP packet has.
@@ -60,11 +61,10 @@ impl Program {
         for (number, row) in image.rows.iter().enumerate() {
             cells[usize::from(row.state)].entry(row.event).or_default().rows.push(number);
         }
-        let scratch = (0..image.registers.len()).filter(|&register| image.registers[register].scratch).collect();
         let places = image.places(&formats);
         Program {
             templates: image.templates.iter().map(|it| Template::new(it, &formats, &places)).collect(),
-            scratch,
+            groups: groups_of(&image),
             initial: image.registers.iter().map(|register| register.initial).collect(),
             cells,
             ip_version: formats.field("network", "version").expect("a built-in field"),
@@ -82,12 +82,12 @@ impl Program {
         (preparation.unwrap_or_default(), &cell.rows)
     }
 
-    /// Whether a packet can leave by a port of this link type (section 2.8).
+    /// Whether a packet can leave by a port of this link type (rule P18).
     pub fn fits(&self, packet: &Packet, link: LinkType) -> bool {
         link == LinkType::Ethernet || packet.get(self.ip_version).is_some()
     }
 
-    /// Builds a template's packet from this end of a flow to the other (section 2.12).
+    /// Builds a template's packet from this end of a flow to the other (rule P22).
     pub fn build(&self, template: u16, endpoints: &Endpoints) -> Packet {
         let template = &self.templates[usize::from(template)];
         let specification = TemplateSpec {
@@ -111,7 +111,7 @@ impl Program {
         self.templates[usize::from(template)].transport
     }
 
-    /// The flow key of a packet (sections 3.1 and 3.2) into `key`. `false` if it has none.
+    /// The flow key of a packet (rules F1 and F2) into `key`. `false` if it has none.
     pub fn flow_key(&self, packet: &Packet, key: &mut Vec<u8>) -> bool {
         let flow = &self.image.flow;
         key.clear();

@@ -1,9 +1,10 @@
-//! One event of one instance, from beginning to end (semantics, section 4.3).
+//! One event of one instance, from beginning to end (semantics, rules E5 to E12).
 
 use crate::Executor;
 use crate::counts::Counts;
 use crate::instance::Instance;
 use crate::key_sets::KeySets;
+use crate::limits::Limits;
 use crate::packets::Promises;
 use crate::program::Program;
 use weftwire_calendar::Calendar;
@@ -18,7 +19,7 @@ pub struct Setting {
     pub flow: FlowId,
     /// Which timer.
     pub timer: u8,
-    /// How many timer events of this instant it comes from, each set by the one before (section 4.9).
+    /// How many timer events of this instant it comes from, each set by the one before (rule E15).
     pub depth: u16,
     /// The values it carries; those the timer does not declare are 0.
     pub payload: [i64; 2],
@@ -40,6 +41,10 @@ pub struct Shared {
     pub keys: KeySets,
     /// All pending settings of timers.
     pub calendar: Calendar<Setting>,
+    /// What there is room for.
+    pub limits: Limits,
+    /// Packets in the slots of all instances.
+    pub stored: usize,
     /// Counts since the start.
     pub counts: Counts,
     /// The look-up tables as they are now.
@@ -53,7 +58,7 @@ pub struct Occasion {
     pub current: Option<Packet>,
     /// The event's own values; those it has not are 0.
     pub values: [i64; 3],
-    /// Depth of a setting of a timer that is made now for this instant (section 4.9).
+    /// Depth of a setting of a timer that is made now for this instant (rule E15).
     pub depth: u16,
 }
 
@@ -77,7 +82,7 @@ pub struct Run<'a> {
     pub(crate) promises: Promises,
     /// Whether `delete_instance` has run.
     pub deleted: bool,
-    /// Bytes sent and delivered so far (section 4.11).
+    /// Bytes sent and delivered so far (rule E17).
     pub put_out: usize,
     /// Whether a setting was refused as part of a zero-time loop.
     pub endless: bool,
@@ -120,7 +125,7 @@ impl<'a> Run<'a> {
         self.let_go();
     }
 
-    /// Handles the first event of a new instance, which is in its initial state and comes into it first (section 3.3).
+    /// Handles the first event of a new instance, which is in its initial state and comes into it first (rule F4).
     pub fn first_event(&mut self, executor: &impl Executor, event: Event, occasion: Occasion) {
         self.occasion = occasion;
         self.one(executor, Event::Enter);
@@ -135,7 +140,7 @@ impl<'a> Run<'a> {
         self.change_state(executor);
     }
 
-    /// Step 6. An `enter` event may change the state again; the verifier makes sure that this ends.
+    /// Rule E10. An `enter` event may change the state again; the verifier makes sure that this ends.
     fn change_state(&mut self, executor: &impl Executor) {
         while let Some(next) = self.pending.take() {
             if self.deleted {
@@ -147,17 +152,16 @@ impl<'a> Run<'a> {
             if self.deleted {
                 return;
             }
+            let groups = [self.instance.state, next].map(|state| self.program.groups[usize::from(state)]);
+            self.instance.came_into_group |= groups[1] & !groups[0] != 0;
             self.instance.state = next;
             self.steps(executor, Event::Enter);
         }
     }
 
-    /// Steps 1 to 5: one event and the internal events raised from it.
+    /// Rules E5 to E9: one event and the internal events raised from it.
     fn steps(&mut self, executor: &impl Executor, event: Event) {
         self.remove(PacketRef::Work);
-        for &register in &self.program.scratch {
-            self.instance.registers[register] = 0;
-        }
         self.instance.counts.events += 1;
         let mut raised = Some(event);
         while let Some(event) = raised {
@@ -165,7 +169,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// One round of steps 1 to 4; returns the internal event to go on with.
+    /// One round of rules E6 to E8; returns the internal event to go on with.
     fn step(&mut self, executor: &impl Executor, event: Event) -> Option<Event> {
         let before = self.out.wants_trace().then(|| self.instance.registers.clone());
         let number = executor.run_row(self, event);
@@ -187,7 +191,7 @@ impl<'a> Run<'a> {
         match *operand {
             Operand::Register(register) => self.instance.registers[usize::from(register)],
             Operand::Constant(value) => value,
-            // Section 2.4: bits as an unsigned number.
+            // Rule P10: bits as an unsigned number.
             Operand::Field { packet, field } => self.field(packet, field).unwrap_or(0) as i64,
             Operand::Present { packet, field } => {
                 let place = self.program.places[usize::from(field)];
@@ -220,7 +224,7 @@ impl<'a> Run<'a> {
         *self.instance.counts.drops.entry(reason).or_default() += 1;
     }
 
-    /// A length or offset: negative is taken as 0 (sections 2.11 and 2.14).
+    /// A length or offset: negative is taken as 0 (rules P21 and A5).
     pub fn read_length(&self, operand: &Operand) -> usize {
         usize::try_from(self.read(operand).max(0)).unwrap_or(usize::MAX)
     }

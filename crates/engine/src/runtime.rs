@@ -5,7 +5,7 @@ use crate::axis::Axis;
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::flow_table::FlowTable;
-use crate::instance::{Activity, FlowCounts, Instance};
+use crate::instance::{FlowCounts, Instance};
 use crate::key_sets::KeySets;
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
@@ -34,10 +34,10 @@ pub struct Runtime<E> {
     pub(crate) samples: Samples,
     /// The time of the latest input or event.
     pub(crate) clock: Time,
+    /// No input is earlier: what was due then has run.
+    pub(crate) earliest: Time,
     /// Flow id of the latest instance.
     pub(crate) last_flow: u64,
-    /// Packets and calls of the application that flows have had.
-    pub(crate) activities: u64,
     /// How many instances of a key were made at the time of the latest creation, for keys whose last one has ended since.
     pub(crate) made_then: BTreeMap<Box<[u8]>, u32>,
     /// When the latest instance was made.
@@ -46,7 +46,7 @@ pub struct Runtime<E> {
     key: Vec<u8>,
 }
 
-/// What is due next, in the order in which things at one instant are done (section 4.1).
+/// What is due next, in the order in which things at one instant are done (rules E1 and F12).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
     Timer,
@@ -85,28 +85,31 @@ impl<E: Executor> Runtime<E> {
             shared: Shared {
                 ports,
                 keys: KeySets::new(chance),
-                calendar: Calendar::new(),
+                calendar: options.limits.timers.map_or_else(Calendar::new, Calendar::with_limit),
+                limits: options.limits,
+                stored: 0,
                 counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
                 tables: program.image.tables.clone(),
             },
             program,
             clock: Time::ZERO,
+            earliest: Time::ZERO,
             last_flow: 0,
-            activities: 0,
             made_then: BTreeMap::new(),
             last_made: Time::ZERO,
             key: Vec::new(),
         })
     }
 
-    /// An input at `now`: first everything that was due before it. Returns the input's time.
+    /// An input at `now` (rule E2): first everything that was due before it. Returns the input's time.
     fn arrive(&mut self, now: Time, out: &mut Outbox) -> Time {
+        let now = now.max(self.earliest);
         out.unbounded(|out| self.run_due(now.after(-1), out));
         self.clock = self.clock.max(now);
         self.clock
     }
 
-    /// Runs everything that is due at or before `limit`, each at its own time (sections 4.1 and 4.2). Returns whether it
+    /// Runs everything that is due at or before `limit`, each at its own time (rules E1 and E4). Returns whether it
     /// got to the end before the outbox was full.
     fn run_due(&mut self, limit: Time, out: &mut Outbox) -> bool {
         while !out.is_full() {
@@ -153,7 +156,7 @@ impl<E: Executor> Runtime<E> {
         }
     }
 
-    /// Section 4.9.
+    /// Rule E15.
     fn end_zero_time_loop(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
         self.shared.counts.drop(DropReason::ZeroTimeLoop);
         if out.wants_trace()
@@ -179,7 +182,7 @@ impl<E: Executor> Runtime<E> {
     /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
     fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> bool {
         let arrival = !matches!(event, Event::Timer(_));
-        let active = arrival.then(|| self.activity(at));
+        let active = arrival.then(|| self.table.activity(at));
         let Some(instance) = self.table.get_mut(flow) else { return false };
         instance.last_active = active.unwrap_or(instance.last_active);
         let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
@@ -194,7 +197,7 @@ impl<E: Executor> Runtime<E> {
         endless
     }
 
-    /// Section 3.4: the event `expire`, if something waits for it, and the end.
+    /// Rule F15: the event `expire`, if something waits for it, and the end.
     fn expire(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
         let Some(instance) = self.table.get_mut(flow) else { return };
         if !self.program.cell(instance.state, Event::Expire).1.is_empty() {
@@ -206,7 +209,7 @@ impl<E: Executor> Runtime<E> {
     }
 
     /// Makes an instance, handles `enter` of state 0 and then the event, and gives the instance its place unless it
-    /// was deleted (sections 3.3 and 3.5). The caller has seen that there is a place.
+    /// was deleted (rules F4, F5 and F17). The caller has seen that there is a place.
     fn first_event(
         &mut self,
         mut instance: Box<Instance>,
@@ -229,12 +232,6 @@ impl<E: Executor> Runtime<E> {
         self.shared.counts.flows_peak = self.shared.counts.flows_peak.max(self.table.len() as u64);
     }
 
-    /// One more packet or call of the application (section 3.4).
-    fn activity(&mut self, at: Time) -> Activity {
-        self.activities += 1;
-        Activity { at, number: self.activities }
-    }
-
     fn new_instance(&mut self, at: Time, endpoints: Option<Endpoints>) -> Box<Instance> {
         self.last_flow += 1;
         self.shared.counts.flows_created += 1;
@@ -243,7 +240,7 @@ impl<E: Executor> Runtime<E> {
             self.last_made = at;
         }
         let earlier = self.made_then.get(self.key.as_slice()).copied().unwrap_or(0);
-        let last_active = self.activity(at);
+        let last_active = self.table.activity(at);
         Box::new(Instance {
             flow: FlowId(self.last_flow),
             axis: Axis::default(),
@@ -261,12 +258,14 @@ impl<E: Executor> Runtime<E> {
             draws: 0,
             last_active,
             open: false,
-            filed: (0, last_active),
+            rank: last_active,
+            came_into_group: false,
+            filed: [None; 2],
             counts: FlowCounts::default(),
         })
     }
 
-    /// Takes an instance out of the table and ends it (sections 3.4 and 4.7).
+    /// Takes an instance out of the table and ends it (rules F16 and E13).
     fn remove(&mut self, flow: FlowId, out: &mut Outbox) {
         if let Some(instance) = self.table.remove(flow) {
             self.samples.end(flow);
@@ -284,6 +283,7 @@ impl<E: Executor> Runtime<E> {
         for &handle in &instance.timers {
             self.shared.calendar.remove(handle);
         }
+        self.shared.stored -= instance.slots.iter().flatten().count();
         self.shared.keys.release(instance.keys);
         if instance.axis.engine(instance.created) == self.last_made {
             self.made_then.insert(instance.key.clone(), instance.earlier + 1);
@@ -298,7 +298,17 @@ impl<E: Executor> Runtime<E> {
             return out.recycle(buffer);
         };
         let length = buffer.len();
-        let packet = match Packet::receive(link, buffer, offload, &self.program.formats) {
+        let limits = self.shared.limits;
+        if let Err(reason) = limits.frame(length) {
+            self.shared.counts.drop(reason);
+            return out.recycle(buffer);
+        }
+        let packet = Packet::receive(link, buffer, offload, &self.program.formats);
+        let packet = packet.and_then(|packet| match limits.headers(&packet) {
+            Ok(()) => Ok(packet),
+            Err(reason) => Err((reason, packet.into_buffer())),
+        });
+        let packet = match packet {
             Ok(packet) => packet,
             Err((reason, buffer)) => {
                 self.shared.counts.drop(reason);
@@ -349,7 +359,7 @@ impl<E: Executor> Runtime<E> {
         Ok(())
     }
 
-    /// A frame without flow key (section 3.1). The buffer of one that is dropped comes back.
+    /// A frame without flow key (rule F3). The buffer of one that is dropped comes back.
     fn pass_on(
         &mut self,
         port: Port,
@@ -371,7 +381,7 @@ impl<E: Executor> Runtime<E> {
         if self.shared.ports.link(port) == Some(link) {
             out.send_buffer(self.clock, partner, packet.into_frame(), offload);
         } else {
-            // Section 2.8: another link type takes another link header.
+            // Rule P18: another link type takes another link header.
             let (frame, offload) = packet.into_emitted(link);
             out.send_buffer(self.clock, partner, frame, offload);
         }
@@ -406,6 +416,7 @@ impl<E: Executor> Runtime<E> {
 
 impl<E: Executor> Function for Runtime<E> {
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+        let now = now.max(self.earliest);
         if !self.run_due(now.after(-1), out) {
             return;
         }
@@ -426,6 +437,7 @@ impl<E: Executor> Function for Runtime<E> {
     fn fire(&mut self, now: Time, out: &mut Outbox) {
         if self.run_due(now, out) {
             self.clock = self.clock.max(now);
+            self.earliest = self.earliest.max(now.after(1));
         }
     }
 
@@ -461,7 +473,7 @@ impl<E: Executor> Function for Runtime<E> {
 }
 
 impl<E: Executor> Connections for Runtime<E> {
-    /// Section 3.5.
+    /// Rule F17.
     fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
         let now = self.arrive(now, out);
         let mut key = std::mem::take(&mut self.key);
@@ -478,6 +490,11 @@ impl<E: Executor> Connections for Runtime<E> {
         instance.open = true;
         for creation in &self.program.image.creation {
             if self.program.template_transport(creation.template) == transport {
+                if !self.shared.limits.has_buffer(self.shared.stored) {
+                    self.shared.counts.drop(DropReason::NoBuffer);
+                    continue;
+                }
+                self.shared.stored += 1;
                 let packet = self.program.build(creation.template, endpoints);
                 instance.slots[usize::from(creation.slot)] = Some(packet);
             }
@@ -487,10 +504,10 @@ impl<E: Executor> Connections for Runtime<E> {
         Ok(flow)
     }
 
-    /// Section 5.1.
+    /// Rule A1.
     fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
         let now = self.arrive(now, out);
-        let active = self.activity(now);
+        let active = self.table.activity(now);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
         if instance.closed {
             return Err(CallError::Closed(flow));
@@ -508,7 +525,7 @@ impl<E: Executor> Connections for Runtime<E> {
         Ok(accepted)
     }
 
-    /// Section 5.1.
+    /// Rule A2.
     fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
         let now = self.arrive(now, out);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;

@@ -1,4 +1,4 @@
-//! Samples: registers shown at regular times (semantics, section 6.2).
+//! Samples: registers shown at regular times (semantics, rule D2).
 
 use crate::flow_table::FlowTable;
 use crate::program::Program;

@@ -1,4 +1,4 @@
-//! Trace records: what an event did, in words (semantics, section 6).
+//! Trace records: what an event did, in words (semantics, rules D1 to D5).
 
 use crate::run::Run;
 use std::fmt::Write;
@@ -36,7 +36,7 @@ impl Run<'_> {
         self.out.push(Output::Trace(Box::new(record)));
     }
 
-    /// Section 6.1.
+    /// Rule D1.
     pub(crate) fn snapshot(&mut self, point: u16) {
         if !self.out.wants_trace() {
             return;

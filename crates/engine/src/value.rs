@@ -1,11 +1,11 @@
-//! Operators, comparisons and look-ups (semantics, section 1). The arithmetic itself stands beside the image's types;
+//! Operators, comparisons and look-ups (semantics, rules V1 to V14). The arithmetic itself stands beside the image's types;
 //! here the function's secrets and tables come in.
 
 use weftwire_image::{Operator, Table, value};
 
 pub use weftwire_image::value::compare;
 
-/// A division by 0. Its result is 0, and it is counted (section 1.3).
+/// A division by 0. Its result is 0, and it is counted (rule V4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DivisionByZero;
 
@@ -20,7 +20,7 @@ pub fn compute(operator: Operator, left: i64, right: i64, secret: impl FnOnce() 
     }
 }
 
-/// The table's entry at `index`; outside of the table its first or last (section 1.8).
+/// The table's entry at `index`; outside of the table its first or last (rule V13).
 pub fn look_up(table: &Table, index: i64) -> i64 {
     let last = table.entries.len() - 1;
     let offset = i128::from(index) - i128::from(table.base);

@@ -13,10 +13,10 @@ use weftwire_core::{ControlError, Endpoints, FlowId, Function, MacAddress, Outbo
 use weftwire_engine::state::{FlowState, FunctionState, Keys};
 use weftwire_engine::{ReferenceEngine, ZERO_TIME_DEPTH};
 use weftwire_image::layout::{FunctionLayout, StateLayout};
-use weftwire_image::{Environment, Event, Image, Operand, WhenFull};
+use weftwire_image::{Environment, Event, Image, Operand, Operation, PacketRef, Row, WhenFull};
 
 /// Every field of a state, and how it is left out: it is as in a new flow, or in a new function.
-const OMISSIONS: [(&str, Change); 41] = [
+const OMISSIONS: [(&str, Change); 42] = [
     ("time", |state| state.time = Time::ZERO),
     ("hash key", |state| state.keys.hash = [0; 16]),
     ("random key", |state| state.keys.random = [0; 16]),
@@ -44,6 +44,7 @@ const OMISSIONS: [(&str, Change); 41] = [
     ("earlier", |state| each(state, |flow| flow.earlier = 0)),
     ("last active", |state| each(state, |flow| flow.last_active = flow.time)),
     ("activity", |state| each(state, |flow| flow.activity = 0)),
+    ("earliest", |state| state.earliest = Time::ZERO),
     ("draws", |state| each(state, |flow| flow.draws = 0)),
     ("events", |state| each(state, |flow| flow.events = 0)),
     ("packets in", |state| each(state, |flow| flow.packets_in = 0)),
@@ -149,6 +150,29 @@ fn depth_that_is_left_out_is_found() {
     assert!(left_out.difference.is_some());
 }
 
+/// Who comes into a listed state first goes first, not who is idle longest (rule F10).
+#[test]
+fn rank_that_is_left_out_is_found() {
+    let mut image = machine();
+    (image.flow.max, image.flow.when_full) = (2, WhenFull::EvictOldestIn(vec![1]));
+    image.states.push(support::state("done"));
+    image.timers.push(timer("finish", &[]));
+    let delay = Operand::Field { packet: PacketRef::Current, field: support::fields::WORD_1 };
+    image.rows.push(row(0, Event::Packet, vec![Operation::SetTimer { timer: 0, delay, payload: vec![] }]));
+    image.rows.push(Row { next: Some(1), ..row(0, Event::Timer(0), vec![]) });
+    let packet = |client, delay| Step::Frame { port: 1, client, tcp: false, payload: vec![0, 0, 0, delay] };
+    let steps = [packet(0, 30), Step::Wait(1), packet(3, 10), Step::Wait(39), packet(6, 99)];
+    let fall = |change| law(&verified(image.clone()), &steps, 0, change, Compare::Behaviour);
+    assert_eq!(fall(|_| {}).difference, None);
+    let left_out = fall(|state| {
+        each(state, |flow| {
+            flow.rank = flow.last_active;
+            flow.rank_activity = flow.activity;
+        });
+    });
+    assert!(left_out.difference.is_some());
+}
+
 /// Those of the single flows are the function's, moved to their own time.
 #[test]
 fn clocks_that_are_left_out_are_found() {
@@ -174,9 +198,11 @@ fn a_flow_that_moves_goes_on_as_if_it_had_stayed() {
         let half = steps.len() / 2;
         steps[..half].iter().for_each(|step| do_step(step, &mut here, &mut now, &mut out));
         let theirs = CLOCKS.of_time_ahead(ahead);
+        let boundary = here.snapshot_all(None).time;
+        here.fire(boundary, &mut out);
+        let now_there = boundary.after(ahead);
+        there.fire(now_there, &mut out);
         let moved: Vec<FlowId> = here.flows().iter().map(|flow| flow.flow).collect();
-        there.fire(here.snapshot_all(None).time.after(ahead), &mut out);
-        let now_there = here.snapshot_all(None).time.after(ahead);
         for flow in &moved {
             let bytes = Inspect::snapshot(&here, *flow, Some(&CLOCKS)).expect("a live flow");
             let adopted = adopt(&mut there, now_there, &bytes, Some(theirs));
@@ -189,9 +215,13 @@ fn a_flow_that_moves_goes_on_as_if_it_had_stayed() {
             do_step(step, &mut there, &mut now_there, &mut out);
             out.clear();
             for flow in &moved {
-                // Which of all packets the last one was is the function's own count.
+                // Which of all packets the last one was, or the last change, is the function's own count.
                 let of = |engine: &ReferenceEngine, clocks| {
-                    engine.snapshot(*flow, Some(clocks)).map(|state| FlowState { activity: 0, ..state })
+                    engine.snapshot(*flow, Some(clocks)).map(|state| FlowState {
+                        activity: 0,
+                        rank_activity: 0,
+                        ..state
+                    })
                 };
                 assert_eq!(of(&here, &CLOCKS), of(&there, &theirs), "case {number}, flow {flow}");
                 compared += usize::from(here.snapshot(*flow, None).is_some());
@@ -296,7 +326,7 @@ fn refusals_say_what_and_where() {
         (bytes[..bytes.len() - 8].to_vec(), "the state ends within `length`, 8 bytes too early"),
         ([&bytes[..], &[0; 8]].concat(), "8 bytes stand behind the end of the state"),
         (with("magic", 7), "the state of a flow begins otherwise"),
-        (with("schema", 2), "the state is of schema 2 and semantics 1; this version of weft reads schemas 1 to 1"),
+        (with("schema", 2), "the state is of schema 2 and semantics 2; this version of weft reads schemas 1 to 1"),
         (with("image", 7), "use the image that it was taken from"),
         (with("state", 77), "`state` is 77; it must be less than 3"),
         (with("register count", 1 << 40), "`register count` is 1099511627776; it must be what its type U32 holds"),

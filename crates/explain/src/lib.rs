@@ -126,7 +126,12 @@ fn limits(image: &Image) -> String {
             format!("they expire after {idle} without a packet, unless a timer is pending or the application open")
         }
     };
-    format!("At most {} flows ({full}), {} timers each; {expire}.", flow.max, flow.max_timers)
+    let timers = match flow.max_timers {
+        0 => "without timers".into(),
+        1 => "1 timer each".into(),
+        most => format!("{most} timers each"),
+    };
+    format!("At most {} flows ({full}), {timers}; {expire}.", flow.max)
 }
 
 fn eviction(image: &Image, group: &Eviction) -> String {

@@ -30,7 +30,7 @@ impl From<&Format> for core::Format {
 
 impl FieldName {
     /// Whether the field is known of a flow's packets before there is one: an address, a port or the protocol. A flow
-    /// that the application opens has no other fields in its key (semantics, section 3.5).
+    /// that the application opens has no other fields in its key (semantics, rule F17).
     pub fn known_to_connect(&self) -> bool {
         let fields: &[&str] = match self.format.as_str() {
             "network" | "ipv4" => &["source", "destination", "protocol"],

@@ -15,12 +15,12 @@ pub const STATE_SCHEMA: u64 = 1;
 /// The oldest version that is still read.
 pub const OLDEST_STATE_SCHEMA: u64 = 1;
 /// Version of `docs/semantics.md`: what a state means. Raised when a machine would go on differently from the same state.
-pub const SEMANTICS_VERSION: u64 = 1;
+pub const SEMANTICS_VERSION: u64 = 2;
 /// What the state of a flow begins with.
 pub const FLOW_MAGIC: [u8; 8] = *b"WEFTFLOW";
 /// Bytes of a word.
 pub const WORD: usize = 8;
-/// Most unreleased bytes of the application in a flow's send buffer (semantics, section 5.1).
+/// Most unreleased bytes of the application in a flow's send buffer (semantics, rule A1).
 pub const SEND_BUFFER: usize = 1 << 20;
 
 /// A field: some words at a place.
@@ -168,10 +168,12 @@ const HEAD: [(&str, usize, &str); 15] = [
     ("created", 1, "time of creation, ns"),
 ];
 
-const BEHIND_KEY: [(&str, usize, &str); 14] = [
+const BEHIND_KEY: [(&str, usize, &str); 16] = [
     ("earlier", 1, "instances of its key made before it at that instant"),
     ("last active", 1, "time of its last packet or call, ns"),
     ("activity", 1, "which of all packets and calls that was"),
+    ("rank", 1, "time from which it waits for its eviction, ns"),
+    ("rank activity", 1, "which of all packets, calls and changes that was"),
     ("draws", 1, "random numbers drawn"),
     ("protocol", 1, "6 TCP, 17 UDP"),
     ("local address", 2, "this end's IPv4 (first 4 bytes) or IPv6 address"),
@@ -282,7 +284,7 @@ impl FunctionLayout {
     }
 }
 
-const FUNCTION: [(&str, usize, &str); 22] = [
+const FUNCTION: [(&str, usize, &str); 23] = [
     ("magic", 1, "the bytes `WEFTFUNC`"),
     ("schema", 1, "version of this form"),
     ("semantics", 1, "version of the semantics page"),
@@ -298,6 +300,7 @@ const FUNCTION: [(&str, usize, &str); 22] = [
     ("last flow", 1, "number of the latest flow"),
     ("activities", 1, "packets and calls of all flows"),
     ("last made", 1, "when the latest flow was made, ns"),
+    ("earliest", 1, "no input is earlier, ns"),
     ("frames in", 1, "frames that arrived"),
     ("frames out", 1, "frames sent"),
     ("frames passed", 1, "frames passed on untouched"),

@@ -1,4 +1,4 @@
-//! What register types keep (semantics, section 1.2).
+//! What register types keep (semantics, rule V2).
 
 use crate::types::RegisterType;
 

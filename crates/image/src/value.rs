@@ -1,4 +1,4 @@
-//! Arithmetic and comparison of values: section 1 of `docs/semantics.md`, as pure functions.
+//! Arithmetic and comparison of values: rules V1 to V8 of `docs/semantics.md`, as pure functions.
 //!
 //! The compiler folds constants with them and the reference engine runs on them.
 

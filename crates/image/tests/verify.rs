@@ -101,6 +101,29 @@ fn features() {
 }
 
 #[test]
+fn scratch_registers_are_written_before_they_are_read() {
+    // Register 2 is the scratch one; the preparation of state 0's packet event writes it.
+    let problem = "`hash` is read before it is written";
+    let read = || notify(Operand::Register(2));
+    refuse("rows[7]", problem, |image| image.rows[7].operations.insert(0, read()));
+    refuse("rows[0]", problem, |image| image.preparations.clear());
+    // What an event has written, the internal events raised from it may read...
+    let mut image = rich();
+    image.rows[2].operations.push(read());
+    assert_eq!(findings(image), [""; 0]);
+    // ... if every way to them has written it.
+    refuse("rows[2]", problem, |image| {
+        image.rows[2].operations.push(read());
+        image.rows.push(Row { raise: Some(0), ..row(0, Event::Close, vec![]) });
+    });
+    // Rows of an event do not see what its other rows have written.
+    refuse("rows[14]", problem, |image| {
+        image.rows.push(row(1, Event::Packet, vec![set(2, constant(1)), read()]));
+        image.rows.push(row(1, Event::Packet, vec![read()]));
+    });
+}
+
+#[test]
 fn sources() {
     refuse("rows[0].source", "no source 1", |image| image.rows[0].source = 1);
     refuse("debug.sources[0]", "empty", |image| image.debug.sources.push(String::new()));
@@ -124,7 +147,7 @@ fn names() {
 #[test]
 fn registers() {
     refuse("registers[0].initial", "would keep 0", |image| image.registers[0].initial = 1 << 32);
-    refuse("registers[2].initial", "starts every event at 0", |image| image.registers[2].initial = 1);
+    refuse("registers[2].initial", "no value when an event begins", |image| image.registers[2].initial = 1);
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Stage for Planting {
     fn function(&mut self, node: NodeIndex, ports: &Ports, seed: u64) -> io::Result<Made> {
         let image = self.images[node.0 as usize].clone().unwrap();
         let most_flows = image.flow.max.into();
-        let options = EngineOptions { seed, hash_key: None };
+        let options = EngineOptions { seed, ..EngineOptions::default() };
         let function = make("reference", image, ports.clone(), options).unwrap();
         let planted = self.defect.filter(|(wanted, _)| *wanted == node).map(|(_, defect)| defect);
         let Some(defect) = planted else { return Ok(Made { function, most_flows }) };

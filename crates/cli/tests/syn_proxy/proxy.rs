@@ -48,7 +48,7 @@ impl Proxy {
         change(&mut image);
         image.seal();
         let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ethernet)]);
-        let options = EngineOptions { seed, hash_key: None };
+        let options = EngineOptions { seed, ..EngineOptions::default() };
         let function = make("reference", image.verify().expect("it verifies"), ports, options).expect("it exists");
         Proxy { function, out: Outbox::new(), seen: 0 }
     }

@@ -138,6 +138,8 @@ fn agree(program: &Program, inputs: &[(i64, Input)]) -> Result<(), TestCaseError
             Input::Time => {
                 engine.fire(Time::from_nanoseconds(now), &mut out);
                 interpreter.fire(now);
+                // After it, the next input is later.
+                now += 1;
             }
         }
         let place = format!("at input {number} of\n{source}");

@@ -53,6 +53,7 @@ impl FlowState {
         let counts = [
             ("flow", self.flow.0),
             ("activity", self.activity),
+            ("rank activity", self.rank_activity),
             ("draws", self.draws),
             ("events", self.events),
             ("packets in", self.packets_in),
@@ -83,6 +84,10 @@ impl FlowState {
         if self.created > self.last_active || self.last_active > self.time {
             let expected = format!("from `created` ({}) to `time` ({})", self.created, self.time);
             return Err(StateError::value("last active", self.last_active, expected));
+        }
+        if self.rank < self.last_active || self.rank > self.time {
+            let expected = format!("from `last active` ({}) to `time` ({})", self.last_active, self.time);
+            return Err(StateError::value("rank", self.rank, expected));
         }
         for (name, at) in [("created", self.created), ("last active", self.last_active), ("time", self.time)] {
             reached(name, at, axis)?;

@@ -27,10 +27,12 @@ pub struct FunctionState {
     pub keys: Keys,
     /// Number of the latest flow.
     pub last_flow: u64,
-    /// Packets and calls of the application that flows have had.
+    /// Packets and calls of the application that flows have had, and their changes.
     pub activities: u64,
     /// When the latest flow was made.
     pub last_made: Time,
+    /// No input is earlier (rule E2).
+    pub earliest: Time,
     /// How many flows of a key were made at that instant, for keys whose last one has ended since; by key.
     pub made_then: Vec<(Vec<u8>, u32)>,
     /// Counts since the start.
@@ -63,6 +65,7 @@ impl FunctionState {
         writer.word("last flow", self.last_flow);
         writer.word("activities", self.activities);
         writer.word("last made", self.last_made.nanoseconds() as u64);
+        writer.word("earliest", self.earliest.nanoseconds() as u64);
         writer.word("frames in", counts.frames_in);
         writer.word("frames out", counts.frames_out);
         writer.word("frames passed", counts.frames_passed);
@@ -131,6 +134,7 @@ impl FunctionState {
         state.last_flow = reader.word("last flow")?;
         state.activities = reader.word("activities")?;
         state.last_made = time(reader.word("last made")?);
+        state.earliest = time(reader.word("earliest")?);
         state.counts = Counts {
             frames_in: reader.word("frames in")?,
             frames_out: reader.word("frames out")?,

@@ -40,6 +40,8 @@ impl<E: Executor> Runtime<E> {
             earlier: instance.earlier,
             last_active: axis.own(instance.last_active.at),
             activity: instance.last_active.number,
+            rank: axis.own(instance.rank.at),
+            rank_activity: instance.rank.number,
             draws: instance.draws,
             events: instance.counts.events,
             packets_in: instance.counts.packets_in,
@@ -115,6 +117,7 @@ impl<E: Executor> Runtime<E> {
             timers.extend(self.shared.calendar.insert(axis.engine(due), setting));
         }
         let last_active = Activity { at: axis.engine(state.last_active), number: state.activity };
+        self.shared.stored += slots.iter().flatten().count();
         self.samples.go_on(flow, state.samples.iter().map(|at| axis.engine(*at)), now);
         self.last_flow = self.last_flow.max(flow.0);
         self.table.insert(Box::new(Instance {
@@ -134,7 +137,9 @@ impl<E: Executor> Runtime<E> {
             draws: state.draws,
             last_active,
             open: state.open,
-            filed: (0, last_active),
+            rank: Activity { at: axis.engine(state.rank), number: state.rank_activity },
+            came_into_group: false,
+            filed: [None; 2],
             counts: FlowCounts {
                 events: state.events,
                 packets_in: state.packets_in,
@@ -157,8 +162,9 @@ impl<E: Executor> Runtime<E> {
             clocks: clocks.copied(),
             keys: self.shared.keys.own().keys(),
             last_flow: self.last_flow,
-            activities: self.activities,
+            activities: self.table.activities,
             last_made: self.last_made,
+            earliest: self.earliest,
             made_then: self.made_then.iter().map(|(key, count)| (key.to_vec(), *count)).collect(),
             counts: self.shared.counts.clone(),
             flows: self.table.iter().filter_map(|instance| self.snapshot(instance.flow, clocks)).collect(),
@@ -171,7 +177,7 @@ impl<E: Executor> Runtime<E> {
     /// # Errors
     /// See [`StateError`]; the function is of no use then, unless it is [`StateError::NotNew`].
     pub fn restore_all(&mut self, state: &FunctionState) -> Result<(), StateError> {
-        if self.last_flow != 0 || self.activities != 0 || self.clock != Time::ZERO {
+        if self.last_flow != 0 || self.table.activities != 0 || self.clock != Time::ZERO {
             return Err(StateError::NotNew);
         }
         state.check(&self.program)?;
@@ -184,7 +190,8 @@ impl<E: Executor> Runtime<E> {
         }
         self.order_timers(&state.due)?;
         self.last_flow = state.last_flow;
-        self.activities = state.activities;
+        self.table.activities = state.activities;
+        self.earliest = state.earliest;
         self.last_made = state.last_made;
         self.made_then = state.made_then.iter().map(|(key, count)| (key.as_slice().into(), *count)).collect();
         self.shared.counts = state.counts.clone();

@@ -22,7 +22,7 @@ use weftwire_core::live::Clocks;
 use weftwire_core::packet_parts::PacketParts;
 use weftwire_core::{DropReason, Endpoints, FlowId, Time};
 
-/// The keys that a flow's hashes and random numbers are made with (semantics, sections 1.6 and 1.7).
+/// The keys that a flow's hashes and random numbers are made with (semantics, rules V9 and V11).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Keys {
     /// Of `hash` and `flow.hash`.
@@ -57,7 +57,7 @@ pub struct FlowState {
     pub state: u16,
     /// Its registers, without scratch ones.
     pub registers: Vec<i64>,
-    /// Its ends (semantics, section 3.6).
+    /// Its ends (semantics, rule F18).
     pub endpoints: Option<Endpoints>,
     /// Whether the application has closed its sending side.
     pub closed: bool,
@@ -71,6 +71,10 @@ pub struct FlowState {
     pub last_active: Time,
     /// Which of all packets and calls that was.
     pub activity: u64,
+    /// From when on it waits for its eviction (rule F10).
+    pub rank: Time,
+    /// Which of all packets, calls and changes that was.
+    pub rank_activity: u64,
     /// Random numbers that it has drawn.
     pub draws: u64,
     /// Events handled.
@@ -98,7 +102,7 @@ pub struct TimerState {
     pub due: Time,
     /// Which timer.
     pub timer: u8,
-    /// How many timer events of this instant it comes from, each set by the one before (semantics, section 4.9).
+    /// How many timer events of this instant it comes from, each set by the one before (semantics, rule E15).
     pub depth: u16,
     /// What it carries; values that the timer does not declare are 0.
     pub payload: [i64; 2],

@@ -125,6 +125,8 @@ fn fixed(reader: &mut Reader<'_, '_>, layout: &StateLayout) -> Result<(FlowState
     state.earlier = reader.below("earlier", 1 << 32)? as u32;
     state.last_active = time(reader.word("last active")?);
     state.activity = reader.word("activity")?;
+    state.rank = time(reader.word("rank")?);
+    state.rank_activity = reader.word("rank activity")?;
     state.draws = reader.word("draws")?;
     state.endpoints = endpoints(reader, bits)?;
     state.events = reader.word("events")?;

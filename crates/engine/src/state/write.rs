@@ -71,6 +71,8 @@ impl FlowState {
         writer.word("earlier", self.earlier.into());
         writer.word("last active", time(self.last_active));
         writer.word("activity", self.activity);
+        writer.word("rank", time(self.rank));
+        writer.word("rank activity", self.rank_activity);
         writer.word("draws", self.draws);
         write_endpoints(writer, self.endpoints.as_ref());
         writer.word("events", self.events);

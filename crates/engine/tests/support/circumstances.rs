@@ -12,7 +12,7 @@ pub type Outputs = Vec<(Output, Vec<u8>)>;
 /// Runs a machine through these steps and returns what it put out.
 pub fn run(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> Outputs {
     let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ip)]);
-    let options = EngineOptions { seed, hash_key: None };
+    let options = EngineOptions { seed, ..EngineOptions::default() };
     let mut engine = make("reference", image.clone(), ports, options).expect("the engine exists");
     let mut outputs = Outputs::new();
     let mut out = Outbox::new();

@@ -114,7 +114,8 @@ const REPORT_KIND: u16 = 11;
 /// An engine for this image, with two ports.
 pub fn engine(image: &VerifiedImage, seed: u64) -> ReferenceEngine {
     let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ip)]);
-    ReferenceEngine::new(image.clone(), ports, EngineOptions { seed, hash_key: None }).expect("a verified image")
+    ReferenceEngine::new(image.clone(), ports, EngineOptions { seed, ..EngineOptions::default() })
+        .expect("a verified image")
 }
 
 /// What is done to a state on its way.
@@ -201,7 +202,7 @@ impl Pair<'_> {
         }
         let mut state = FunctionState::from_bytes(&bytes, self.layout).map_err(|error| error.to_string())?;
         (self.change)(&mut state);
-        let options = EngineOptions { seed: 99, hash_key: None };
+        let options = EngineOptions { seed: 99, ..EngineOptions::default() };
         let mut fresh = right.another(options).expect("as before");
         fresh.restore_all(&state).map_err(|error| error.to_string())?;
         if self.compare == Compare::Everything {

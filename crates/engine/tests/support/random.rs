@@ -77,12 +77,26 @@ pub fn image() -> impl Strategy<Value = Image> {
                 })
                 .collect();
             image.conditions = conditions;
-            image.preparations = vec![Preparation { state: 0, event: Event::Packet, operations }];
+            image.preparations = preparations(&rows, operations);
             image.rows = rows;
             image.debug.samples = vec![Sample { register: 0, interval: 1_000 }];
             image
         },
     )
+}
+
+/// For each event of the outside that has rows: writes all scratch registers first, as the verifier wants; then, at the packet
+/// event of state 0, these operations.
+fn preparations(rows: &[Row], operations: Vec<Operation>) -> Vec<Preparation> {
+    let outside =
+        rows.iter().map(|row| (row.state, row.event)).filter(|(_, event)| !matches!(event, Event::Internal(_)));
+    let cells: std::collections::BTreeSet<(u16, Event)> = outside.chain([(0, Event::Packet)]).collect();
+    let written = || (STORED..REGISTERS).map(|register| set(register, Operand::Register(0)));
+    let prepare = |(state, event)| {
+        let more = if (state, event) == (0, Event::Packet) { operations.clone() } else { Vec::new() };
+        Preparation { state, event, operations: written().chain(more).collect() }
+    };
+    cells.into_iter().map(prepare).collect()
 }
 
 fn row_of_any_kind() -> impl Strategy<Value = Row> {

@@ -14,7 +14,7 @@ pub struct Register {
     pub kind: RegisterType,
     /// Value when an instance is made, already cut to the type.
     pub initial: i64,
-    /// A temporary of the compiler: 0 at the start of every event, not part of a flow's stored state.
+    /// A temporary of the compiler: no part of a flow's stored state. An event writes it before it reads it.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub scratch: bool,
 }

@@ -1,4 +1,4 @@
-//! That every event ends (semantics, sections 4.3.6 and 4.5): exit rows lead nowhere, and no cycle of states leads
+//! That every event ends (semantics, rule E11): exit rows lead nowhere, and no cycle of states leads
 //! from `enter` to `enter`.
 
 use super::Verifier;

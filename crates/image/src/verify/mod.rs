@@ -4,6 +4,7 @@ mod behaviour;
 mod endings;
 mod packets;
 mod report;
+mod scratch;
 
 use crate::error::ImageError;
 use crate::limits::*;
@@ -74,6 +75,9 @@ impl Image {
         verifier.packets();
         verifier.behaviour();
         verifier.endings();
+        if verifier.report.is_empty() {
+            verifier.scratch();
+        }
         verifier.digest();
         verifier.report.finish().map_err(ImageError::Invalid)?;
         Ok(VerifiedImage(self))
@@ -167,7 +171,7 @@ impl Verifier<'_> {
                 self.report.add(path, problem, format_args!("a write of it would keep {cut}"));
             }
             if register.scratch && register.initial != 0 {
-                self.report.add(path, "a scratch register starts every event at 0", "use 0");
+                self.report.add(path, "a scratch register has no value when an event begins", "use 0");
             }
         }
     }

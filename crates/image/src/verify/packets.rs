@@ -7,7 +7,7 @@ use crate::types::{Event, Place, Template, TemplateTransport};
 use std::collections::BTreeSet;
 use weftwire_core::format::{self as core, FieldPlace, Formats};
 
-/// Fields that no operation may write: they say what the packet is (semantics, section 2.6).
+/// Fields that no operation may write: they say what the packet is (semantics, rule P15).
 const FIXED_FIELDS: [(&str, &str); 6] = [
     ("network", "protocol"),
     ("network", "version"),

@@ -53,6 +53,11 @@ impl Report {
         });
     }
 
+    /// Whether nothing is wrong so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.findings.list.is_empty()
+    }
+
     /// Checks that a list is no longer than `limit`.
     pub(super) fn at_most(&mut self, path: Path<'_>, found: usize, limit: usize) {
         if found > limit {

@@ -475,6 +475,7 @@ impl Lowerer<'_> {
         if let Some(max) = &declaration.max_timers {
             let most = i64::from(limits::MAX_PENDING_TIMERS);
             self.image.flow.max_timers = self.bounded(max, Type::Integer, 1, most) as u32;
+            self.timers_said = true;
         }
         self.image.flow.when_full = match &declaration.when_full {
             FullPolicy::Reject => WhenFull::Reject,

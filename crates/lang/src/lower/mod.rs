@@ -117,6 +117,8 @@ pub(crate) struct Lowerer<'a> {
     /// Names and types of what each timer carries.
     pub(crate) timers: Vec<Vec<(String, (Type, RegisterType))>>,
     pub(crate) set_timers: BTreeSet<u8>,
+    /// Whether the program says how many settings may be pending.
+    pub(crate) timers_said: bool,
     /// Settings of timers with a constant delay: where, and how long.
     pub(crate) long_timers: BTreeSet<(Span, i64)>,
     /// Registers that some expression reads.
@@ -191,6 +193,7 @@ pub(crate) fn lower(
         register_types: Vec::new(),
         timers: Vec::new(),
         set_timers: BTreeSet::new(),
+        timers_said: dialect == Dialect::Xtra,
         long_timers: BTreeSet::new(),
         used: BTreeSet::new(),
         steps_made: 0,
@@ -503,6 +506,11 @@ impl Lowerer<'_> {
         self.image.conditions = rules.conditions;
         self.image.rows = rules.rows;
         self.name_sources();
+        if !self.timers_said
+            && let Some(most) = timers::settings_at_once(&self.image)
+        {
+            self.image.flow.max_timers = most;
+        }
         for (index, kind) in rules.scratch.kinds().iter().enumerate() {
             let mut name = format!("scratch_{}", index + 1);
             while self.symbols.contains_key(&name) {

@@ -6,7 +6,8 @@ use super::statement::{NO_VALUE, push};
 use super::types::Type;
 use super::{Lowerer, Scope, Symbol};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name};
-use weftwire_image::{Comparison, Operand, Operation, PayloadTest, limits};
+use std::collections::BTreeSet;
+use weftwire_image::{Comparison, Event, Image, Operand, Operation, PayloadTest, limits};
 use weftwire_text::diagnostic::Diagnostic;
 
 impl Lowerer<'_> {
@@ -143,4 +144,29 @@ fn flipped(operator: BinaryOperator) -> BinaryOperator {
         GreaterEqual => LessEqual,
         other => other,
     }
+}
+
+/// How many settings of timers can be pending at once, if each takes the place of the one before: it is set behind a `cancel` of all
+/// its settings, or in its own event. `None`: nothing bounds them.
+pub(super) fn settings_at_once(image: &Image) -> Option<u32> {
+    let mut timers = BTreeSet::new();
+    for row in &image.rows {
+        let mut free: BTreeSet<u8> = match row.event {
+            Event::Timer(timer) => BTreeSet::from([timer]),
+            _ => BTreeSet::new(),
+        };
+        for operation in &row.operations {
+            match operation {
+                Operation::CancelTimer { timer, tests } if tests.is_empty() => {
+                    free.insert(*timer);
+                }
+                Operation::SetTimer { timer, .. } if free.remove(timer) => {
+                    timers.insert(*timer);
+                }
+                Operation::SetTimer { .. } => return None,
+                _ => {}
+            }
+        }
+    }
+    Some(timers.len() as u32)
 }

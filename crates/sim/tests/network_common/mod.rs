@@ -154,7 +154,7 @@ impl Surroundings for Kept {
         let (_, name) = self.images.iter().find(|(index, _)| *index == node).expect("an image");
         let compilation = weftwire_lang::compile(name, Dialect::Xl, &Examples);
         let image = compilation.image.expect("the example compiles").verify().expect("and verifies");
-        let options = EngineOptions { seed, hash_key: None };
+        let options = EngineOptions { seed, ..EngineOptions::default() };
         weftwire_engine::make("reference", image, ports.clone(), options).map_err(io::Error::other)
     }
 

@@ -1,0 +1,234 @@
+"""Vectors of the rules E1 to E17, A1 to A6 and D1 to D5."""
+
+from kit import *
+
+TICK = {"timers": timers(tick=[])}
+notes(
+    "E01-frames-before-timers", "E1 E2", "At one instant frames come before timers; what is due with an input waits for `fire`.",
+    TICK | {"rows": [row(0, PACKET, note(1), arm(0, 10)), row(0, timer(0), note(2))]},
+    [frame(0, "a", udp(1)), frame(10, "a", udp(1)), frame(10, "a", udp(1)), fire(10), frame(20, "a", udp(1))],
+    [(1, 0), (1, 10), (1, 10), (2, 10), (1, 20)],
+)
+notes(
+    "E02-time-goes-on", "E2", "An earlier time is that of the input before; after `fire` the next input is later.",
+    {"rows": [row(0, PACKET, note(ENV("now")))]},
+    [frame(10, "a", udp(1)), frame(3, "a", udp(1)), fire(20), frame(20, "a", udp(1)), frame(5, "a", udp(1))],
+    [(10, 10), (10, 10), (21, 21), (21, 21)],
+)
+notes(
+    "E02-what-was-due-before", "E2 E4", "An input runs what was due before it, each at its own time, but not what is due with it.",
+    TICK | {"rows": [row(0, PACKET, note(1), arm(0, 5), arm(0, 20)), row(0, timer(0), note(ENV("now")))]},
+    [frame(0, "a", udp(1)), frame(20, "a", udp(1))], [1, (5, 5), (1, 20)],
+)
+with_value = lambda delay, value: arm(0, delay, C(value))
+notes(
+    "E03-order-of-timers", "E3 E4", "Timers of one instant fire as they were set; one with a delay of 0 or less behind those already set. The platform is late.",
+    {
+        "timers": timers(a=["value"], b=[]),
+        "rows": [row(0, PACKET, with_value(10, 1), arm(1, 10), with_value(10, 3), with_value(5, 4)), row(0, timer(0), note(EV(0))),
+                 row(0, timer(1), note(2), with_value(-3, 5), with_value(0, 6))],
+    },
+    [frame(0, "a", udp(1)), fire(1000)], [(4, 5), (1, 10), (2, 10), (3, 10), (5, 10), (6, 10)],
+)
+notes(
+    "E05-work-is-empty", "E5 E10", "Each event begins without a packet under construction: a packet's, `exit`, `enter`.",
+    {"rows": [row(0, ENTER, note(HAS(WORK, "ipv4.ttl"))), row(0, PACKET, note(HAS(WORK, "ipv4.ttl")), copy(CURRENT, WORK), note(HAS(WORK, "ipv4.ttl")), next=0),
+              row(0, EXIT, note(HAS(WORK, "ipv4.ttl")), copy(CURRENT, WORK))]},
+    [frame(0, "a", udp(1)), frame(1, "a", udp(1))], [0, 0, 1, 0, 0] + [(v, 1) for v in (0, 1, 0, 0)],
+)
+
+
+def refused(name, rules, about, image, path):
+    vector(name, rules, about, image, [], refused=path)
+
+
+SCRATCH = {"registers": [register("t", scratch=True)], "internal_events": 1}
+refused("E05-scratch-read-first", "E5", "A scratch register that is read before it is written.", SCRATCH | {"rows": [row(0, PACKET, note(R(0)), put(0, C(1)))]}, "rows[0]")
+refused(
+    "E05-scratch-on-every-way", "E5 E9", "A scratch register that only one of two ways to an internal event has written.",
+    SCRATCH | {"rows": [row(0, PACKET, put(0, C(1)), raises=0), row(0, CLOSE, raises=0), row(0, internal(0), note(R(0)))]}, "rows[2]",
+)
+refused(
+    "E05-scratch-begins-anew", "E5 E10", "What an event has written, `exit` has not.", SCRATCH | {"rows": [row(0, PACKET, put(0, C(1)), next=0), row(0, EXIT, note(R(0)))]}, "rows[1]",
+)
+
+notes(
+    "E06-first-row", "E6", "The preparation runs first, the conditions see it, and the first row that matches is taken.",
+    {
+        "registers": [register("stored"), register("seen", scratch=True)], "preparations": [prepare(0, PACKET, put(1, R(0)))],
+        "conditions": [test("gt", R(1), C(0))],
+        "rows": [row(0, PACKET, compute("add", 0, R(0), C(1)), note(R(0)), when=[(0, False)]), row(0, PACKET, note(100), when=[(0, True)]), row(0, PACKET, note(200))],
+    },
+    [frame(at, "a", udp(1)) for at in (0, 1, 2)], [1, (100, 1), (100, 2)], counters={"rows": [1, 2, 0]},
+)
+notes(
+    "E06-conditions-see-what-was-before", "E6", "Conditions are read before any operation: both of them see the register as it was.",
+    {
+        "registers": registers("r"), "conditions": [test("eq", R(0), C(0)), test("eq", R(0), C(1))],
+        "rows": [row(0, PACKET, put(0, C(1)), note(1), when=[(0, True), (1, False)]), row(0, PACKET, put(0, C(0)), note(2), when=[(0, False), (1, True)])],
+    },
+    [frame(at, "a", udp(1)) for at in (0, 1, 2)], [1, (2, 1), (1, 2)],
+)
+vector(
+    "E07-no-row", "E7", "A packet that no row takes is counted, a timer is not.",
+    TICK | {"conditions": [test("eq", C(0), C(1))], "rows": [row(0, ENTER, arm(0, 1)), row(0, PACKET, when=[(0, True)])]},
+    [frame(0, "a", udp(1)), fire(5)], flows={"a": []}, drops={"no_row": 1}, live=["a"],
+)
+
+# The way of one packet through internal events, `exit` and `enter`.
+LED_ON = {
+    "states": states("start", "middle", "end"), "internal_events": 2, "registers": [register("kept", scratch=True)],
+    "rows": [
+        row(0, PACKET, put(0, C(5)), copy(CURRENT, WORK), next=1, raises=0),
+        row(0, internal(0), note(R(0)), note(EV(0)), note(HAS(WORK, "ipv4.ttl")), note(HAS(CURRENT, "ipv4.ttl")), next=2, raises=1),
+        row(0, internal(1), note(20)),
+        row(0, EXIT, note(30)),
+        row(2, ENTER, note(HAS(WORK, "ipv4.ttl")), note(HAS(CURRENT, "ipv4.ttl")), note(EV(0)), note(40)),
+        row(1, ENTER, note(-1)),
+    ],
+}
+notes(
+    "E08-the-last-next-wins", "E8 E9 E10 E5", "Internal events keep what the event has; the last `next` counts; `exit` and `enter` come behind them.",
+    LED_ON, [frame(0, "a", udp(1))], [5, 1, 1, 1, 20, 30, 0, 1, 1, 40], final={"a": {"state": "end"}},
+)
+show = lambda kind, name, state, after, registers=None, at=0: {"at": at, "show": [kind, name, state, after, registers or {}]}
+vector(
+    "D05-records", "D5 E8 E9 E10", "The records of the same packet: each with the state that is pending behind it.",
+    LED_ON, [frame(0, "a", udp(1))], debug=["event"],
+    flows={"a": [
+        show("event", "packet", "start", "middle"), *[noted(v) for v in (5, 1, 1, 1)], show("event", "internal 0", "start", "end"), noted(20),
+        show("event", "internal 1", "start", "end"), noted(30), show("event", "exit", "start", "end"), *[noted(v) for v in (0, 1, 1, 40)],
+        show("event", "enter", "end", "end"),
+    ]},
+)
+vector(
+    "E09-nobody-takes-it", "E9 E10 E7", "An internal event that no row takes ends the matter; the pending state is entered.",
+    {"states": states("start", "next"), "internal_events": 1, "rows": [row(0, PACKET, next=1, raises=0)]},
+    [frame(0, "a", udp(1))], flows={"a": []}, final={"a": {"state": "next"}},
+)
+notes(
+    "E10-from-a-state-to-itself", "E10 F4", "A state is left and entered, also from itself.",
+    {"rows": [row(0, ENTER, note(1)), row(0, EXIT, note(2)), row(0, PACKET, note(3), next=0)]}, [frame(0, "a", udp(1))], [1, 3, 2, 1],
+)
+notes(
+    "E10-enter-leads-on", "E10", "`enter` may lead on to another state.",
+    {"states": states("a", "b", "c"), "rows": [row(0, PACKET, next=1), row(1, ENTER, note(1), next=2), row(1, EXIT, note(2)), row(2, ENTER, note(3))]},
+    [frame(0, "a", udp(1))], [1, 2, 3], final={"a": {"state": "c"}},
+)
+refused("E11-internal-events-go-up", "E11", "An internal event that raises itself.", {"internal_events": 1, "rows": [row(0, internal(0), raises=0)]}, "rows[0].raise")
+refused("E11-exit-stays", "E11", "An `exit` that leads on.", {"rows": [row(0, EXIT, next=0)]}, "rows[0].next")
+refused(
+    "E11-enter-ends", "E11", "Two states whose `enter` lead to each other.",
+    {"states": states("a", "b"), "rows": [row(0, ENTER, next=1), row(1, ENTER, next=0)]}, "rows",
+)
+refused("P15-fixed-fields", "P15", "A write to a field that says what the packet is.", {"rows": [row(0, PACKET, write(CURRENT, "ipv4.header_length", 6))]}, "rows[0].operations[0].field")
+
+vector(
+    "E12-delete", "E12 E13 F16", "The rest of the row runs, no state changes, and the other timer never fires.",
+    TICK | {
+        "states": states("start", "other"),
+        "rows": [row(0, PACKET, arm(0, 5), arm(0, 7)), row(0, timer(0), DELETE, note(1), next=1), row(0, EXIT, note(2)), row(1, ENTER, note(3))],
+    },
+    [frame(0, "a", udp(1)), fire(100)], flows={"a": [noted(1, 5), ENDED]}, live=[], due=None,
+)
+vector(
+    "E12-delete-in-exit", "E12", "Behind an `exit` that deletes there is no `enter`.",
+    {"states": states("start", "other"), "rows": [row(0, PACKET, next=1), row(0, EXIT, DELETE, note(2)), row(1, ENTER, note(3))]},
+    [frame(0, "a", udp(1))], flows={"a": [noted(2), ENDED]}, live=[],
+)
+notes(
+    "E14-pending-settings", "E14", "Two settings may be pending; a third is not made.",
+    {"flow": {"max_timers": 2}} | TICK | {"rows": [row(0, PACKET, arm(0, 5), arm(0, 6), arm(0, 7)), row(0, timer(0), note(1))]},
+    [frame(0, "a", udp(1)), fire(100), frame(101, "a", udp(1)), fire(200)], [(1, at) for at in (5, 6, 106, 107)], drops={"too_many_timers": 2},
+)
+COUNTING = {"registers": registers("n"), "conditions": [test("ge", R(0), C(9_998))]}
+count = lambda delay: [
+    row(0, PACKET, arm(0, 3)), row(0, timer(0), compute("add", 0, R(0), C(1)), note(R(0)), arm(0, delay), when=[(0, True)]),
+    row(0, timer(0), compute("add", 0, R(0), C(1)), arm(0, delay), when=[(0, False)]),
+]
+vector(
+    "E15-zero-time-loop", "E15 E3", "A timer that sets itself for the same instant: after 10,000 events of this kind the instance goes.",
+    TICK | COUNTING | {"rows": count(-1)}, [frame(0, "a", udp(1)), fire(3)], flows={"a": [noted(9_999, 3), noted(10_000, 3), ENDED]}, drops={"zero_time_loop": 1}, live=[],
+)
+vector(
+    "E15-time-goes-on", "E15", "A timer that sets itself for later is no loop.",
+    TICK | COUNTING | {"rows": count(1)}, [frame(0, "a", udp(1)), fire(10_003)], flows={"a": [noted(n, n + 2) for n in range(9_999, 10_002)]}, live=["a"],
+)
+retry = lambda delay, value: arm(0, delay, C(value))
+vector(
+    "E16-cancel", "E16 E3", "Cancelling is exact, also of settings that are due at this instant.",
+    {
+        "timers": timers(retry=["sequence"], killer=[]), "registers": registers("acknowledged"),
+        "rows": [row(0, PACKET, arm(1, 10), retry(10, 1), retry(10, 2), retry(20, 2), retry(30, 3), retry(40, 4)),
+                 row(0, timer(1), put(0, C(2)), cancel(0, (0, "seq_le", R(0)))), row(0, timer(0), note(EV(0)))],
+    },
+    [frame(0, "a", udp(1)), fire(30)], flows={"a": [noted(3, 30)]}, final={"a": {"timers": [["retry", 40, [4]]]}}, due=40,
+)
+notes(
+    "E16-all-tests", "E16", "A setting is cancelled if it passes all tests; without tests all settings of the timer are.",
+    {
+        "timers": timers(pair=["x", "y"], other=[]),
+        "rows": [row(0, PACKET, *[arm(0, 10, C(x), C(y)) for x in (1, 2) for y in (1, 2)], arm(1, 20), cancel(0, (0, "eq", C(1)), (1, "gt", C(1)))),
+                 row(0, timer(0), note(EV(0)), note(EV(1))), row(0, timer(1), note(9), *[arm(0, 5, C(7), C(7))] * 2, arm(1, 5), cancel(0))],
+    },
+    [frame(0, "a", udp(1)), fire(24)], [(v, 10) for v in (1, 1, 2, 1, 2, 2)] + [(9, 20)],
+)
+vector(
+    "E17-most-output", "E17", "One event puts out 16 MiB at most, 279 frames of 60,042 bytes; the next event may again.",
+    {"rows": [row(0, PACKET, resize(CURRENT, 60000), *[send(CURRENT)] * 300)]},
+    [frame(0, "a", udp(1)), frame(1, "a", udp(1))], flows={"a": []}, drops={"too_much_output": 2 * (300 - 16777216 // 60042)}, counters={"frames_out": 2 * (16777216 // 60042)},
+    sent_is_left_out=True,
+)
+
+append = lambda offset, length: {"append_data": {"packet": WORK, "offset": C(offset), "length": C(length)}}
+SENDER = {
+    "templates": [template("data")],
+    "rows": [
+        row(0, DATA, note(EV(0)), note(ENV("application_available")), build(0), append(-2, 4), append(4, 100), append(100, 1), send(WORK)),
+        row(0, PACKET, {"release_data": {"length": EV(2)}}, deliver(CURRENT, 1, 2), deliver(CURRENT, 100, 2), deliver(CURRENT, 3, 100), deliver(CURRENT, -1, 1)),
+        row(0, CLOSE, note(ENV("application_closed")), {"release_data": {"length": C(-1)}}),
+    ],
+}
+CALL = lambda at, flow, **call: {"at": at, "flow": flow} | call
+MIB = 1 << 20
+vector(
+    "A01-write-and-close", "A1 A2 A3 A4 A5 A6 P16", "The application writes until its buffer is full, packets release and deliver, and it closes.",
+    SENDER,
+    [
+        connect(0, "a", 1), CALL(1, "a", write="", accepted=0), CALL(1, "a", write=b"abcdefgh".hex(), accepted=8), frame(2, "a", udp(1)),
+        CALL(3, "a", write=2 * MIB, accepted=MIB - 4), CALL(3, "a", write="00", accepted=0), CALL(4, "a", close=True),
+        CALL(4, "a", close=True, refused="closed"), CALL(4, "a", write="00", refused="closed"), CALL(4, "nobody", write="00", refused="no_flow"),
+    ],
+    sent=[(1, 1, udp(1, b"abcdefgh")), (3, 1, udp(1, b"efgh" + bytes(101)))],
+    flows={"a": [noted(8, 1), noted(8, 1), {"released": 4}, {"deliver": "0000"}, {"deliver": "07"}, {"deliver": "00"}, noted(MIB - 4, 3), noted(MIB, 3), noted(1, 4)]},
+)
+vector(
+    "A01-nothing-accepted", "A1 F7", "A `write` of nothing is a call all the same: the idle time begins anew.",
+    {"flow": {"expire": 100}, "rows": [row(0, PACKET)]}, [frame(0, "a", udp(1)), CALL(50, "a", write="", accepted=0), fire(149)], flows={"a": []}, live=["a"], due=150,
+)
+
+SHOWN = {
+    "registers": [register("count"), register("hidden", scratch=True)], "timers": timers(tick=[]),
+    "debug": {"points": ["seen"], "samples": [{"register": 0, "interval": 1000}]},
+    "rows": [row(0, PACKET, compute("add", 0, R(0), C(1)), snapshot(), compute("add", 0, R(0), C(1)), arm(0, 1000), note(R(0))), row(0, timer(0), compute("add", 0, R(0), C(1)))],
+}
+vector(
+    "D01-snapshots", "D1 D3", "A snapshot shows the registers as they are there, but scratch ones.",
+    SHOWN, [frame(100, "a", udp(1)), fire(1100)], debug=["snapshot"], flows={"a": [show("snapshot", "seen", "start", "start", {"count": 1}, 100), noted(2, 100)]},
+)
+vector(
+    "D02-samples", "D2 D3 E1", "Samples come in their interval after the creation, behind the timers of their instant.",
+    SHOWN, [frame(100, "a", udp(1)), fire(2100)], debug=["sample"],
+    flows={"a": [noted(2, 100), *[show("sample", "count", "start", "start", {"count": 3}, at) for at in (1100, 2100)]]},
+)
+vector(
+    "D02-samples-before-expiry", "D2 E1", "At the instant of its expiry an instance is sampled first.",
+    SHOWN | {"flow": {"expire": 1000}}, [frame(100, "a", udp(1)), fire(2100)], debug=["sample"],
+    flows={"a": [noted(2, 100), show("sample", "count", "start", "start", {"count": 3}, 1100), ENDED]}, live=[], due=None,
+)
+vector(
+    "D04-changed-from-outside", "D4 F16 E13", "A register that is set from outside keeps what its type holds, and nothing happens; a flow that is deleted from outside is not told of.",
+    {"registers": [register("address", "ipv4")], "timers": timers(tick=[]), "rows": [row(0, PACKET, note(R(0)), arm(0, 100))]},
+    [frame(0, "a", udp(1)), {"flow": "a", "set": {"register": "address", "value": -1}}, frame(1, "a", udp(1)), {"flow": "a", "delete": True}],
+    flows={"a": [noted(0), noted(0xFFFFFFFF, 1)]}, live=[], due=None,
+)
