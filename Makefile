@@ -40,6 +40,7 @@ unit:
 generated:
 	cargo run --quiet --package xtask -- generate --check
 	cargo run --quiet --package xtask -- layers
+	cargo run --quiet --package xtask -- vectors
 
 generate:
 	cargo run --quiet --package xtask -- generate

@@ -17,6 +17,7 @@ def rechecked(data, start, length):
 
 
 GOOD = udp(1)
+LONG = udp(1, bytes(40))
 TCP = tcp(1, options=bytes([2, 4, 5, 0xB4]))
 
 vector(
@@ -58,7 +59,7 @@ broken(
 
 broken(
     "P04-bad-version", "P4", "IPv6 announced, IPv4 found, and the other way round.",
-    [GOOD[:12] + b"\x86\xdd" + GOOD[14:], GOOD[:14] + b"\x65" + GOOD[15:]], {"bad_version": 2},
+    [LONG[:12] + b"\x86\xdd" + LONG[14:], LONG[:14] + b"\x65" + LONG[15:]], {"bad_version": 2},
 )
 
 broken(
@@ -202,7 +203,7 @@ vector(
     flows={"a": [], "b": []},
 )
 
-OPTIONS = bytes([2, 4, 5, 0xB4, 1, 3, 3, 7, 4, 2]) + bytes([8, 10]) + struct.pack(">II", 1, 2) + b"\1\1"
+OPTIONS = bytes([2, 4, 5, 0xB4, 1, 3, 3, 7, 4, 2]) + bytes([8, 10]) + struct.pack(">II", 1, 2)
 vector(
     "P20-keep-options", "P20", "Options that stay keep their order, behind NOPs; a packet without TCP header is counted.",
     {"rows": [row(0, PACKET, {"keep_options": {"packet": CURRENT, "kinds": [4, 3]}}, send(CURRENT, 2))]},

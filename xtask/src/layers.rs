@@ -13,7 +13,7 @@ pub const ROWS: [&[&str]; 12] = [
     &["draw", "text", "capture"],
     &["image", "calendar", "pace"],
     &["lang", "subscribe"],
-    &["engine", "explain", "route", "target", "workload"],
+    &["engine", "explain", "route", "target", "vectors", "workload"],
     &["stack", "chain", "switch", "network"],
     &["report"],
     &["sim", "linux", "rtl"],

@@ -1,4 +1,4 @@
-//! Chores of the repository: `cargo run -p xtask -- generate [--check]` and `cargo run -p xtask -- layers`.
+//! Chores of the repository: `cargo run -p xtask -- generate [--check]`, `layers` and `vectors`.
 #![allow(clippy::disallowed_methods, reason = "a build tool reads and writes files and starts cargo")]
 
 mod borders;
@@ -6,6 +6,7 @@ mod generate;
 mod layers;
 mod map;
 mod unused;
+mod vectors;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -25,10 +26,12 @@ fn main() -> Result<()> {
             unused::check(&metadata)?;
             borders::check(root)
         }
+        ["vectors"] => vectors::print(root),
         _ => bail!(
             "say one of\n  generate          write every generated file\n  generate --check  see that they are up to date\n  \
              layers            see that crates depend downwards only, on nothing that they do not use, and that\n                    \
-             their errors have types"
+             their errors have types\n  \
+             vectors           print the test vectors of each rule of the semantics page, and see that each has some"
         ),
     }
 }

@@ -13,8 +13,8 @@ use weftwire_core::{MacAddress, Port};
 use weftwire_linux::LinuxError;
 use weftwire_linux::ethtool::switch_offloads_off;
 use weftwire_linux::interface::bring_up;
-use weftwire_linux::ip::Batch;
 use weftwire_linux::namespace::{self, NetworkNamespace};
+use weftwire_linux::netlink::{Netlink, VethEnd};
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Rate};
 use weftwire_network::model::{Link, Node, NodeIndex, NodeKind, PortPlace};
@@ -22,6 +22,9 @@ use weftwire_network::routing::Routes;
 
 /// Bytes of an IP packet on a link.
 pub const MTU: u32 = 1500;
+
+/// The bridge of a switch.
+const BRIDGE: &str = "bridge";
 
 /// How long processes in the namespaces have between SIGTERM and SIGKILL.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
@@ -131,11 +134,10 @@ pub fn refuse_taken(state: &State) -> Result<(), LinuxError> {
 /// What could not be made, and why.
 pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
     routing::refuse_spraying(network)?;
-    let mut batch = Batch::default();
     for name in state.namespaces() {
-        batch.line(format_args!("netns add {name}"));
+        namespace::add(&name)
+            .map_err(|error| LinuxError::privileged(format!("make the namespace {name}"), "root", error))?;
     }
-    batch.run(None)?;
 
     in_namespace(&state.hub, || quiet(false))?;
     for (node, made) in network.nodes.iter().zip(&state.nodes) {
@@ -149,25 +151,18 @@ pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
         })?;
     }
 
-    let mut batch = Batch::default();
-    for (index, link) in network.links.iter().enumerate() {
-        for (end, place) in link.ends.iter().enumerate() {
-            batch.line(format_args!(
-                "link add name {} address {} mtu {MTU} netns {} type veth peer name {} mtu {MTU} netns {}",
-                port_name(place.port),
-                network.mac(*place),
-                state.nodes[place.node.0 as usize].namespace,
-                hub_interface(index, end),
-                state.hub,
-            ));
-        }
-    }
-    batch.run(None)?;
-
     in_namespace(&state.hub, || {
-        for index in 0..network.links.len() {
-            for end in 0..2 {
-                start(&hub_interface(index, end))?;
+        let mut netlink = Netlink::open()?;
+        for (index, link) in network.links.iter().enumerate() {
+            for (end, place) in link.ends.iter().enumerate() {
+                let name = &state.nodes[place.node.0 as usize].namespace;
+                let namespace = NetworkNamespace::open(name)
+                    .map_err(|error| LinuxError::system(format!("open the namespace {name}"), error))?;
+                let (port, other) = (port_name(place.port), hub_interface(index, end));
+                let (mac, namespace) = (Some(network.mac(*place)), Some(namespace.as_fd()));
+                let port = VethEnd { name: &port, mac, mtu: Some(MTU), namespace };
+                netlink.add_veth([&port, &VethEnd { name: &other, mac: None, mtu: Some(MTU), namespace: None }])?;
+                start(&other)?;
             }
         }
         Ok(())
@@ -177,39 +172,39 @@ pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
         let spreads = has_kernel_addresses(&node.kind) && routing::has_choice(network, &mut routes, index);
         in_namespace(&made.namespace, || {
             made.interfaces.iter().try_for_each(|(port, _)| start(port))?;
-            if spreads { routing::spread(network.route_seed(index)) } else { Ok(()) }
+            if spreads {
+                routing::spread(network.route_seed(index))?;
+            }
+            set_up(network, &mut routes, index, node)
         })?;
-        node_batch(network, &mut routes, index, node).run(Some(&made.namespace))?;
     }
     Ok(())
 }
 
-/// Addresses, neighbours and routes, or a bridge.
-fn node_batch(network: &Network, routes: &mut Routes, index: NodeIndex, node: &Node) -> Batch {
-    let mut batch = Batch::default();
+/// Gives the node whose namespace the thread is in its addresses, neighbours and routes, or its bridge.
+fn set_up(network: &Network, routes: &mut Routes, index: NodeIndex, node: &Node) -> Result<(), LinuxError> {
+    let mut netlink = Netlink::open()?;
     if let NodeKind::Switch = node.kind {
-        batch.line(format_args!("link add name bridge type bridge stp_state 0 mcast_snooping 0 forward_delay 0"));
+        netlink.add_bridge(BRIDGE)?;
         for port in 1..=node.ports.len() {
-            batch.line(format_args!("link set dev port{port} master bridge"));
+            netlink.set_bridge(&port_name(Port(port as u16)), BRIDGE)?;
         }
-        batch.line(format_args!("link set dev bridge up"));
+        bring_up(BRIDGE).map_err(|error| LinuxError::system(format!("bring {BRIDGE} up"), error))?;
     }
     if !has_kernel_addresses(&node.kind) {
-        return batch;
+        return Ok(());
     }
-    let device = if node.ports.is_empty() { "lo" } else { "port1" };
-    batch.line(format_args!("address add {}/32 dev {device}", node.ipv4));
-    batch.line(format_args!("address add {}/128 dev {device} nodad", node.ipv6));
+    let device = if node.ports.is_empty() { "lo" } else { &port_name(Port(1)) };
+    netlink.add_address(device, node.ipv4.into(), 32)?;
+    netlink.add_address(device, node.ipv6.into(), 128)?;
     for hop in routes.neighbours(index).to_vec() {
-        let (mac, port) = (network.mac(hop.to), hop.port.0);
+        let (mac, port) = (network.mac(hop.to), port_name(hop.port));
         let neighbour = network.node(hop.to.node);
-        batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv4));
-        batch.line(format_args!("neighbour replace {} lladdr {mac} dev port{port} nud permanent", neighbour.ipv6));
-        let local = routing::link_local(network, &hop);
-        batch.line(format_args!("neighbour replace {local} lladdr {mac} dev port{port} nud permanent"));
+        for address in [neighbour.ipv4.into(), neighbour.ipv6.into(), routing::link_local(network, &hop).into()] {
+            netlink.set_neighbour(&port, address, mac)?;
+        }
     }
-    routing::route_lines(network, routes, index).iter().for_each(|line| batch.line(format_args!("route add {line}")));
-    batch
+    routing::routes_of(network, routes, index).iter().try_for_each(|route| netlink.add_route(route))
 }
 
 /// Removes everything that `state` names and nothing else; what is not there is fine.

@@ -1,12 +1,11 @@
 //! Routes of kernels: several ways of equal cost as multipath routes, spread by a hash of the flow; and what changes when
 //! links go down.
 
-use crate::build::{has_kernel_addresses, namespace_name, set};
-use std::fmt::Write as _;
-use std::net::Ipv6Addr;
+use crate::build::{has_kernel_addresses, in_namespace, namespace_name, port_name, set};
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use weftwire_linux::LinuxError;
-use weftwire_linux::ip::Batch;
+use weftwire_linux::netlink::{Netlink, NextHop, Route};
 use weftwire_network::Network;
 use weftwire_network::model::{Multipath, NodeIndex};
 use weftwire_network::routing::{Hop, Routes, reroutes};
@@ -63,51 +62,49 @@ pub(crate) fn link_local(network: &Network, hop: &Hop) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, a << 8 | b, c << 8 | d, e << 8 | f)
 }
 
-/// The routes of a node, as they stand behind `ip route add` or `replace`.
-pub(crate) fn route_lines(network: &Network, routes: &mut Routes, node: NodeIndex) -> Vec<String> {
+/// The routes of a node.
+pub(crate) fn routes_of(network: &Network, routes: &mut Routes, node: NodeIndex) -> Vec<Route> {
     let (own4, own6) = (network.node(node).ipv4, network.node(node).ipv6);
-    let mut lines = Vec::new();
+    let mut list = Vec::new();
     for (other, to) in network.nodes().filter(|(_, to)| to.is_addressed()) {
-        match routes.all(node, other).as_slice() {
-            [] => {}
-            [(hop, _)] if hop.to.node == other => {
-                lines.push(format!("{}/32 dev port{} src {own4}", to.ipv4, hop.port.0));
-                lines.push(format!("{}/128 dev port{} src {own6}", to.ipv6, hop.port.0));
-            }
-            [(hop, _)] => {
-                let (next, port) = (network.node(hop.to.node), hop.port.0);
-                lines.push(format!("{}/32 via {} dev port{port} onlink src {own4}", to.ipv4, next.ipv4));
-                lines.push(format!("{}/128 via {} dev port{port} src {own6}", to.ipv6, link_local(network, hop)));
-            }
-            several => {
-                let (mut ipv4, mut ipv6) =
-                    (format!("{}/32 src {own4}", to.ipv4), format!("{}/128 src {own6}", to.ipv6));
-                for (hop, weight) in several {
-                    let (next, port) = (network.node(hop.to.node).ipv4, hop.port.0);
-                    let local = link_local(network, hop);
-                    // Writing to a string can't fail.
-                    let _ = write!(ipv4, " nexthop via {next} dev port{port} weight {weight} onlink");
-                    let _ = write!(ipv6, " nexthop via {local} dev port{port} weight {weight}");
-                }
-                lines.extend([ipv4, ipv6]);
-            }
+        let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
+        let ways = routes.all(node, other);
+        for (hop, weight) in &ways {
+            // Of several ways each has a router, be it the destination itself.
+            let direct = ways.len() == 1 && hop.to.node == other;
+            let next = |via: IpAddr| NextHop {
+                interface: port_name(hop.port),
+                via: (!direct).then_some(via),
+                weight: *weight,
+            };
+            ipv4.push(next(network.node(hop.to.node).ipv4.into()));
+            ipv6.push(next(link_local(network, hop).into()));
+        }
+        if !ipv4.is_empty() {
+            list.push(Route { destination: to.ipv4.into(), source: own4.into(), hops: ipv4 });
+            list.push(Route { destination: to.ipv6.into(), source: own6.into(), hops: ipv6 });
         }
     }
-    lines
+    list
 }
 
 /// Routes that change at a time of a run.
 pub(crate) struct Turn {
     /// Nanoseconds after the start.
     pub(crate) at_ns: i64,
-    /// By namespace, what to do there.
-    batches: Vec<(String, Batch)>,
+    /// By namespace, what changes there.
+    changes: Vec<(String, Vec<Route>)>,
 }
 
 impl Turn {
     /// Changes the routes.
     pub(crate) fn perform(self) -> Result<(), LinuxError> {
-        self.batches.into_iter().try_for_each(|(namespace, batch)| batch.run(Some(&namespace)))
+        self.changes.into_iter().try_for_each(|(namespace, routes)| {
+            in_namespace(&namespace, || {
+                let mut netlink = Netlink::open()?;
+                routes.iter().try_for_each(|route| netlink.replace_route(route))
+            })
+        })
     }
 }
 
@@ -120,25 +117,24 @@ pub(crate) fn turns(network: &Network) -> Vec<Turn> {
     let mut routes = Routes::new(network);
     let nodes: Vec<NodeIndex> =
         network.nodes().filter(|(_, node)| has_kernel_addresses(&node.kind)).map(|(index, _)| index).collect();
-    let lines_of = |routes: &mut Routes| -> Vec<Vec<String>> {
-        nodes.iter().map(|node| route_lines(network, routes, *node)).collect()
+    let lists = |routes: &mut Routes| -> Vec<Vec<Route>> {
+        nodes.iter().map(|node| routes_of(network, routes, *node)).collect()
     };
-    let mut before = lines_of(&mut routes);
+    let mut before = lists(&mut routes);
     let mut turns = Vec::new();
     for reroute in reroutes {
         routes.reroute(&reroute.links);
-        let after = lines_of(&mut routes);
-        let mut batches = Vec::new();
+        let after = lists(&mut routes);
+        let mut changes = Vec::new();
         for (node, (before, after)) in nodes.iter().zip(before.iter().zip(&after)) {
-            let mut batch = Batch::default();
-            // Whoever has a way at the start always has one, so lines stand for the same destinations.
+            // Whoever has a way at the start always has one, so routes stand for the same destinations.
             let changed = before.iter().zip(after).filter(|(before, after)| before != after);
-            changed.for_each(|(_, line)| batch.line(format_args!("route replace {line}")));
-            if !batch.is_empty() {
-                batches.push((namespace_name(&network.name, &network.node(*node).name), batch));
+            let changed: Vec<Route> = changed.map(|(_, route)| route.clone()).collect();
+            if !changed.is_empty() {
+                changes.push((namespace_name(&network.name, &network.node(*node).name), changed));
             }
         }
-        turns.push(Turn { at_ns: reroute.at, batches });
+        turns.push(Turn { at_ns: reroute.at, changes });
         before = after;
     }
     turns
@@ -162,7 +158,8 @@ mod tests {
     #[test]
     fn equal_ways_are_one_route_with_weights() {
         let network = network("");
-        let lines = route_lines(&network, &mut Routes::new(&network), NodeIndex(2));
+        let routes = routes_of(&network, &mut Routes::new(&network), NodeIndex(2));
+        let lines: Vec<String> = routes.iter().map(Route::to_string).collect();
         let expected = [
             "10.0.0.1/32 dev port1 src 10.0.0.3",
             "fd77::1/128 dev port1 src fd77::3",
@@ -182,7 +179,7 @@ mod tests {
         let turns = turns(&network(down));
         assert_eq!(turns.iter().map(|turn| turn.at_ns).collect::<Vec<_>>(), [2_000_000_000, 5_000_000_000]);
         for turn in turns {
-            let names: Vec<&str> = turn.batches.iter().map(|(namespace, _)| namespace.as_str()).collect();
+            let names: Vec<&str> = turn.changes.iter().map(|(namespace, _)| namespace.as_str()).collect();
             assert_eq!(names, ["weft.n.r", "weft.n.q"]);
         }
         assert!(super::turns(&network("")).is_empty());

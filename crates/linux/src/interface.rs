@@ -40,13 +40,7 @@ impl Interface {
     /// [`LinuxError::NoInterface`], [`LinuxError::HardwareType`].
     pub fn find(name: &str) -> Result<Interface, LinuxError> {
         let failed = |error| LinuxError::system(format!("query interface `{name}`"), error);
-        let absent = || LinuxError::NoInterface { name: name.to_owned(), known: known_interfaces() };
-        let c_name = CString::new(name).map_err(|_| absent())?;
-        // SAFETY: a valid C string that outlives the call.
-        let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-        if index == 0 {
-            return Err(absent());
-        }
+        let index = index(name)?;
         let query = query_socket().map_err(failed)?;
         let mut request = interface_request(name);
         interface_ioctl(query.as_fd(), libc::SIOCGIFHWADDR as libc::Ioctl, &mut request).map_err(failed)?;
@@ -81,6 +75,19 @@ impl Interface {
             CStr::from_ptr(name.as_ptr())
         };
         Interface::find(name.to_str().ok()?).ok().filter(|found| found.index == index)
+    }
+}
+
+/// The number of an interface in this network namespace.
+///
+/// # Errors
+/// [`LinuxError::NoInterface`].
+pub fn index(name: &str) -> Result<u32, LinuxError> {
+    // SAFETY: a valid C string that outlives the call.
+    let index = CString::new(name).map_or(0, |name| unsafe { libc::if_nametoindex(name.as_ptr()) });
+    match index {
+        0 => Err(LinuxError::NoInterface { name: name.to_owned(), known: known_interfaces() }),
+        index => Ok(index),
     }
 }
 

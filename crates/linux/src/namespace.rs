@@ -2,8 +2,8 @@
 
 use crate::system::check;
 use std::collections::BTreeSet;
-use std::ffi::CString;
-use std::fs::{self, File};
+use std::ffi::{CStr, CString};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -81,6 +81,52 @@ pub fn path(name: &str) -> PathBuf {
 /// Whether a namespace of this name is there, or at least its file.
 pub fn exists(name: &str) -> bool {
     path(name).symlink_metadata().is_ok()
+}
+
+/// Makes a namespace of this name, with nothing in it but a loopback that is down.
+///
+/// # Errors
+/// The name is taken, or no permission (`CAP_SYS_ADMIN`).
+pub fn add(name: &str) -> io::Result<()> {
+    share_folder()?;
+    let path = path(name);
+    OpenOptions::new().write(true).create_new(true).open(&path)?;
+    // The thread ends with the namespace that it has made for itself; the mount keeps that.
+    let thread = std::thread::scope(|scope| {
+        let made = || {
+            // SAFETY: takes a number; it changes this thread only.
+            check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+            mount(c"/proc/thread-self/ns/net", &path, libc::MS_BIND)
+        };
+        scope.spawn(made).join()
+    });
+    let made = thread.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    if made.is_err() {
+        let _ = fs::remove_file(&path);
+    }
+    made
+}
+
+/// Makes the folder of namespaces, and sees that other mount namespaces get what is mounted there, and lose it with this one,
+/// as `ip netns` does.
+fn share_folder() -> io::Result<()> {
+    fs::create_dir_all(FOLDER)?;
+    let shared = || mount(c"", Path::new(FOLDER), libc::MS_SHARED | libc::MS_REC);
+    match shared() {
+        // Only what is mounted can be shared.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            let folder = CString::new(FOLDER)?;
+            mount(&folder, Path::new(FOLDER), libc::MS_BIND | libc::MS_REC)?;
+            shared()
+        }
+        done => done,
+    }
+}
+
+fn mount(source: &CStr, target: &Path, flags: libc::c_ulong) -> io::Result<()> {
+    let target = CString::new(target.as_os_str().as_bytes())?;
+    // SAFETY: valid C strings that outlive the call; these kinds of mounts take no data.
+    check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), c"none".as_ptr(), flags, std::ptr::null()) }).map(drop)
 }
 
 /// Takes the name away. The namespace itself goes with its last process and socket. One that is not there is fine.

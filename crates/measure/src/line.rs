@@ -2,13 +2,14 @@
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use weftwire_core::MacAddress;
 use weftwire_linux::LinuxError;
-use weftwire_linux::ip::Batch;
+use weftwire_linux::interface::bring_up;
 use weftwire_linux::namespace::NetworkNamespace;
+use weftwire_linux::netlink::{Netlink, VethEnd};
 use weftwire_linux::system::set_option;
 
 /// The sender's end of the line.
@@ -40,7 +41,7 @@ impl Line {
     /// Makes the line. Both ends are up, with addresses, and know each other.
     ///
     /// # Errors
-    /// No permission (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`), no command `ip`, or the kernel has no veth.
+    /// No permission (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`), or the kernel has no veth.
     pub fn make() -> Result<Line, LinuxError> {
         let failed = |error| LinuxError::privileged("make a network namespace", "CAP_SYS_ADMIN", error);
         let line = Line {
@@ -48,24 +49,17 @@ impl Line {
             far: NetworkNamespace::anonymous().map_err(failed)?,
             _stamps: stamping().map_err(|error| LinuxError::system("have the kernel stamp frames", error))?,
         };
-        let far = format!("/proc/{}/fd/{}", std::process::id(), line.far.as_fd().as_raw_fd());
+        let near = VethEnd { name: NEAR, mac: Some(NEAR_MAC), mtu: None, namespace: None };
+        let far = VethEnd { name: FAR, mac: Some(FAR_MAC), mtu: None, namespace: Some(line.far.as_fd()) };
         line.near
             .run(|| {
-                let mut batch = Batch::default();
-                batch.line(format_args!(
-                    "link add {NEAR} address {} type veth peer name {FAR} address {} netns {far}",
-                    NEAR_MAC, FAR_MAC
-                ));
-                set_up(&mut batch, NEAR, NEAR_ADDRESS, (FAR_ADDRESS, FAR_MAC));
-                batch.run(None)
+                let mut netlink = Netlink::open()?;
+                netlink.add_veth([&near, &far])?;
+                set_up(&mut netlink, NEAR, NEAR_ADDRESS, (FAR_ADDRESS, FAR_MAC))
             })
             .map_err(failed)??;
         line.far
-            .run(|| {
-                let mut batch = Batch::default();
-                set_up(&mut batch, FAR, FAR_ADDRESS, (NEAR_ADDRESS, NEAR_MAC));
-                batch.run(None)
-            })
+            .run(|| set_up(&mut Netlink::open()?, FAR, FAR_ADDRESS, (NEAR_ADDRESS, NEAR_MAC)))
             .map_err(failed)??;
         Ok(line)
     }
@@ -73,14 +67,10 @@ impl Line {
     /// Has the near end send TCP's segments one by one, or in large frames as the kernel does by itself.
     ///
     /// # Errors
-    /// `ip` refuses it.
+    /// The kernel refuses it.
     pub fn set_single_segments(&self, single: bool) -> Result<(), LinuxError> {
         let most = if single { 1 } else { 65_535 };
-        let ran = self.near.run(|| {
-            let mut batch = Batch::default();
-            batch.line(format_args!("link set {NEAR} gso_max_segs {most}"));
-            batch.run(None)
-        });
+        let ran = self.near.run(|| Netlink::open()?.set_gso_max_segments(NEAR, most));
         ran.map_err(|error| LinuxError::system("enter the namespace of the line", error))?
     }
 
@@ -129,10 +119,15 @@ fn stamping() -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Lines for one end: no frames but those of the measurement.
-fn set_up(batch: &mut Batch, name: &str, own: Ipv4Addr, (other, mac): (Ipv4Addr, MacAddress)) {
-    batch.line(format_args!("link set {name} addrgenmode none"));
-    batch.line(format_args!("link set {name} up"));
-    batch.line(format_args!("address add {own}/30 dev {name}"));
-    batch.line(format_args!("neighbour add {other} lladdr {mac} dev {name} nud permanent"));
+/// Makes one end ready: no frames but those of the measurement.
+fn set_up(
+    netlink: &mut Netlink,
+    name: &str,
+    own: Ipv4Addr,
+    (other, mac): (Ipv4Addr, MacAddress),
+) -> Result<(), LinuxError> {
+    netlink.set_no_own_addresses(name)?;
+    bring_up(name).map_err(|error| LinuxError::system(format!("bring {name} up"), error))?;
+    netlink.add_address(name, own.into(), 30)?;
+    netlink.set_neighbour(name, other.into(), mac)
 }
