@@ -201,7 +201,6 @@ fn a_flow_that_moves_goes_on_as_if_it_had_stayed() {
         let boundary = here.snapshot_all(None).time;
         here.fire(boundary, &mut out);
         let now_there = boundary.after(ahead);
-        there.fire(now_there, &mut out);
         let moved: Vec<FlowId> = here.flows().iter().map(|flow| flow.flow).collect();
         for flow in &moved {
             let bytes = Inspect::snapshot(&here, *flow, Some(&CLOCKS)).expect("a live flow");
@@ -209,6 +208,7 @@ fn a_flow_that_moves_goes_on_as_if_it_had_stayed() {
             assert_eq!(adopted, Ok(Done::Flow(*flow)), "case {number}");
             assert_eq!(Inspect::snapshot(&there, *flow, Some(&theirs)), Ok(bytes), "case {number}");
         }
+        there.fire(now_there, &mut out);
         for step in &steps[half..] {
             let mut now_there = now + ahead;
             do_step(step, &mut here, &mut now, &mut out);

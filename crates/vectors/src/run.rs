@@ -8,7 +8,9 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{CallError, Endpoints, FlowId, Frame, Function, Offload, Outbox, Output, Port, Time};
+use weftwire_core::{
+    CallError, Change, Connections, Endpoints, FlowId, Frame, Function, Offload, Outbox, Output, Port, Time, control,
+};
 
 /// An engine under test.
 pub type Engine = Box<dyn Function>;
@@ -95,14 +97,14 @@ impl Seen {
             let frame = Frame { bytes: &bytes, offload: Offload { segmentation: None, checksum } };
             engine.frame(now, Port(input.port), frame, out);
         } else if let Some(ends) = &input.connect {
-            refused = engine.connect(now, &endpoints(ends)?, out).err();
+            refused = connections(engine)?.connect(now, &endpoints(ends)?, out).err();
         } else if let Some(write) = &input.write {
             let bytes = match write {
                 Value::Number(zeros) => vec![0; zeros.as_u64().ok_or("not a length")? as usize],
                 Value::String(text) => from_hex(text).ok_or("the bytes are not hexadecimal")?,
                 _ => return Err("bytes or a number of zeros are written".into()),
             };
-            match engine.write(now, flow, &bytes, out) {
+            match connections(engine)?.write(now, flow, &bytes, out) {
                 Ok(accepted) if Some(accepted) != input.accepted => {
                     return Err(format!("{accepted} bytes are accepted"));
                 }
@@ -110,13 +112,15 @@ impl Seen {
                 Err(error) => refused = Some(error),
             }
         } else if input.close {
-            refused = engine.close(now, flow, out).err();
+            refused = connections(engine)?.close(now, flow, out).err();
         } else if input.fire {
             engine.fire(now, out);
         } else if let Some(change) = &input.set {
-            engine.set_register(flow, &change.register, change.value).map_err(|error| error.to_string())?;
+            let change = Change::SetRegister { flow, register: change.register.clone(), value: change.value };
+            control::change(engine.as_mut(), now, change, out).map_err(|error| error.to_string())?;
         } else if input.delete {
-            engine.delete(flow).map_err(|error| error.to_string())?;
+            let change = Change::Delete { flow };
+            control::change(engine.as_mut(), now, change, out).map_err(|error| error.to_string())?;
         } else {
             return Err("nothing happens".into());
         }
@@ -152,9 +156,10 @@ impl Seen {
             }
             Output::Deliver { flow, bytes } => (*flow, json!({ "deliver": to_hex(out.bytes(bytes)) })),
             Output::Released { flow, length } => (*flow, json!({ "released": length })),
-            Output::Notify { at, flow, name, value } => {
-                (*flow, json!({ "at": at.nanoseconds(), "notify": [name, value] }))
+            Output::Notify { at, flow, notice, value } => {
+                (*flow, json!({ "at": at.nanoseconds(), "notify": [self.engine.notice_name(*notice), value] }))
             }
+            Output::Opened { .. } | Output::Answered(_) => return,
             Output::Ended { flow } => (*flow, json!({ "ended": true })),
             Output::Trace(record) => {
                 let kind = json!(record.kind);
@@ -233,6 +238,10 @@ impl Seen {
     }
 }
 
+fn connections(engine: &mut Box<dyn Function>) -> Result<&mut dyn Connections, String> {
+    engine.connections().ok_or_else(|| "this function carries no connections".into())
+}
+
 fn shown(record: &TraceRecord, kind: &Value) -> Value {
     let registers: Map<String, Value> =
         record.registers.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
@@ -246,6 +255,8 @@ fn refusal(error: &CallError) -> &'static str {
         CallError::NoFlow(_) => "no_flow",
         CallError::Unfit(_) => "unfit",
         CallError::Closed(_) => "closed",
+        CallError::NoConnections => "no_connections",
+        CallError::NoParameter(_) => "no_parameter",
     }
 }
 
