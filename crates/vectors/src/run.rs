@@ -57,7 +57,7 @@ impl Vector {
     }
 
     fn run_once(&self, engine: Engine, tracing: bool) -> Vec<String> {
-        let out = if tracing { Outbox::tracing() } else { Outbox::new() };
+        let out = if tracing { Outbox::tracing() } else { Outbox::new() }.bounded(usize::MAX);
         let mut seen = Seen {
             engine,
             out,

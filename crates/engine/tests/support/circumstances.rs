@@ -15,7 +15,7 @@ pub fn run(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> O
     let options = EngineOptions { seed, ..EngineOptions::default() };
     let mut engine = make("reference", image.clone(), ports, options).expect("the engine exists");
     let mut outputs = Outputs::new();
-    let mut out = Outbox::new();
+    let mut out = Outbox::new().bounded(usize::MAX);
     out.set_tracing(tracing);
     let mut now = 0;
     for step in steps {

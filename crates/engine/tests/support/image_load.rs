@@ -27,7 +27,7 @@ pub fn image_load(bytes: &[u8]) {
 fn run(image: &VerifiedImage) {
     let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ip)]);
     let Ok(mut engine) = make("reference", image.clone(), ports, EngineOptions::default()) else { return };
-    let mut out = Outbox::tracing();
+    let mut out = Outbox::tracing().bounded(usize::MAX);
     for number in 0..8_u8 {
         let now = Time::from_nanoseconds(i64::from(number) * 1_000);
         let transport = if number % 2 == 0 { TemplateTransport::Udp } else { TemplateTransport::Tcp };
