@@ -5,11 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod headers;
+pub mod inputs;
 mod mark;
 mod pcapng;
+mod recorded;
 
 pub use headers::{Headers, Tcp, Transport};
 pub use mark::{marked, recorded, restored};
+pub use recorded::{Recorded, Tape};
 
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};
 use pcap_file::pcapng::PcapNgWriter;

@@ -129,6 +129,16 @@ pub fn open_growing(path: &Path, append: bool) -> Result<File> {
     Ok(opened.map_err(|error| WriteFailure::file(path, error))?)
 }
 
+/// Opens an output that only its owner may read.
+pub fn open_secret(path: &Path) -> Result<File> {
+    let open = || {
+        let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)?;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        Ok(file)
+    };
+    open().map_err(|error| WriteFailure::file(path, error).into())
+}
+
 /// Writes a text to the file, or to standard output without one.
 pub fn text(path: Option<&Path>, text: &str) -> Result<()> {
     bytes(path, text.as_bytes())

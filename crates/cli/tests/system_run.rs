@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -40,9 +41,11 @@ impl Site {
             host.exec(&format!("ip address add {address}/64 dev eth0 nodad"))?;
         }
         let (control, capture) = (folder.join("control.sock"), folder.join("run.pcapng"));
+        let inputs = folder.join("run.inputs");
         let mut words = vec![WEFT, "run", FUNCTION, "--seed", "5", "--port", "1=port1", "--port", "2=port2"];
         // The folder belongs to root, so the socket could not be removed by another user.
         words.extend(["--keep-privileges", "--control", text(&control), "--out", text(&capture)]);
+        words.extend(["--record", text(&inputs)]);
         let weft = middle.spawn(&words)?;
         wait_for("the control socket", LIMIT, || control.exists())?;
         Ok(Site { weft, client, server, _middle: middle })
@@ -92,6 +95,31 @@ fn limit(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_write_timeout(Some(LIMIT))
 }
 
+/// The recording of the inputs gives what came out of the run, and nothing else does; nobody but its owner reads its keys.
+fn repeats(folder: &Path) -> Result<()> {
+    let (inputs, keys) = (folder.join("run.inputs"), folder.join("run.inputs.keys"));
+    let repeat = || -> Result<_> {
+        let mut command = Command::new(WEFT);
+        command.args(["replay", FUNCTION, "--inputs", text(&inputs)]);
+        Ok(Running::start(command)?.wait(LIMIT)?)
+    };
+    let again = repeat()?;
+    ensure!(again.status.success(), "{}", again.stderr);
+    ensure!(again.stderr.contains("outputs are those of the run"), "{}", again.stderr);
+    ensure!(fs::metadata(&keys)?.permissions().mode() & 0o777 == 0o600, "the keys are secret");
+    let right = fs::read_to_string(&keys)?;
+    fs::write(&keys, right.replace("\"seed\":5", "\"seed\":6"))?;
+    let other = repeat()?;
+    ensure!(!other.status.success() && other.stderr.contains("something else than in the run"), "{}", other.stderr);
+    fs::write(&keys, right)?;
+    // A run that was killed leaves a recording without its end.
+    let whole = fs::read(&inputs)?;
+    fs::write(&inputs, &whole[..whole.len() - 7])?;
+    let cut = repeat()?;
+    ensure!(!cut.status.success() && cut.stderr.contains("ends within record"), "{}", cut.stderr);
+    Ok(())
+}
+
 /// Neighbour discovery passes untouched, the client's connection is proxied, the server's passes. The capture of it all,
 /// offloaded frames too, gives the same frames in a replay.
 #[test]
@@ -104,6 +132,7 @@ fn ipv6_both_ways_and_again_in_a_replay() -> Result<()> {
     let ended = site.weft.interrupt()?;
     ensure!(ended.status.success() && ended.stderr.contains("frames passed untouched"), "{}", ended.stderr);
 
+    repeats(&folder)?;
     let (capture, again) = (folder.join("run.pcapng"), folder.join("replay.pcapng"));
     let mut command = Command::new(WEFT);
     command.args(["replay", FUNCTION, "--seed", "5", "--out", text(&again)]);

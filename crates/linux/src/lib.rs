@@ -39,6 +39,7 @@ pub mod session;
 pub mod signals;
 pub mod socket_address;
 pub mod system;
+pub mod tape;
 mod transmit;
 mod tuntap;
 pub mod vnet;

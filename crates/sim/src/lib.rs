@@ -6,5 +6,6 @@
 
 pub mod chaos;
 pub mod network;
+pub mod repeat;
 pub mod replay;
 pub mod spec;

@@ -4,14 +4,18 @@ use crate::console::{self, tell};
 use crate::load;
 use crate::output::{PendingFile, Writer};
 use crate::progress::ProgressLine;
+use crate::recording::Keys;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use weftwire_capture::Headers;
+use weftwire_capture::inputs::RecordingReader;
 use weftwire_capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
+use weftwire_catalog::Loaded;
 use weftwire_catalog::capture;
 use weftwire_catalog::file::{self, Kind};
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
@@ -21,6 +25,7 @@ use weftwire_core::trace::TraceRecord;
 use weftwire_core::{DropReason, FlowId, Formats, Frame, LinkType, Offload, Port, Ports, Time};
 use weftwire_linux::report::write_counters;
 use weftwire_linux::signals::StopSignal;
+use weftwire_sim::repeat::{Repeated, repeat};
 use weftwire_sim::replay::{Captured, Input, Plan, Progress, Sink, Stop, Summary, replay};
 use weftwire_sim::spec::{Connect, Source, parse_duration};
 
@@ -35,8 +40,11 @@ pub struct Arguments {
     /// With `source`, an IP or Ethernet address, only packets with that source are fed in: so a capture made beside a
     /// function can be replayed without what the function itself sent. Packets that a capture of `weft` marks as sent
     /// are left out always.
-    #[arg(long = "port", value_name = "NUMBER=FILE", required = true)]
+    #[arg(long = "port", value_name = "NUMBER=FILE", required_unless_present = "inputs")]
     ports: Vec<PortSpec>,
+    /// Repeat a run from the recording of its inputs, and see that the same comes out
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ports", "connects", "send", "receive", "until", "out", "trace", "seed"])]
+    inputs: Option<PathBuf>,
     /// Open a connection at this time after the start [default: 0s]
     #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp][@TIME]")]
     connects: Vec<Connect>,
@@ -141,6 +149,9 @@ impl FromStr for PortSpec {
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
     let function = arguments.includes.catalog()?.machine(&arguments.image, &arguments.parameters)?;
+    if let Some(path) = &arguments.inputs {
+        return repeat_run(&function, &arguments.engine, path);
+    }
     let mut inputs = Vec::new();
     let mut notes = Notes::default();
     for spec in &arguments.ports {
@@ -173,6 +184,34 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         tell!("error: {error}");
     }
     ensure!(summary.errors.is_empty(), "the replay ended, but not all went well");
+    Ok(())
+}
+
+/// Repeats a run from the recording of its inputs.
+fn repeat_run(function: &Loaded, engine: &str, path: &Path) -> Result<()> {
+    let damaged = || format!("cannot repeat {}", path.display());
+    let file = File::open(path).with_context(damaged)?;
+    let mut recording = RecordingReader::new(BufReader::new(file)).with_context(damaged)?;
+    let keys = Keys::read(path)?;
+    let mut function = function.start(engine, recording.ports(), keys.seed, keys.hash_key)?;
+    let stop = StopSignal::install()?;
+    let mut line = ProgressLine::begin();
+    let mut progress = |inputs, now| {
+        line.tell(0.0, format_args!("{inputs} inputs, {now} s"));
+        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let repeated = repeat(function.as_mut(), &mut recording, &mut progress).with_context(damaged)?;
+    let Repeated { inputs, end, outputs, not_recorded, .. } = repeated;
+    if let Some((number, what)) = repeated.difference {
+        bail!(
+            "input {number} ({what}) gives something else than in the run: is it the same image, and the same version of weft?"
+        );
+    }
+    ensure!(!repeated.interrupted, "interrupted after {inputs} inputs, which gave the same as in the run");
+    tell!("repeated {inputs} inputs in {end} s; all {outputs} outputs are those of the run");
+    if not_recorded > 0 {
+        tell!("warning: {not_recorded} more inputs of the run were not recorded, as the disk was too slow for them");
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 pub mod node;
 
 use crate::console::{self, tell};
+use crate::recording::Recording;
 use crate::{load, output};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -10,6 +11,7 @@ use std::fs::File;
 use std::io::{stderr, stdin};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
 #[cfg(feature = "services")]
@@ -108,6 +110,10 @@ pub struct Platform {
     /// Write a trace of every event
     #[arg(long, value_name = "FILE.jsonl")]
     trace: Option<PathBuf>,
+    /// Record all inputs, so that `weft replay --inputs` can repeat the run bit for bit; seed and keys go to FILE.keys, which only
+    /// you can read
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// The run's name, for its control socket [default: the function's]
     #[arg(long)]
     name: Option<String>,
@@ -173,6 +179,7 @@ pub fn run(
     let user = account.as_ref().map(Account::user);
     let application = application()?;
     let recorder = recorder(platform, &ports)?;
+    let recording = platform.record.as_deref().map(|path| Recording::create(path, seed, key)).transpose()?;
     // Its name and folder are this run's until it ends.
     let place = match &platform.control {
         Some(_) => None,
@@ -188,6 +195,14 @@ pub fn run(
     if !platform.keep_privileges {
         drop_privileges(user)?;
     }
+    let failure = match recording {
+        Some(recording) => {
+            let (recorded, failure) = recording.begin(function, &links)?;
+            function = recorded;
+            Some(failure)
+        }
+        None => None,
+    };
     ready();
 
     let options = RunOptions {
@@ -203,7 +218,11 @@ pub fn run(
     tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
     let report = run.run(function.as_mut())?;
+    drop(function);
     console::tell_text(format_args!("{report}"));
+    if let Some(error) = failure.as_deref().and_then(OnceLock::get) {
+        bail!("the recording is not whole: {error}");
+    }
     Ok(())
 }
 
