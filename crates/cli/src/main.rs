@@ -19,6 +19,7 @@ mod network;
 mod output;
 mod outputs;
 mod progress;
+mod states;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

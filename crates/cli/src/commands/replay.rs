@@ -1,9 +1,9 @@
 //! `weft replay`: a function in virtual time, fed from captures.
 
 use crate::console::{self, tell};
-use crate::load;
 use crate::output::{PendingFile, Writer};
 use crate::progress::ProgressLine;
+use crate::{load, states};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::io::{self, Write};
@@ -37,6 +37,9 @@ pub struct Arguments {
     /// are left out always.
     #[arg(long = "port", value_name = "NUMBER=FILE", required = true)]
     ports: Vec<PortSpec>,
+    /// Begin with the flows of this file, which `weft flows snapshot` has written: the start is the time of the latest of them
+    #[arg(long, value_name = "SNAPSHOT")]
+    from: Option<PathBuf>,
     /// Open a connection at this time after the start [default: 0s]
     #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp][@TIME]")]
     connects: Vec<Connect>,
@@ -151,6 +154,10 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     inputs.sort_by_key(|input| input.port);
     let links = Ports::new(inputs.iter().map(|input| (input.port, input.link)));
     let mut function = function.start(&arguments.engine, &links, arguments.seed, None)?;
+    if let Some(path) = &arguments.from {
+        let begun = states::begin(function.as_mut(), path)?;
+        tell!("begins with {begun} of {}", path.display());
+    }
     let send = arguments.send.as_deref().map(|path| file::bytes(path, Kind::Data));
     let plan = Plan { inputs, connects: arguments.connects.clone(), send: send.transpose()?, until: arguments.until };
 
