@@ -60,6 +60,7 @@ docs:
 # Whole-system tests push gigabytes through the data path, so they run optimised.
 system:
 	cargo test --release $(SYSTEM_TESTS)
+	cargo run --quiet --package xtask -- mutants
 
 bench:
 	cargo build --release --package weftwire-cli

@@ -171,7 +171,7 @@ notes(
         "rows": [row(0, PACKET, *[arm(0, 10, C(x), C(y)) for x in (1, 2) for y in (1, 2)], arm(1, 20), cancel(0, (0, "eq", C(1)), (1, "gt", C(1)))),
                  row(0, timer(0), note(EV(0)), note(EV(1))), row(0, timer(1), note(9), *[arm(0, 5, C(7), C(7))] * 2, arm(1, 5), cancel(0))],
     },
-    [frame(0, "a", udp(1)), fire(24)], [(v, 10) for v in (1, 1, 2, 1, 2, 2)] + [(9, 20)],
+    [frame(0, "a", udp(1)), fire(29)], [(v, 10) for v in (1, 1, 2, 1, 2, 2)] + [(9, 20), (9, 25)],
 )
 vector(
     "E17-most-output", "E17", "One event puts out 16 MiB at most, 279 frames of 60,042 bytes; the next event may again.",

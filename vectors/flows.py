@@ -170,17 +170,18 @@ vector(
     "F12-idle-times-of-states", "F12 F13 F14", "A state's own idle time counts in place of the flow's, and nothing holds an instance there; 0 is without end.",
     {
         "states": states("start", "short", "endless", short=10, endless=0), "timers": timers(tick=[]), "conditions": [test("eq", WORD, C(7))],
-        "rows": [row(0, PACKET, arm(0, 500), when=[(0, True)]), row(0, PACKET, when=[(0, False)], next=2), row(0, timer(0), arm(0, 500), next=1)],
+        "rows": [row(0, PACKET, arm(0, 500), when=[(0, True)]), row(0, PACKET, when=[(0, False)], next=2), row(0, timer(0), arm(0, 500), next=1),
+                 row(1, EXPIRE, note(3))],
     } | flow(expire=1000, hold=True),
     [frame(0, "a", udp(1)), frame(0, "b", word(2, 8)), frame(495, "c", udp(3)), fire(500), fire(995), fire(MAX - 1)],
-    flows={"a": [ENDED], "b": [], "c": [ENDED]}, live=["b"],
+    flows={"a": [noted(3, 500), ENDED], "b": [], "c": [noted(3, 995), ENDED]}, live=["b"],
 )
 
 vector(
     "F13-held-by-timers", "F13 F14", "With a setting pending an instance does not expire; with the last one gone, at the end of that event if its time is up.",
-    flow(expire=100, hold=True) | {"timers": timers(long=[]), "rows": [row(0, PACKET, arm(0, 250)), row(0, timer(0), note(1))]},
+    flow(expire=100, hold=True) | {"timers": timers(long=[]), "rows": [row(0, PACKET, arm(0, 250)), row(0, timer(0), note(1)), row(0, EXPIRE, note(ENV("now")))]},
     [frame(0, "a", udp(1)), frame(90, "b", udp(2)), fire(249), fire(250), frame(300, "b", udp(2)), fire(549), fire(550)],
-    flows={"a": [noted(1, 250), ENDED], "b": [noted(1, 340), noted(1, 550), ENDED]}, live=[], due=None,
+    flows={"a": [noted(1, 250), noted(250, 250), ENDED], "b": [noted(1, 340), noted(1, 550), noted(550, 550), ENDED]}, live=[], due=None,
 )
 vector(
     "F13-held-by-the-application", "F13 A2", "An open application holds its instance until it closes; then the idle time counts from that call.",

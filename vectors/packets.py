@@ -195,6 +195,17 @@ vector(
 )
 
 vector(
+    "P18-only-ip-leaves-by-raw-ip", "P18 P24", "A machine that handles ARP can send it by Ethernet only.",
+    {
+        "flow": {"common": [FIELDS["ethernet.type"]], "source": [FIELDS["ethernet.source"]], "destination": [FIELDS["ethernet.destination"]]},
+        "rows": [row(0, PACKET, send(CURRENT, 1), send(CURRENT, 2))],
+    },
+    [frame(0, "a", MAC2 + MAC1 + b"\x08\x06" + bytes.fromhex("0001080006040001") + bytes(20))],
+    ports={"1": "ethernet", "2": "ip"},
+    sent=[(0, 1, MAC2 + MAC1 + b"\x08\x06" + bytes.fromhex("0001080006040001") + bytes(20))], flows={"a": []}, drops={"no_port": 1},
+)
+
+vector(
     "P19-reverse", "P19", "A packet turned round.",
     {"rows": [row(0, PACKET, {"reverse": {"packet": CURRENT}}, send(CURRENT))]},
     [frame(0, "a", udp(1)), frame(1, "b", TCP)],

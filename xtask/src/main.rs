@@ -1,10 +1,16 @@
-//! Chores of the repository: `cargo run -p xtask -- generate [--check]`, `layers` and `vectors`.
-#![allow(clippy::disallowed_methods, reason = "a build tool reads and writes files and starts cargo")]
+//! Chores of the repository: `cargo run -p xtask -- generate [--check]`, `layers`, `vectors` and `mutants`.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a build tool reads and writes files, starts cargo, and waits for it"
+)]
 
 mod borders;
 mod generate;
 mod layers;
 mod map;
+mod mutants;
+mod mutations;
 mod unused;
 mod vectors;
 
@@ -27,11 +33,13 @@ fn main() -> Result<()> {
             borders::check(root)
         }
         ["vectors"] => vectors::print(root),
+        ["mutants"] => mutants::run(root),
         _ => bail!(
             "say one of\n  generate          write every generated file\n  generate --check  see that they are up to date\n  \
              layers            see that crates depend downwards only, on nothing that they do not use, and that\n                    \
              their errors have types\n  \
-             vectors           print the test vectors of each rule of the semantics page, and see that each has some"
+             vectors           print the test vectors of each rule of the semantics page, and see that each has some\n  \
+             mutants           see that the vectors notice mistakes in an engine"
         ),
     }
 }

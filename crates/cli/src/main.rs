@@ -20,6 +20,7 @@ mod output;
 mod outputs;
 mod progress;
 mod recording;
+mod states;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

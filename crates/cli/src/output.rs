@@ -95,7 +95,16 @@ pub struct PendingFile {
 impl PendingFile {
     /// Begins the file that will be `path`.
     pub fn create(path: &Path) -> Result<PendingFile> {
-        let (output, replacement) = match open(path) {
+        PendingFile::begin(path, false)
+    }
+
+    /// Begins a file that nobody but its owner may read.
+    pub fn create_private(path: &Path) -> Result<PendingFile> {
+        PendingFile::begin(path, true)
+    }
+
+    fn begin(path: &Path, private: bool) -> Result<PendingFile> {
+        let (output, replacement) = match open(path, private) {
             Ok(opened) => opened,
             Err(error) => return Err(WriteFailure::file(path, error).into()),
         };
@@ -157,8 +166,11 @@ pub fn bytes(path: Option<&Path>, bytes: &[u8]) -> Result<()> {
     }
 }
 
-fn open(path: &Path) -> io::Result<(Output, Option<Replacement>)> {
+fn open(path: &Path, private: bool) -> io::Result<(Output, Option<Replacement>)> {
     if let Some((file, is_output)) = standard(path)? {
+        if private && file.metadata()?.is_file() {
+            file.set_permissions(fs::Permissions::from_mode(PRIVATE))?;
+        }
         return Ok((Output { path: (!is_output).then(|| path.to_owned()), file }, None));
     }
     let through = |file| Ok((Output { path: Some(path.to_owned()), file }, None));
@@ -172,16 +184,22 @@ fn open(path: &Path) -> io::Result<(Output, Option<Replacement>)> {
     let Some(target) = resolve(path)? else { return through(OpenOptions::new().write(true).open(path)?) };
     // What may not be written may not be replaced either.
     let before = there.as_ref().map(|_| OpenOptions::new().write(true).open(&target)).transpose()?;
-    match (Replacement::begin(target, there), before) {
+    match (Replacement::begin(target, there, private), before) {
         (Ok((replacement, file)), _) => Ok((Output { path: Some(path.to_owned()), file }, Some(replacement))),
         // The file may be written, but its folder may not.
         (Err(error), Some(file)) if is_refusal(&error) => {
             file.set_len(0)?;
+            if private {
+                file.set_permissions(fs::Permissions::from_mode(PRIVATE))?;
+            }
             through(file)
         }
         (Err(error), _) => Err(error),
     }
 }
+
+/// The mode of files that only their owner may read.
+const PRIVATE: u32 = 0o600;
 
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
@@ -236,12 +254,14 @@ struct Replacement {
     temporary: PathBuf,
     /// Of the file that it replaces.
     before: Option<Metadata>,
+    /// Only its owner may read it, whatever was there before.
+    private: bool,
 }
 
 impl Replacement {
-    fn begin(target: PathBuf, before: Option<Metadata>) -> io::Result<(Replacement, File)> {
+    fn begin(target: PathBuf, before: Option<Metadata>, private: bool) -> io::Result<(Replacement, File)> {
         // Until it has its owner, nobody else reads what was not readable before.
-        let mode = if before.is_some() { 0o600 } else { 0o666 };
+        let mode = if before.is_some() || private { PRIVATE } else { 0o666 };
         for number in 0..MOST_NAMES {
             let mut name = target.file_name().map_or_else(OsString::new, OsString::from);
             let number = if number == 0 { String::new() } else { format!(".{number}") };
@@ -250,7 +270,7 @@ impl Replacement {
             match OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
-                Ok(file) => return Ok((Replacement { target, temporary, before }, file)),
+                Ok(file) => return Ok((Replacement { target, temporary, before, private }, file)),
             }
         }
         Err(io::Error::other("there are too many files named .partial beside it; remove them"))
@@ -262,7 +282,10 @@ impl Replacement {
             let same = (own.uid(), own.gid()) == (before.uid(), before.gid());
             // Who may not give files away keeps them; then no rights of the other owner go with them.
             let kept = same || std::os::unix::fs::fchown(file, Some(before.uid()), Some(before.gid())).is_ok();
-            let mode = before.mode() & if kept { 0o7777 } else { 0o777 };
+            let mode = match self.private {
+                true => PRIVATE,
+                false => before.mode() & if kept { 0o7777 } else { 0o777 },
+            };
             file.set_permissions(fs::Permissions::from_mode(mode))?;
         }
         match fs::symlink_metadata(&self.target) {

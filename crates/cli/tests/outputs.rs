@@ -201,6 +201,8 @@ const CALLS: &[(&str, &str)] = &[
     ("flows show", "1 --control none-such"),
     ("flows set", "1 a=1 --control none-such"),
     ("flows delete", "1 --control none-such"),
+    ("flows snapshot", "--all --control none-such"),
+    ("flows adopt", "good.xl --control none-such"),
     ("flows counters", "--control none-such"),
     ("debug", "--control none-such"),
 ];

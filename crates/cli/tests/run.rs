@@ -29,8 +29,22 @@ fn errors_say_what_would_be_right() {
         (refused(&["run", "nosuch.json", "--port", "1=lo"]), "cannot read nosuch.json"),
         (refused(&["flows", "--control", "/nonexistent/x.sock"]), "is `weft run` active?"),
         (refused(&["flows", "set", "1", "window"]), "REGISTER=VALUE"),
+        (refused(&["flows", "snapshot"]), "<FLOW|--all>"),
+        (refused(&["flows", "adopt", "--control", "/nonexistent/x.sock", "x"]), "is `weft run` active?"),
+        (refused(&["replay", &example, "--port", "1=none", "--from", &example]), "a file of flows begins otherwise"),
         (refused(&["debug", "--control", "/nonexistent/x.sock"]), "/nonexistent/x.sock"),
     ] {
         assert!(said.contains(expected), "expected `{expected}` in: {said}");
     }
+}
+
+#[test]
+fn the_layout_of_states_is_a_table() {
+    let output = Command::new(env!("CARGO_BIN_EXE_weft")).args(["explain", "--layout", &example()]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.starts_with("State of a flow: schema "), "{text}");
+    assert!(
+        text.contains("SHA-256 of the image\n") && text.contains("\ntimers: an entry for each of `timers`"),
+        "{text}"
+    );
 }

@@ -16,7 +16,8 @@ fn image_load() {
 
 #[test]
 fn flow_state() {
-    replay("flow_state", flow_state::flow_state);
+    // States of another version of the image or of the semantics would try nothing: `write_the_corpus` writes them anew.
+    replay("flow_state", |bytes| assert!(flow_state::flow_state(bytes), "nothing was taken"));
 }
 
 fn replay(target: &str, body: fn(&[u8])) {

@@ -282,7 +282,7 @@ fn states_to_spoil() -> Vec<Vec<u8>> {
 #[test]
 fn bytes_from_anywhere_are_refused_or_live() {
     for state in states_to_spoil() {
-        flow_state::flow_state(&state);
+        assert!(flow_state::flow_state(&state));
         for end in (0..state.len()).step_by(11) {
             flow_state::flow_state(&state[..end]);
         }

@@ -132,6 +132,11 @@ impl StateLayout {
     }
 }
 
+/// The fields that every state begins with, whatever the image.
+pub fn head() -> Vec<LayoutField> {
+    Fields::of(&HEAD)
+}
+
 /// Adds fields one behind the other.
 #[derive(Default)]
 struct Fields(Vec<LayoutField>);

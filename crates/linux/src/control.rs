@@ -19,6 +19,13 @@ pub const MAX_PENDING: usize = 256 * 1024;
 /// Most flows in one answer. Frames wait for it: some tens of microseconds.
 pub const MAX_PAGE: usize = 32;
 
+/// Longest state of a flow that a client may send, in bytes.
+pub const MAX_STATE: usize = 16 << 20;
+/// Bytes of a state in one request: with them it is no longer than [`MAX_REQUEST`].
+pub const STATE_PART: usize = 2_880;
+/// A page of states ends behind the one with which it has so many bytes.
+pub const STATE_PAGE: usize = 64 * 1024;
+
 /// What a client may ask.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
@@ -48,6 +55,29 @@ pub enum Request {
         /// Which.
         flow: FlowId,
     },
+    /// The state of one flow, as bytes.
+    State {
+        /// Which flow.
+        flow: FlowId,
+        /// Take it out: it is in this function no more.
+        #[serde(default)]
+        take: bool,
+    },
+    /// The states of live flows, a page of them.
+    States {
+        /// Only those behind this one: the page before says from where it goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<FlowId>,
+    },
+    /// Puts a flow in.
+    Adopt {
+        /// Its state, or a part of it: [`STATE_PART`] bytes at most.
+        #[serde(with = "base64_string")]
+        state: Vec<u8>,
+        /// Another part follows with the next request.
+        #[serde(default)]
+        more: bool,
+    },
     /// The counters of the function and of the ports.
     Counters,
     /// Starts or stops a stream of debug records to this client.
@@ -68,6 +98,13 @@ pub enum Response {
     Page(FlowPage),
     /// Everything about one flow.
     Flow(Box<FlowDetail>),
+    /// States of flows.
+    States(StatePage),
+    /// A flow is in the function now, with this number.
+    Adopted {
+        /// The flow.
+        flow: FlowId,
+    },
     /// The counters of the function and of the ports.
     Counters(RunCounters),
     /// It was done.
@@ -78,6 +115,40 @@ pub enum Response {
     Trace(Box<TraceRecord>),
     /// So many debug records were lost here, as the client did not read them in time.
     Lost(u64),
+}
+
+/// Some states of flows, each as it was when it was written.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct StatePage {
+    /// The states.
+    pub states: Vec<State>,
+    /// Where the next page begins: behind this flow. `None`: there is none.
+    pub next: Option<FlowId>,
+}
+
+/// The state of a flow. It holds payload and keys.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// The flow.
+    pub flow: FlowId,
+    /// Its bytes.
+    #[serde(with = "base64_string")]
+    pub bytes: Vec<u8>,
+}
+
+/// Bytes in JSON.
+mod base64_string {
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        BASE64_STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
 }
 
 /// What a run counts.
@@ -149,6 +220,11 @@ mod tests {
         assert_eq!(read(r#"{"request":"debug","on":true}"#).unwrap(), Request::Debug { on: true, events: false });
         assert!(read(r#"{"request":"flow","flow":3,"more":1}"#).is_err());
         assert_eq!(serde_json::to_string(&Response::Done {}).unwrap(), r#"{"done":{}}"#);
+        let part = Request::Adopt { state: b"WEFT".to_vec(), more: false };
+        assert_eq!(read(r#"{"request":"adopt","state":"V0VGVA=="}"#).unwrap(), part);
+        assert!(read(r#"{"request":"adopt","state":"V0VG="}"#).is_err());
+        let longest = Request::Adopt { state: vec![255; STATE_PART], more: true };
+        assert!(serde_json::to_string(&longest).unwrap().len() < MAX_REQUEST);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The client's side of the control socket.
 
-use crate::control::{Request, Response};
+use crate::control::{Request, Response, STATE_PART, State};
 use crate::error::LinuxError;
 use crate::local;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use weftwire_core::FlowId;
 use weftwire_core::inspect::FlowSummary;
 
 /// How long a run has to take a connection, and to answer.
@@ -80,6 +81,50 @@ impl ControlClient {
             }
             after = page.next;
         }
+    }
+
+    /// The state of one flow; with `take` it is in the run no more.
+    ///
+    /// # Errors
+    /// As of [`ControlClient::ask`].
+    pub fn state(&mut self, flow: FlowId, take: bool) -> Result<State, LinuxError> {
+        match self.ask(&Request::State { flow, take })? {
+            Response::States(mut page) if page.states.len() == 1 => Ok(page.states.remove(0)),
+            _ => Err(self.failed(&"the run gave an answer to another question")),
+        }
+    }
+
+    /// The states of all live flows, a page at a time, each as it was when its page was made: `each` gets them.
+    ///
+    /// # Errors
+    /// As of [`ControlClient::ask`], and those of `each`.
+    pub fn states<E: From<LinuxError>>(&mut self, mut each: impl FnMut(&State) -> Result<(), E>) -> Result<(), E> {
+        let mut after = None;
+        loop {
+            let Response::States(page) = self.ask(&Request::States { after })? else {
+                return Err(self.failed(&"the run gave an answer to another question").into());
+            };
+            page.states.iter().try_for_each(&mut each)?;
+            if page.next.is_none() || page.next <= after {
+                return Ok(());
+            }
+            after = page.next;
+        }
+    }
+
+    /// Puts a flow in: the number that it has there.
+    ///
+    /// # Errors
+    /// As of [`ControlClient::ask`].
+    pub fn adopt(&mut self, state: &[u8]) -> Result<FlowId, LinuxError> {
+        let mut parts = state.chunks(STATE_PART).peekable();
+        while let Some(part) = parts.next() {
+            let request = Request::Adopt { state: part.to_vec(), more: parts.peek().is_some() };
+            if let Response::Adopted { flow } = self.ask(&request)? {
+                return Ok(flow);
+            }
+        }
+        Err(self.failed(&"the run gave an answer to another question"))
     }
 
     /// The next line from the run, however long it takes; `None` when the run has ended.

@@ -4,6 +4,7 @@
 //! a client, and a request is only taken once the client has read the previous answer.
 
 use crate::control::{MAX_CLIENTS, MAX_PAGE, MAX_PENDING, MAX_REQUEST, PortStatus, Request, Response, RunCounters};
+use crate::control_states;
 use crate::error::LinuxError;
 use crate::local::{self, SocketFile, peer};
 use crate::privileges::User;
@@ -13,6 +14,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use weftwire_core::control::{self, Done};
+use weftwire_core::live::Clocks;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{Change, ControlError, FlowId, Function, Outbox, Time};
 
@@ -34,18 +36,18 @@ pub struct ControlServer {
 pub(crate) struct Asked<'a> {
     /// The function.
     pub(crate) function: &'a mut dyn Function,
-    /// The function's time.
-    pub(crate) now: Time,
     /// Where its answers go.
     pub(crate) out: &'a mut Outbox,
     /// How the ports are.
     pub(crate) ports: &'a mut dyn FnMut() -> Vec<PortStatus>,
+    /// The function's time and how it stands to the machine's clocks. With `true` it starts if it stands still.
+    pub(crate) time: &'a mut dyn FnMut(bool) -> (Time, Clocks),
 }
 
 impl Asked<'_> {
     /// Changes the function.
-    fn change(&mut self, change: Change) -> Result<Done, ControlError> {
-        control::change(self.function, self.now, change, self.out)
+    pub(crate) fn change(&mut self, now: Time, change: Change) -> Result<Done, ControlError> {
+        control::change(self.function, now, change, self.out)
     }
 }
 
@@ -165,6 +167,8 @@ struct Client {
     output: Vec<u8>,
     written: usize,
     debug: Option<DebugChoice>,
+    /// The parts of a state that came so far.
+    adopted: Vec<u8>,
     /// Records lost, in all and not yet told.
     lost: u64,
     untold: u64,
@@ -174,9 +178,9 @@ struct Client {
 impl Client {
     fn new(stream: UnixStream) -> Client {
         let root = peer(&stream).is_ok_and(|uid| uid == 0);
-        let (input, output) = (Vec::new(), Vec::new());
+        let (input, output, adopted) = (Vec::new(), Vec::new(), Vec::new());
         let (active, written, debug, lost, untold, gone) = (0, 0, None, 0, 0, false);
-        Client { stream, root, active, input, output, written, debug, lost, untold, gone }
+        Client { stream, root, active, input, output, written, debug, adopted, lost, untold, gone }
     }
 
     /// Writes what is pending, and reads once at most, so that no client can hold up the others or the frames. Returns
@@ -201,9 +205,12 @@ impl Client {
         let mut deleted = None;
         let answer = match serde_json::from_slice(&self.input[..end]) {
             Ok(request) => {
-                let flow = if let Request::Delete { flow } = request { Some(flow) } else { None };
+                let flow = match request {
+                    Request::Delete { flow } | Request::State { flow, take: true } => Some(flow),
+                    _ => None,
+                };
                 let answer = self.answer(request, asked);
-                deleted = flow.filter(|_| answer == Response::Done {});
+                deleted = flow.filter(|_| !matches!(answer, Response::Error(_)));
                 answer
             }
             Err(error) => Response::Error(format!("not a request: {error}")),
@@ -249,6 +256,9 @@ impl Client {
             Ok(_) => Response::Done {},
             Err(error) => Response::Error(error.to_string()),
         };
+        let states =
+            |result: Result<Response, ControlError>| result.unwrap_or_else(|error| Response::Error(error.to_string()));
+        let (now, _) = (asked.time)(false);
         let Asked { function, ports, .. } = asked;
         match request {
             Request::Flows { after } => Response::Page(function.flows_after(after.unwrap_or(FlowId(0)), MAX_PAGE)),
@@ -256,8 +266,13 @@ impl Client {
                 Some(detail) => Response::Flow(Box::new(detail)),
                 None => Response::Error(ControlError::NoFlow(flow).to_string()),
             },
-            Request::Set { flow, register, value } => done(asked.change(Change::SetRegister { flow, register, value })),
-            Request::Delete { flow } => done(asked.change(Change::Delete { flow })),
+            Request::Set { flow, register, value } => {
+                done(asked.change(now, Change::SetRegister { flow, register, value }))
+            }
+            Request::Delete { flow } => done(asked.change(now, Change::Delete { flow })),
+            Request::State { flow, take } => states(control_states::state(asked, flow, take)),
+            Request::States { after } => states(control_states::states(asked, after)),
+            Request::Adopt { state, more } => states(control_states::adopt(asked, &mut self.adopted, &state, more)),
             Request::Counters => Response::Counters(RunCounters { function: function.counters(), ports: ports() }),
             Request::Debug { on, events } => {
                 self.debug = on.then_some(DebugChoice { events });
@@ -421,8 +436,8 @@ mod tests {
     }
 
     fn serve(server: &mut ControlServer, function: &mut Many) {
-        let (now, out) = (Time::ZERO, &mut Outbox::new());
-        server.serve(&mut Asked { function, now, out, ports: &mut Vec::new });
+        let (mut time, out) = (|_| (Time::ZERO, Clocks::default()), &mut Outbox::new());
+        server.serve(&mut Asked { function, out, ports: &mut Vec::new, time: &mut time });
     }
 
     fn server(name: &str) -> (ControlServer, std::path::PathBuf) {

@@ -13,6 +13,7 @@ pub mod application;
 pub mod control;
 pub mod control_client;
 mod control_server;
+mod control_states;
 pub mod datagrams;
 pub mod device;
 mod error;

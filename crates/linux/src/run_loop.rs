@@ -245,8 +245,18 @@ impl Turns<'_> {
         if let Some(control) = &mut self.effects.control {
             let (ports, links) = (&mut self.ports, &self.links);
             let mut status = || ports.iter_mut().zip(links).map(|(open, link)| open.status(link)).collect();
-            let now = self.function_clock.map_or(Time::ZERO, |clock| clock.now()).max(self.fired);
-            let mut asked = Asked { function: &mut *self.function, now, out: &mut self.outbox, ports: &mut status };
+            let (function_clock, recorder) = (&mut self.function_clock, &mut self.effects.recorder);
+            let fired = self.fired;
+            let mut time = |start| {
+                if start && function_clock.is_none() {
+                    *function_clock = Some(Clock::start());
+                    recorder.start();
+                }
+                let (now, clocks) = function_clock.map_or_else(Default::default, |clock| (clock.now(), clock.clocks()));
+                (now.max(fired), clocks)
+            };
+            let mut asked =
+                Asked { function: &mut *self.function, out: &mut self.outbox, ports: &mut status, time: &mut time };
             if let Some(flow) = control.serve(&mut asked) {
                 self.effects.application.ended(flow);
             }

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use weftwire_core::Time;
+use weftwire_core::live::Clocks;
 
 /// Turns the C convention of -1 and `errno` into a result.
 pub fn check(result: c_int) -> io::Result<c_int> {
@@ -120,6 +121,19 @@ impl Clock {
     pub(crate) fn now(&self) -> Time {
         Time::from_nanoseconds(monotonic_ns() - self.start)
     }
+
+    /// How it stands to the machine's clocks.
+    pub(crate) fn clocks(&self) -> Clocks {
+        let tai = clock_ns(libc::CLOCK_TAI) - monotonic_ns();
+        Clocks { boot: boot(), monotonic: self.start, tai: self.start + tai }
+    }
+}
+
+/// Which boot of the machine this is; zeros where the kernel does not say.
+fn boot() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.

@@ -209,5 +209,5 @@ proptest! {
 fn another_seed_is_found_at_the_first_random_number() {
     let steps = [Step::Connect(1), Step::Fire, Step::Frames(vec![(1, 3)]), Step::Fire];
     let repeated = again(&recording(&steps, 1, usize::MAX), 2).unwrap();
-    assert_eq!(repeated.difference, Some((2, "1 frames at 0 s".into())));
+    assert_eq!(repeated.difference, Some((2, "1 frames at 0.000000000 s".into())));
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use weftwire_draw::document;
 use weftwire_explain::{Form, explain};
+use weftwire_image::layout::StateLayout;
 use weftwire_text::printable_lines;
 
 /// Show what a machine does: its registers, and every row of its rule table in words.
@@ -16,6 +17,9 @@ pub struct Arguments {
     /// How to write it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Show instead where everything is in the state of a flow, as `weft flows snapshot` writes it
+    #[arg(long, conflicts_with = "format")]
+    layout: bool,
     /// Write to this file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -34,6 +38,7 @@ enum Format {
 pub fn execute(arguments: Arguments) -> Result<()> {
     let image = arguments.includes.catalog()?.image(&arguments.image)?;
     let text = match arguments.format {
+        _ if arguments.layout => printable_lines(&StateLayout::of(&image).to_string()).into_owned(),
         Format::Text => printable_lines(&explain(&image, Form::Text)).into_owned(),
         Format::Markdown => explain(&image, Form::Markdown),
         Format::Html => {

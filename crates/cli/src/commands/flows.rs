@@ -1,9 +1,9 @@
 //! `weft flows`: looks into a running function and changes it, over its control socket.
 
 use crate::arguments::assignment;
-use crate::console;
+use crate::{console, states};
 use anyhow::{Result, bail};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
 use weftwire_core::FlowId;
@@ -48,6 +48,29 @@ enum Action {
         /// The flow's number
         flow: u64,
     },
+    /// Write flows down, as they are: each exactly, at different instants
+    #[command(group = ArgGroup::new("which").required(true).args(["flow", "all"]))]
+    Snapshot {
+        /// The flow's number
+        flow: Option<u64>,
+        /// All flows
+        #[arg(long)]
+        all: bool,
+        /// Take them out: the function has them no more, and another one may adopt them
+        #[arg(long)]
+        take: bool,
+        /// Write to this file, which only its owner may read: it holds payload and keys [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Put flows in that `snapshot` has written
+    Adopt {
+        /// The file
+        file: PathBuf,
+        /// They are copies: the function that they were copied from is gone, or both may answer
+        #[arg(long)]
+        copy: bool,
+    },
     /// Show the function's counters
     Counters,
 }
@@ -61,6 +84,8 @@ pub fn execute(arguments: Arguments) -> Result<()> {
             let text = if arguments.json { json(&flows)? } else { list(&flows) };
             return console::write(text.as_bytes());
         }
+        Action::Snapshot { flow, take, out, .. } => return states::write(&mut client, flow.map(FlowId), take, out),
+        Action::Adopt { file, copy } => return states::adopt(&mut client, &file, copy),
         Action::Show { flow } => Request::Flow { flow: FlowId(flow) },
         Action::Set { flow, assignment: (register, value) } => Request::Set { flow: FlowId(flow), register, value },
         Action::Delete { flow } => Request::Delete { flow: FlowId(flow) },
@@ -72,7 +97,12 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Response::Flow(flow) => detail(&flow),
         Response::Counters(counters) => table(&counters)?,
         Response::Done {} => String::new(),
-        Response::Page(_) | Response::Error(_) | Response::Trace(_) | Response::Lost(_) => {
+        Response::Page(_)
+        | Response::States(_)
+        | Response::Adopted { .. }
+        | Response::Error(_)
+        | Response::Trace(_)
+        | Response::Lost(_) => {
             bail!("the run gave an answer to another question")
         }
     };

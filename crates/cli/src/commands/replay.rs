@@ -1,10 +1,10 @@
 //! `weft replay`: a function in virtual time, fed from captures.
 
 use crate::console::{self, tell};
-use crate::load;
 use crate::output::{PendingFile, Writer};
 use crate::progress::ProgressLine;
 use crate::recording::Keys;
+use crate::{load, states};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -43,8 +43,11 @@ pub struct Arguments {
     #[arg(long = "port", value_name = "NUMBER=FILE", required_unless_present = "inputs")]
     ports: Vec<PortSpec>,
     /// Repeat a run from the recording of its inputs, and see that the same comes out
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["ports", "connects", "send", "receive", "until", "out", "trace", "seed"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ports", "connects", "send", "receive", "until", "out", "trace", "seed", "from"])]
     inputs: Option<PathBuf>,
+    /// Begin with the flows of this file, which `weft flows snapshot` has written: the start is the time of the latest of them
+    #[arg(long, value_name = "SNAPSHOT")]
+    from: Option<PathBuf>,
     /// Open a connection at this time after the start [default: 0s]
     #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp][@TIME]")]
     connects: Vec<Connect>,
@@ -162,6 +165,10 @@ pub fn execute(arguments: Arguments) -> Result<()> {
     inputs.sort_by_key(|input| input.port);
     let links = Ports::new(inputs.iter().map(|input| (input.port, input.link)));
     let mut function = function.start(&arguments.engine, &links, arguments.seed, None)?;
+    if let Some(path) = &arguments.from {
+        let begun = states::begin(function.as_mut(), path)?;
+        tell!("begins with {begun} of {}", path.display());
+    }
     let send = arguments.send.as_deref().map(|path| file::bytes(path, Kind::Data));
     let plan = Plan { inputs, connects: arguments.connects.clone(), send: send.transpose()?, until: arguments.until };
 

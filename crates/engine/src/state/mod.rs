@@ -16,7 +16,7 @@ mod write;
 pub use error::StateError;
 pub use file::{STATES_MAGIC, StatesHeader, states};
 pub use function::FunctionState;
-pub use read::header;
+pub use read::{StateHead, header};
 
 use weftwire_core::live::Clocks;
 use weftwire_core::packet_parts::PacketParts;

@@ -11,6 +11,49 @@ use weftwire_image::layout::{
     FLOW_MAGIC, LayoutSection, OLDEST_STATE_SCHEMA, SEMANTICS_VERSION, STATE_SCHEMA, StateLayout, WORD,
 };
 
+/// What every state of a flow begins with, of whatever image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StateHead {
+    /// SHA-256 of the image.
+    pub image: [u8; 32],
+    /// The boundary.
+    pub time: Time,
+    /// How its time stands to clocks.
+    pub clocks: Option<Clocks>,
+}
+
+impl StateHead {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn read(bytes: &[u8]) -> Result<StateHead, StateError> {
+        header(bytes)?;
+        let fields = weftwire_image::layout::head();
+        let mut reader = Reader::new(bytes);
+        reader.fields("", &fields);
+        for known in ["magic", "schema", "semantics", "length"] {
+            reader.word(known)?;
+        }
+        let (image, time) = (reader.string("image")?, time(reader.word("time")?));
+        let clocks = clocks(&mut reader)?;
+        for secret in ["hash key", "random key"] {
+            reader.string::<16>(secret)?;
+        }
+        reader.word("flow")?;
+        let known = reader.word("flags")? & flags::CLOCKS != 0;
+        Ok(StateHead { image, time, clocks: known.then_some(clocks) })
+    }
+}
+
+fn clocks(reader: &mut Reader<'_, '_>) -> Result<Clocks, StateError> {
+    Ok(Clocks {
+        boot: reader.string("boot")?,
+        monotonic: reader.word("monotonic")? as i64,
+        tai: reader.word("tai")? as i64,
+    })
+}
+
 /// Bytes of the words that say what a state is and how long.
 const HEAD: usize = 4 * WORD;
 
@@ -98,11 +141,7 @@ fn fixed(reader: &mut Reader<'_, '_>, layout: &StateLayout) -> Result<(FlowState
     }
     let mut state =
         FlowState { image: reader.string("image")?, time: time(reader.word("time")?), ..FlowState::default() };
-    let clocks = Clocks {
-        boot: reader.string("boot")?,
-        monotonic: reader.word("monotonic")? as i64,
-        tai: reader.word("tai")? as i64,
-    };
+    let clocks = clocks(reader)?;
     state.keys = Keys { hash: reader.string("hash key")?, random: reader.string("random key")? };
     state.flow = FlowId(reader.word("flow")?);
     let bits = reader.word("flags")?;

@@ -9,7 +9,7 @@ use weftwire_core::packet::Packet;
 use weftwire_core::{Connections, Endpoints, Frame, Function, LinkType, MacAddress, Outbox, Port, Ports, Time};
 use weftwire_engine::state::{FlowState, FunctionState, states};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
-use weftwire_image::layout::FunctionLayout;
+use weftwire_image::layout::{FunctionLayout, SEMANTICS_VERSION, STATE_SCHEMA};
 use weftwire_image::{Image, VerifiedImage};
 
 /// The image that the states are of: one that shows all it knows.
@@ -19,27 +19,28 @@ const IMAGE: &[u8] = include_bytes!("../../../../fuzz/corpus/image_load/lively")
 const HEAD: usize = 64;
 
 /// A fuzzer's bytes as the state of a flow, of a function, and as a file of states. What is taken is written again as it
-/// was, and lives: nothing may panic, and no work is without end.
-pub fn flow_state(bytes: &[u8]) {
+/// was, and lives: nothing may panic, and no work is without end. Returns whether anything was taken.
+pub fn flow_state(bytes: &[u8]) -> bool {
     if let Ok((_, list)) = states(bytes) {
         list.take_while(Result::is_ok).for_each(|_| {});
     }
-    BASE.with(|base| base.try_both(bytes));
+    let mut taken = BASE.with(|base| base.try_both(bytes));
     // A fuzzer can't guess digests.
     if bytes.len() >= HEAD {
         BASE.with(|base| {
             let mut mended = bytes.to_vec();
             let word = |value: u64| value.to_le_bytes();
-            mended[8..16].copy_from_slice(&word(1));
-            mended[16..24].copy_from_slice(&word(1));
+            mended[8..16].copy_from_slice(&word(STATE_SCHEMA));
+            mended[16..24].copy_from_slice(&word(SEMANTICS_VERSION));
             mended[24..32].copy_from_slice(&word(bytes.len() as u64));
             mended[32..HEAD].copy_from_slice(&base.image);
             for magic in [b"WEFTFLOW", b"WEFTFUNC"] {
                 mended[..8].copy_from_slice(magic);
-                base.try_both(&mended);
+                taken |= base.try_both(&mended);
             }
         });
     }
+    taken
 }
 
 thread_local! {
@@ -75,30 +76,32 @@ impl Base {
         self.engine.another(EngineOptions::default()).expect("as before")
     }
 
-    fn try_both(&self, bytes: &[u8]) {
-        self.one(bytes);
-        self.whole(bytes);
+    fn try_both(&self, bytes: &[u8]) -> bool {
+        self.one(bytes) | self.whole(bytes)
     }
 
-    fn one(&self, bytes: &[u8]) {
-        let Ok(state) = FlowState::from_bytes(bytes, &self.layout.flow) else { return };
+    fn one(&self, bytes: &[u8]) -> bool {
+        let Ok(state) = FlowState::from_bytes(bytes, &self.layout.flow) else { return false };
         assert_eq!(state.to_bytes(&self.layout.flow), bytes, "equal states have equal bytes");
         let mut engine = self.another();
         let clocks = state.clocks.as_ref();
-        let Ok(flow) = engine.restore(state.time, &state, clocks) else { return };
+        let Ok(flow) = engine.restore(state.time, &state, clocks) else { return false };
         let there = engine.snapshot(flow, clocks).expect("it was put in");
         // Samples that were due on the way are not shown.
         assert_eq!(FlowState { samples: state.samples.clone(), ..there }, state, "it is as it was");
         live(&mut engine);
+        true
     }
 
-    fn whole(&self, bytes: &[u8]) {
-        let Ok(state) = FunctionState::from_bytes(bytes, &self.layout) else { return };
+    fn whole(&self, bytes: &[u8]) -> bool {
+        let Ok(state) = FunctionState::from_bytes(bytes, &self.layout) else { return false };
         assert_eq!(state.to_bytes(&self.layout), bytes, "equal states have equal bytes");
         let mut engine = self.another();
-        if engine.restore_all(&state).is_ok() {
+        let taken = engine.restore_all(&state).is_ok();
+        if taken {
             live(&mut engine);
         }
+        taken
     }
 }
 
