@@ -22,7 +22,7 @@ for option in level=4 inline-8bit-counters pc-table trace-compares stack-depth; 
     flags="$flags -Cllvm-args=-sanitizer-coverage-$option"
 done
 folder=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
-RUSTFLAGS=$flags cargo +nightly build --locked --release --manifest-path fuzz/Cargo.toml --target "$host" --target-dir "$folder"
+RUSTFLAGS=$flags cargo +nightly build --release --manifest-path fuzz/Cargo.toml --target "$host" --target-dir "$folder"
 
 fuzz() {
     local target=$1 found=fuzz/artifacts/$1
