@@ -1,4 +1,4 @@
-# The everyday commands. `make test` is all that continuous integration runs.
+# The everyday commands. `make test` is all that continuous integration runs, in 30 minutes at most.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,19 +9,28 @@ SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_
 # Property tests draw from this seed, so that a failure comes again: make test PROPTEST_RNG_SEED=N.
 export PROPTEST_RNG_SEED ?= 1
 
-.PHONY: help test demo package bench docs fmt generate setup check unit generated dependencies system clean
+.PHONY: help test test-long demo package bench docs fmt generate setup check unit generated dependencies system \
+	instructions instructions-write portable miri fuzz clean
 
 help:
 	@echo 'make demo    build weft, replay a capture, run a SYN proxy between real kernels, leave demo-out/index.html'
 	@echo 'make test    install what is missing, then run every check and test'
+	@echo 'make test-long  what takes longer: fuzzing for minutes, more random programs, system tests of the program as it is released'
 	@echo 'make bench   measure the engine and the simulator beside ns-3; compare the SYN proxy with plain routing and the kernel SYNPROXY (root)'
 	@echo 'make package make target/package/weft without symbols, which stand in weft.debug beside it'
 	@echo 'make docs    build the book and the API pages: target/book, target/doc'
 	@echo 'make fmt     format the source'
 	@echo 'make generate  rewrite every generated file'
 
-test: setup check unit generated dependencies docs system
+test: setup check unit generated dependencies docs system instructions portable miri fuzz
 	@echo 'make test: all passed'
+
+# Each target has five minutes here, and random programs are twenty thousand.
+test-long: setup
+	PROPTEST_CASES=20000 cargo test --profile demo --package weftwire-cli --test xl_oracle
+	cargo test --release $(SYSTEM_TESTS)
+	scripts/fuzz.sh 300
+	@echo 'make test-long: all passed'
 
 # Installs the tools that the other targets need and that are not there yet.
 setup:
@@ -57,10 +66,29 @@ docs:
 	mdbook build docs
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items
 
-# Whole-system tests push gigabytes through the data path, so they run optimised.
+# Whole-system tests push gigabytes through the data path, so they run optimised; not across crates, which takes minutes.
 system:
-	cargo test --release $(SYSTEM_TESTS)
+	cargo test --profile demo $(SYSTEM_TESTS)
 	cargo run --quiet --package xtask -- mutants
+
+# Instructions of the engine per packet, compared with crates/bench/instructions.json.
+instructions:
+	cargo run --quiet --package xtask -- instructions
+
+instructions-write:
+	cargo run --quiet --package xtask -- instructions --write
+
+# The crates below the platforms, built for WebAssembly.
+portable:
+	cargo run --quiet --package xtask -- portable
+
+# Unsafe code under an interpreter that knows what is undefined behaviour.
+miri:
+	scripts/miri.sh
+
+# Every fuzz target for 20 seconds.
+fuzz:
+	scripts/fuzz.sh 20
 
 bench:
 	cargo build --release --package weftwire-cli

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing: system packages (Debian and its relatives, as root), the Rust toolchain of
-# rust-toolchain.toml, Kafka's client for Java, gRPC for Python, cargo-deny and mdBook. Where all is there it does nothing and needs no network.
+# rust-toolchain.toml, a nightly one for Miri and fuzzing, Rust's library for WebAssembly, Kafka's client for Java, gRPC for Python,
+# cargo-deny and mdBook. Where all is there it does nothing and needs no network.
 #
 #   scripts/setup.sh         everything that `make test` uses
 #   scripts/setup.sh demo    only what `make demo` uses
@@ -11,7 +12,7 @@ purpose=${1:-test}
 
 # command:package
 demo_tools="cc:build-essential ip:iproute2 nft:nftables nginx:nginx-light ethtool:ethtool curl:curl tcpdump:tcpdump"
-test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator kcat:kcat javac:default-jdk-headless mvn:maven python3:python3 openssl:openssl objcopy:binutils"
+test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator kcat:kcat javac:default-jdk-headless mvn:maven python3:python3 openssl:openssl objcopy:binutils valgrind:valgrind"
 
 # Libraries, by a file that they bring:package
 bench_tools="pkg-config:pkg-config nats-server:nats-server"
@@ -46,6 +47,20 @@ install_cargo_tool() {
     local crate=$1 version=$2
     if ! "$crate" --version 2>/dev/null | grep -qF "$version"; then
         cargo install --locked --version "$version" "$crate"
+    fi
+}
+
+# For Miri, fuzzing and building for WebAssembly, which say that they are skipped where this is missing: no reason to fail.
+install_rust_parts() {
+    local part
+    cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal || return 0
+    for part in miri rust-src; do
+        if ! rustup component list --toolchain nightly --installed | grep "^$part" >/dev/null; then
+            rustup component add --toolchain nightly $part || true
+        fi
+    done
+    if ! rustup target list --installed | grep -x wasm32-unknown-unknown >/dev/null; then
+        rustup target add wasm32-unknown-unknown || true
     fi
 }
 
@@ -98,6 +113,7 @@ if ! cargo --version >/dev/null 2>&1; then
 fi
 
 if [ "$purpose" != demo ]; then
+    install_rust_parts
     install_kafka_client
     install_grpcio
     install_cargo_tool cargo-deny 0.20.2

@@ -207,6 +207,13 @@ vector(
     {"flow": {"expire": 100}, "rows": [row(0, PACKET)]}, [frame(0, "a", udp(1)), CALL(50, "a", write="", accepted=0), fire(149)], flows={"a": []}, live=["a"], due=150,
 )
 
+vector(
+    "A07-abort", "A7 F16 E13", "A flow that the application wants no more goes at once, without an event and with its timers.",
+    TICK | {"rows": [row(0, PACKET, arm(0, 10)), row(0, timer(0), note(1)), row(0, CLOSE, note(2)), row(0, EXIT, note(3))]},
+    [frame(0, "a", udp(1)), CALL(5, "a", abort=True), CALL(6, "a", abort=True, refused="no_flow"), CALL(6, "a", close=True, refused="no_flow")],
+    flows={"a": [ENDED]}, live=[], due=None,
+)
+
 SHOWN = {
     "registers": [register("count"), register("hidden", scratch=True)], "timers": timers(tick=[]),
     "debug": {"points": ["seen"], "samples": [{"register": 0, "interval": 1000}]},

@@ -202,6 +202,15 @@ vector(
     [frame(0, "a", udp(1)), fire(1000)], sent=[(100, 2, udp(1))], flows={"a": [noted(1, 100), noted(2, 100), noted(3, 100), ENDED]}, live=[], due=None,
 )
 
+vector(
+    "F16-opened", "F16 F18", "Instances that packets make are told of with their ends, also those that end at once; those of calls are not.",
+    {"flow": {"source": [FIELDS["network.source"]], "destination": [FIELDS["network.destination"]]},
+     "conditions": [test("eq", WORD, C(9))], "rows": [row(0, PACKET, DELETE, when=[(0, True)]), row(0, PACKET)]},
+    [frame(0, "a", udp(1)), frame(1, "b", word(2, 9)), frame(2, "c", ether(network(client(3), SERVER, 1, bytes.fromhex("0800f7ff00000000")))), connect(3, "d", 4)],
+    flows={"a": [], "b": [ENDED], "c": [], "d": []},
+    opened={"a": [f"{SERVER}:80", f"{client(1)}:4000"], "b": [f"{SERVER}:80", f"{client(2)}:4000"], "c": None},
+)
+
 CALLED = {
     "templates": [template("datagram"), template("segment", "tcp")], "creation": [{"slot": 0, "template": 0}, {"slot": 0, "template": 1}],
     "rows": [row(0, ENTER, note(1)), row(0, CONNECT, note(2), send(slot(0), 2)), row(0, PACKET, note(EV(2)))],

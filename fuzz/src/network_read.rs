@@ -41,7 +41,7 @@ fn routes(network: &Network) {
     let pairs = || network.nodes().flat_map(|(from, _)| network.nodes().map(move |(to, _)| (from, to)));
     let reached: Vec<bool> = pairs().map(|(from, to)| !routes.all(from, to).is_empty()).collect();
     for reroute in reroutes(network).into_iter().take(4) {
-        assert!(reroute.at >= 0 && !reroute.links.is_empty());
+        assert!(reroute.at_ns >= 0 && !reroute.links.is_empty());
         routes.reroute(&reroute.links);
         for ((from, to), reached) in pairs().zip(&reached) {
             let all = routes.all(from, to);

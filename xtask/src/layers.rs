@@ -35,6 +35,11 @@ const IMPURE: [&str; 8] = ["libc", "rustix", "nix", "socket2", "mio", "tokio", "
 /// The lowest row that may touch the world.
 const PLATFORMS: usize = 7;
 
+/// The crates below the platforms.
+pub fn pure() -> impl Iterator<Item = &'static str> {
+    ROWS[..PLATFORMS].iter().flat_map(|row| row.iter().copied())
+}
+
 /// Checks the normal dependencies of all crates of the workspace.
 pub fn check(metadata: &Value, root: &Path) -> Result<()> {
     let dependencies = dependencies(metadata, root);

@@ -7,10 +7,12 @@
 
 mod borders;
 mod generate;
+mod instructions;
 mod layers;
 mod map;
 mod mutants;
 mod mutations;
+mod portable;
 mod unused;
 mod vectors;
 
@@ -34,12 +36,18 @@ fn main() -> Result<()> {
         }
         ["vectors"] => vectors::print(root),
         ["mutants"] => mutants::run(root),
+        ["instructions"] => instructions::check(root),
+        ["instructions", "--write"] => instructions::rewrite(root),
+        ["portable"] => portable::check(root),
         _ => bail!(
             "say one of\n  generate          write every generated file\n  generate --check  see that they are up to date\n  \
              layers            see that crates depend downwards only, on nothing that they do not use, and that\n                    \
              their errors have types\n  \
              vectors           print the test vectors of each rule of the semantics page, and see that each has some\n  \
-             mutants           see that the vectors notice mistakes in an engine"
+             mutants           see that the vectors notice mistakes in an engine\n  \
+             instructions      count those of the engine, and compare with what is written down\n  \
+             instructions --write  write them down\n  \
+             portable          build the crates below the platforms for a target that is not Linux"
         ),
     }
 }

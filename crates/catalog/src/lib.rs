@@ -30,6 +30,8 @@ use weftwire_text::{Diagnostic, SourceMap};
 pub struct Catalog<'a> {
     /// Programs may include files of these folders, beside those of their own: whole paths.
     pub includes: Vec<PathBuf>,
+    /// How many settings of timers an instance may have pending where a program does not say; `None`: as the language has it.
+    pub timers: Option<u32>,
     /// Hears of errors and warnings, with the texts that they point into.
     pub report: &'a (dyn Fn(&[Diagnostic], &SourceMap) + Sync),
 }

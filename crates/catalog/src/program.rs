@@ -56,7 +56,7 @@ impl Catalog<'_> {
         let no_source = || CatalogError::NoSource { path: path.display().to_string() };
         let dialect = dialect(path).ok_or_else(no_source)?;
         let files = Files { root: path, allowed: &self.includes };
-        Ok(weftwire_lang::compile(&path.to_string_lossy(), dialect, &files))
+        Ok(weftwire_lang::compile_for(&path.to_string_lossy(), dialect, &files, self.timers))
     }
 }
 

@@ -14,7 +14,7 @@ fn examples() -> PathBuf {
 fn quiet(_: &[Diagnostic], _: &SourceMap) {}
 
 fn catalog() -> Catalog<'static> {
-    Catalog { includes: Vec::new(), report: &quiet }
+    Catalog { includes: Vec::new(), timers: None, report: &quiet }
 }
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
@@ -65,7 +65,7 @@ fn what_is_wrong_is_reported_with_its_place_and_ends_in_an_error() {
     let report = |found: &[Diagnostic], sources: &SourceMap| {
         found.iter().for_each(|found| sender.send(found.to_text(sources)).unwrap());
     };
-    let catalog = Catalog { includes: Vec::new(), report: &report };
+    let catalog = Catalog { includes: Vec::new(), timers: None, report: &report };
 
     let wrong = write("wrong.xl", "machine m;\nflow key five_tuple;\ninitial state s { on packet { x = 1; } }\n");
     let error = catalog.image(&wrong).unwrap_err();

@@ -26,5 +26,5 @@ impl Includes {
 
 /// The catalog of files that include none of other folders.
 pub fn catalog() -> Catalog<'static> {
-    Catalog { includes: Vec::new(), report: &show }
+    Catalog { includes: Vec::new(), timers: None, report: &show }
 }

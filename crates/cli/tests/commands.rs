@@ -162,6 +162,17 @@ fn a_profile_that_is_exceeded_is_named_with_what_exceeds_it() {
         &["compile", "large.xl", "--profile", "fpga"],
         &["exceeds the profile `fpga`", "nothing was written"],
     );
+    // How many settings of timers there may be is the program's to say, then what its handlers show, then the platform's.
+    let said = [("", "set", 4_096, 16), ("", "reset", 1, 1), ("flow key five_tuple at most 9 timers;", "set", 9, 9)];
+    for (flow, verb, software, fpga) in said {
+        let program = format!("{flow} timer t; initial state only {{ on packet {{ {verb} t in 1s; }} on t {{ }} }}");
+        fs::write(folder.join("timers.xl"), program).unwrap();
+        for (profile, most) in [("software", software), ("fpga", fpga)] {
+            good(&folder, &["compile", "timers.xl", "--profile", profile]);
+            let image = fs::read_to_string(folder.join("timers.json")).unwrap();
+            assert!(image.contains(&format!("\"max_timers\": {most}\n")), "{flow} {verb} {profile}: {image}");
+        }
+    }
     let output = weft(&folder, &["compile", "good.xl", "--profile", "abacus"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("profiles are software and fpga"));

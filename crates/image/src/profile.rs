@@ -20,6 +20,8 @@ pub struct Profile {
     pub operations: usize,
     /// Packet slots of an instance.
     pub slots: usize,
+    /// Settings of timers that an instance may have pending where the program does not say; `None`: as the language has it.
+    pub timers: Option<u32>,
     /// What it has no means for.
     pub lacks: &'static [Feature],
 }
@@ -32,12 +34,21 @@ pub const SOFTWARE: Profile = Profile {
     rows: limits::MAX_ROWS,
     operations: limits::MAX_OPERATIONS,
     slots: limits::MAX_SLOTS,
+    timers: None,
     lacks: &[],
 };
 
 /// The hardware pipeline.
-pub const FPGA: Profile =
-    Profile { name: "fpga", registers: 16, conditions: 32, rows: 64, operations: 16, slots: 8, lacks: &[] };
+pub const FPGA: Profile = Profile {
+    name: "fpga",
+    registers: 16,
+    conditions: 32,
+    rows: 64,
+    operations: 16,
+    slots: 8,
+    timers: Some(16),
+    lacks: &[],
+};
 
 /// All profiles.
 pub const PROFILES: [Profile; 2] = [SOFTWARE, FPGA];

@@ -134,7 +134,7 @@ pub(crate) fn turns(network: &Network) -> Vec<Turn> {
                 changes.push((namespace_name(&network.name, &network.node(*node).name), changed));
             }
         }
-        turns.push(Turn { at_ns: reroute.at, changes });
+        turns.push(Turn { at_ns: reroute.at_ns, changes });
         before = after;
     }
     turns

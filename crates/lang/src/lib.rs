@@ -49,6 +49,12 @@ pub struct Compilation {
 
 /// Compiles the program in the file `name`, which `loader` is asked for.
 pub fn compile(name: &str, dialect: Dialect, loader: &dyn Loader) -> Compilation {
+    compile_for(name, dialect, loader, None)
+}
+
+/// The same for a platform that has room for so many pending settings of timers in an instance, where neither the program says how
+/// many there may be nor its handlers show it; `None`: as the language has it.
+pub fn compile_for(name: &str, dialect: Dialect, loader: &dyn Loader, timers: Option<u32>) -> Compilation {
     let mut sources = SourceMap::default();
     let mut diagnostics = Vec::new();
     let program = match dialect {
@@ -58,7 +64,7 @@ pub fn compile(name: &str, dialect: Dialect, loader: &dyn Loader) -> Compilation
     if sources.files().is_empty() {
         return Compilation { image: None, diagnostics, sources };
     }
-    let image = lower::lower(&program, dialect, loader, &sources, &mut diagnostics);
+    let image = lower::lower(&program, dialect, loader, &sources, timers, &mut diagnostics);
     let image = image.and_then(|image| verified(image, &mut diagnostics));
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start, diagnostic.severity));
     diagnostics.dedup();

@@ -57,3 +57,102 @@ pub(crate) fn adopt(
         Done::Done | Done::State(_) => Err(ControlError::Unsupported("flows")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weftwire_core::control::Answer;
+    use weftwire_core::inspect::{FlowSummary, Inspect};
+    use weftwire_core::live::Clocks;
+    use weftwire_core::{Arrivals, Command, Deadline, Function, Outbox, Time};
+
+    /// Flows whose states have so many bytes; it remembers what it adopted.
+    struct Large {
+        states: Vec<usize>,
+        adopted: Vec<Vec<u8>>,
+    }
+
+    impl Inspect for Large {
+        fn flows(&self) -> Vec<FlowSummary> {
+            let flow = |number| FlowSummary {
+                flow: FlowId(number),
+                key: String::new(),
+                state: String::new(),
+                created: Time::ZERO,
+                last_active: Time::ZERO,
+                events: 0,
+            };
+            (1..=self.states.len() as u64).map(flow).collect()
+        }
+
+        fn snapshot(&self, flow: FlowId, _: Option<&Clocks>) -> Result<Vec<u8>, ControlError> {
+            Ok(vec![flow.0 as u8; self.states[flow.0 as usize - 1]])
+        }
+    }
+
+    impl Function for Large {
+        fn frames(&mut self, _: Time, _: &mut Arrivals, _: &mut Outbox) {}
+
+        fn control(&mut self, at: Time, command: Command, out: &mut Outbox) {
+            if let Change::Adopt { state, .. } = command.change {
+                self.adopted.push(state);
+                out.answer(Answer { number: command.number, at, result: Ok(Done::Flow(FlowId(7))) }, None);
+            }
+        }
+
+        fn fire(&mut self, _: Time, _: &mut Outbox) {}
+
+        fn next_deadline(&self) -> Option<Deadline<'_>> {
+            None
+        }
+    }
+
+    fn asking<R>(function: &mut Large, ask: impl FnOnce(&mut Asked<'_>) -> R) -> R {
+        let (out, mut time) = (&mut Outbox::new(), |_| (Time::ZERO, Clocks::default()));
+        ask(&mut Asked { function, out, ports: &mut Vec::new, time: &mut time })
+    }
+
+    #[test]
+    fn a_page_of_states_ends_where_frames_would_wait_for_long() {
+        let states = [&[100; 40][..], &[STATE_PAGE, 5, STATE_PAGE - 5, 9]].concat();
+        let mut function = Large { states, adopted: vec![] };
+        let (mut after, mut pages) = (None, Vec::new());
+        loop {
+            let answer = asking(&mut function, |asked| page_of(asked, after));
+            pages.push(answer.states.iter().map(|state| (state.flow.0, state.bytes.len())).collect::<Vec<_>>());
+            after = answer.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let flows: Vec<u64> = pages.iter().flatten().map(|(flow, _)| *flow).collect();
+        assert!(flows.into_iter().eq(1..=44), "{pages:?}");
+        let lengths: Vec<usize> = pages.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [MAX_PAGE, 9, 2, 1]);
+    }
+
+    fn page_of(asked: &mut Asked<'_>, after: Option<FlowId>) -> StatePage {
+        match states(asked, after) {
+            Ok(Response::States(page)) => page,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_state_comes_in_parts_and_is_not_longer_than_any() {
+        let mut function = Large { states: vec![], adopted: vec![] };
+        let mut parts = Vec::new();
+        for (part, more, expected) in [
+            (&b"one"[..], true, Ok(Response::Done {})),
+            (b" two", false, Ok(Response::Adopted { flow: FlowId(7) })),
+            (b"three", false, Ok(Response::Adopted { flow: FlowId(7) })),
+        ] {
+            assert_eq!(asking(&mut function, |asked| adopt(asked, &mut parts, part, more)), expected);
+        }
+        assert_eq!(function.adopted, [&b"one two"[..], b"three"]);
+        parts = vec![0; MAX_STATE];
+        let refused = asking(&mut function, |asked| adopt(asked, &mut parts, b"x", true));
+        assert_eq!(refused, Err(ControlError::Unfit(format!("a state has at most {MAX_STATE} bytes"))));
+        assert!(parts.is_empty());
+    }
+}

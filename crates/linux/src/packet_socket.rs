@@ -285,4 +285,29 @@ mod tests {
         let both = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         assert_eq!(tag(both, 0x88a8, 5), Some((0x88a8, 5)));
     }
+
+    #[test]
+    fn a_stripped_tag_is_read_from_auxiliary_data() {
+        #[repr(C, align(8))]
+        struct Control([u8; 64]);
+        let mut control = Control([0; 64]);
+        const LENGTH: u32 = size_of::<libc::tpacket_auxdata>() as u32;
+        // SAFETY: both are plain data for which all zeros is valid; the control message and its data are within `control`.
+        let message = unsafe {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            assert_eq!(stripped_tag(&message), None);
+            message.msg_control = control.0.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(LENGTH) as usize;
+            let first = libc::CMSG_FIRSTHDR(&message);
+            (*first).cmsg_len = libc::CMSG_LEN(LENGTH) as usize;
+            (*first).cmsg_level = libc::SOL_PACKET;
+            (*first).cmsg_type = libc::PACKET_AUXDATA;
+            let mut data: libc::tpacket_auxdata = std::mem::zeroed();
+            data.tp_status = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
+            (data.tp_vlan_tpid, data.tp_vlan_tci) = (0x88a8, 5);
+            libc::CMSG_DATA(first).cast::<libc::tpacket_auxdata>().write_unaligned(data);
+            message
+        };
+        assert_eq!(stripped_tag(&message), Some((0x88a8, 5)));
+    }
 }

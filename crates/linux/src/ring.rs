@@ -184,3 +184,80 @@ impl Drop for Ring {
         unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    /// Where frames start in the slots of these tests.
+    const MAC: usize = 96;
+
+    /// A ring whose kernel is the test: memory of the same size, and no socket.
+    fn ring() -> Ring {
+        // SAFETY: fresh memory, at an address of the kernel's choice.
+        let memory = unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(std::ptr::null_mut(), BLOCK * BLOCKS, access, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+        };
+        assert_ne!(memory, libc::MAP_FAILED);
+        Ring {
+            socket: File::open("/dev/null").expect("it is there").into(),
+            link: LinkType::Ethernet,
+            memory: NonNull::new(memory.cast()).expect("memory"),
+            next: 0,
+            mtu: 1500,
+            counters: PortCounters::default(),
+        }
+    }
+
+    /// What the kernel does when a frame comes: `tag` is the VLAN tag that it took out, `missing` the bytes that it left out.
+    fn fill(ring: &Ring, index: usize, frame: &[u8], tag: Option<Tag>, missing: u32) {
+        let slot = ring.slot(index);
+        let valid = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
+        // SAFETY: header and frame are within the slot, which nothing else refers to.
+        unsafe {
+            let mut header: libc::tpacket2_hdr = std::mem::zeroed();
+            header.tp_snaplen = frame.len() as u32;
+            header.tp_len = header.tp_snaplen + missing;
+            header.tp_mac = MAC as u16;
+            (header.tp_vlan_tpid, header.tp_vlan_tci) = tag.unwrap_or_default();
+            header.tp_status = if tag.is_some() { valid } else { 0 };
+            slot.cast().write(header);
+            slot.add(MAC).copy_from_nonoverlapping(NonNull::from(frame).cast(), frame.len());
+        }
+        ring.status(index).fetch_or(libc::TP_STATUS_USER, Ordering::Release);
+    }
+
+    /// The bytes of the frames that are received now.
+    fn receive(ring: &mut Ring) -> Vec<Vec<u8>> {
+        let mut arrivals = Arrivals::new();
+        ring.receive(Port(1), &mut Pool::default(), &mut arrivals).expect("it reads memory");
+        arrivals.iter().map(|arrival| arrival.buffer.to_vec()).collect()
+    }
+
+    #[test]
+    fn frames_come_in_order_with_their_tags_and_slots_are_given_back() {
+        let mut ring = ring();
+        assert!(receive(&mut ring).is_empty());
+        let frame: Vec<u8> = (0..60).collect();
+        fill(&ring, 0, &frame, None, 0);
+        fill(&ring, 1, &frame, None, 4);
+        fill(&ring, 2, &frame, Some((0x88a8, 0x6005)), 0);
+        let tagged: Vec<u8> = [&frame[..12], &[0x88, 0xa8, 0x60, 5], &frame[12..]].concat();
+        assert_eq!(receive(&mut ring), [frame, tagged]);
+        assert_eq!((ring.counters.frames_in, ring.counters.bytes_in, ring.counters.unusable), (2, 124, 1));
+        assert!((0..3).all(|index| ring.status(index).load(Ordering::Acquire) == libc::TP_STATUS_KERNEL));
+        assert!(receive(&mut ring).is_empty());
+    }
+
+    #[test]
+    fn the_ring_goes_round() {
+        let mut ring = ring();
+        ring.next = SLOTS - 1;
+        fill(&ring, SLOTS - 1, &[1; 60], None, 0);
+        fill(&ring, 0, &[2; 60], None, 0);
+        assert_eq!(receive(&mut ring), [[1; 60], [2; 60]]);
+        assert_eq!(ring.next, 1);
+    }
+}

@@ -169,3 +169,23 @@ pub fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
     })?;
     Ok(TcpInfo { rtt_us: words[17], rtt_min_us: words[37], retransmissions: words[25], data_segments: words[39] })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_the_layout_of_the_kernel() {
+        let bytes = |address: &str| {
+            let (storage, length) = kernel_address(address.parse().expect("an address"));
+            // SAFETY: plain data without padding in the first `length` bytes.
+            unsafe { std::slice::from_raw_parts(std::ptr::from_ref(&storage).cast::<u8>(), length as usize) }.to_vec()
+        };
+        let family = |number: c_int| (number as u16).to_ne_bytes().to_vec();
+        let four = [family(libc::AF_INET), vec![0x1f, 0x90, 192, 0, 2, 1], vec![0; 8]].concat();
+        assert_eq!(bytes("192.0.2.1:8080"), four);
+        let address = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        let six = [family(libc::AF_INET6), vec![0x1f, 0x90, 0, 0, 0, 0], address.to_vec(), vec![0; 4]].concat();
+        assert_eq!(bytes("[2001:db8::1]:8080"), six);
+    }
+}

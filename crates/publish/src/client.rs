@@ -202,7 +202,7 @@ impl Publisher {
                 publisher: self.id,
                 sequence,
                 partition,
-                timestamp: now(),
+                timestamp_ms: now(),
                 heartbeat: true,
                 payload: None,
                 ..Message::new(topic, &[])

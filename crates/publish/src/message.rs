@@ -34,7 +34,7 @@ pub struct Message<'a> {
     /// What it is about.
     pub topic: Topic,
     /// Milliseconds since 1970, as the publisher says.
-    pub timestamp: u64,
+    pub timestamp_ms: u64,
     /// A number for filters.
     pub number: u64,
     /// It says only that `sequence` is the next, so that the loss of the last message is noticed.
@@ -138,7 +138,7 @@ impl<'a> Message<'a> {
             sequence: 0,
             partition: 0,
             topic,
-            timestamp: 0,
+            timestamp_ms: 0,
             number: 0,
             heartbeat: false,
             key: None,
@@ -171,7 +171,7 @@ impl<'a> Message<'a> {
             | flag(self.heartbeat, HEARTBEAT);
         out.extend([VERSION, flags]);
         out.extend(self.partition.to_be_bytes());
-        for number in [self.publisher, self.sequence, self.timestamp, self.number] {
+        for number in [self.publisher, self.sequence, self.timestamp_ms, self.number] {
             out.extend(number.to_be_bytes());
         }
         out.extend(self.topic.padded());
@@ -209,7 +209,7 @@ impl<'a> Message<'a> {
             sequence: word(12),
             partition: half(2),
             topic: Topic::from_padded(topic).ok_or(BadMessage::Topic)?,
-            timestamp: word(20),
+            timestamp_ms: word(20),
             number: word(28),
             heartbeat: flags & HEARTBEAT != 0,
             key: (flags & HAS_KEY != 0).then_some(key),
@@ -245,7 +245,7 @@ mod tests {
                 sequence: numbers[1],
                 partition,
                 topic: Topic::new(&name).unwrap(),
-                timestamp: numbers[2],
+                timestamp_ms: numbers[2],
                 number: numbers[3],
                 heartbeat,
                 key: key.as_deref(),

@@ -97,7 +97,7 @@ fn what_is_produced_goes_out_once_and_can_be_consumed() {
     let sent: Vec<_> = network.datagrams.iter().map(|datagram| Message::decode(datagram).unwrap()).collect();
     let payloads: Vec<_> = sent.iter().map(|message| message.payload.unwrap()).collect();
     assert_eq!(payloads, [b"a", b"b", b"c"]);
-    assert!(sent.iter().all(|message| message.topic == t && message.key == Some(b"key") && message.timestamp == 7));
+    assert!(sent.iter().all(|message| message.topic == t && message.key == Some(b"key") && message.timestamp_ms == 7));
 
     let Response::Fetch(topics) = now(ask(&mut broker, &mut Kept::default(), 0, fetch(1, 100))) else { panic!() };
     assert_eq!((topics[0].1[0].error, topics[0].1[0].end, topics[0].1[0].start), (code::NONE, 3, 0));

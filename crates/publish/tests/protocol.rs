@@ -210,7 +210,7 @@ fn response(kind: i16) -> Response {
             Response::Fetch(vec![("t".into(), vec![fetched])])
         }
         kind::LIST_OFFSETS => {
-            let listed = Listed { partition: 1, error: 0, timestamp: 5, offset: 6 };
+            let listed = Listed { partition: 1, error: 0, timestamp_ms: 5, offset: 6 };
             Response::ListOffsets(vec![("t".into(), vec![listed])])
         }
         kind::OFFSET_COMMIT => Response::OffsetCommit(vec![("t".into(), vec![(1, 0), (2, 3)])]),
@@ -360,13 +360,13 @@ proptest! {
             let headers = record.headers().map(|(name, value)| {
                 (String::from_utf8(name.to_vec()).unwrap(), value.map(<[u8]>::to_vec))
             });
-            (record.timestamp, record.key.map(<[u8]>::to_vec), record.value.map(<[u8]>::to_vec), headers.collect())
+            (record.timestamp_ms, record.key.map(<[u8]>::to_vec), record.value.map(<[u8]>::to_vec), headers.collect())
         }).collect();
         prop_assert_eq!(&found, &records);
 
         let mut log = Log::new(1 << 20);
         for record in &batch.records {
-            log.append(record.timestamp, record.body);
+            log.append(record.timestamp_ms, record.body);
         }
         let mut out = Vec::new();
         log.read(0, 1 << 20, &mut out).unwrap();

@@ -56,7 +56,7 @@ pub struct Plan {
     pub send: Option<Vec<u8>>,
     /// Nanoseconds after the start at which the replay ends, inclusive. `None`: when nothing is left to do, at most
     /// [`GRACE`] after the last input.
-    pub until: Option<i64>,
+    pub until_ns: Option<i64>,
 }
 
 /// Where the outputs go. Times are the captures' own.
@@ -148,7 +148,7 @@ pub fn replay(
     let base = base(plan);
     let arrivals = arrivals(plan, base);
     let last_input = arrivals.last().map_or(Time::ZERO, |arrival| arrival.at);
-    let limit = Time::from_nanoseconds(plan.until.unwrap_or_else(|| last_input.after(GRACE).nanoseconds()));
+    let limit = Time::from_nanoseconds(plan.until_ns.unwrap_or_else(|| last_input.after(GRACE).nanoseconds()));
     let outbox = if tracing { Outbox::tracing() } else { Outbox::new() };
     let mut run = Run {
         function,
@@ -174,7 +174,7 @@ pub fn replay(
         let deadline = run.function.next_deadline().map(|deadline| deadline.at.max(run.now));
         let Some(at) = arrival.map(|arrival| arrival.at).into_iter().chain(deadline).min() else { break };
         if at > limit {
-            run.summary.stop = if plan.until.is_some() { Stop::Until } else { Stop::Grace };
+            run.summary.stop = if plan.until_ns.is_some() { Stop::Until } else { Stop::Grace };
             run.now = run.now.max(limit);
             break;
         }

@@ -95,6 +95,8 @@ pub(crate) struct Input {
     #[serde(default)]
     pub(crate) close: bool,
     #[serde(default)]
+    pub(crate) abort: bool,
+    #[serde(default)]
     pub(crate) fire: bool,
     pub(crate) set: Option<Change>,
     #[serde(default)]
@@ -130,6 +132,7 @@ pub(crate) struct Expected {
     pub(crate) sent: Option<Value>,
     pub(crate) partial: Vec<usize>,
     pub(crate) flows: BTreeMap<String, Vec<Value>>,
+    pub(crate) opened: Option<BTreeMap<String, Value>>,
     pub(crate) drops: BTreeMap<String, u64>,
     pub(crate) counters: Map<String, Value>,
     #[serde(rename = "final")]

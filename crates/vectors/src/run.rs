@@ -25,6 +25,8 @@ struct Seen {
     /// Which of those left with a partial checksum.
     partial: Vec<usize>,
     flows: BTreeMap<String, Vec<Value>>,
+    /// The ends of flows that packets made.
+    opened: BTreeMap<String, Value>,
     /// Whether frames are compared.
     frames: bool,
     /// Kinds of records to be compared.
@@ -65,6 +67,7 @@ impl Vector {
             sent: Vec::new(),
             partial: Vec::new(),
             flows: BTreeMap::new(),
+            opened: BTreeMap::new(),
             frames: self.document.expected.sent.is_some(),
             debug: self.document.debug.clone(),
             wrong: Vec::new(),
@@ -113,6 +116,8 @@ impl Seen {
             }
         } else if input.close {
             refused = connections(engine)?.close(now, flow, out).err();
+        } else if input.abort {
+            refused = connections(engine)?.abort(now, flow, out).err();
         } else if input.fire {
             engine.fire(now, out);
         } else if let Some(change) = &input.set {
@@ -159,7 +164,16 @@ impl Seen {
             Output::Notify { at, flow, notice, value } => {
                 (*flow, json!({ "at": at.nanoseconds(), "notify": [self.engine.notice_name(*notice), value] }))
             }
-            Output::Opened { .. } | Output::Answered(_) => return,
+            Output::Opened { flow, endpoints } => {
+                let name = self.name(*flow, name);
+                let side = |address, port| SocketAddr::new(address, port).to_string();
+                let ends = endpoints.map(|ends| {
+                    [side(ends.local_address, ends.local_port), side(ends.remote_address, ends.remote_port)]
+                });
+                self.opened.insert(name, json!(ends));
+                return;
+            }
+            Output::Answered(_) => return,
             Output::Ended { flow } => (*flow, json!({ "ended": true })),
             Output::Trace(record) => {
                 let kind = json!(record.kind);
@@ -202,6 +216,9 @@ impl Seen {
             differ("partial", json!(self.partial), json!(expected.partial));
         }
         differ("flows", json!(self.flows), json!(expected.flows));
+        if let Some(wanted) = &expected.opened {
+            differ("opened", json!(self.opened), json!(wanted));
+        }
         let counters = self.engine.counters();
         differ("drops", json!(counters.drops), json!(expected.drops));
         let found = json!(counters);

@@ -6,7 +6,7 @@ use crate::{load, network};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::PathBuf;
-use weftwire_catalog::{dialect, summary};
+use weftwire_catalog::{Catalog, dialect, summary};
 use weftwire_image::profile::Profile;
 
 /// Check programs, images and networks: report every error and warning, write nothing.
@@ -27,7 +27,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let catalog = arguments.includes.catalog()?;
+    let catalog = Catalog { timers: arguments.profile.timers, ..arguments.includes.catalog()? };
     let mut failed = 0;
     for file in &arguments.files {
         if file.extension().is_some_and(|extension| extension == "toml") {

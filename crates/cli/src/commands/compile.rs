@@ -5,6 +5,7 @@ use crate::{load, output};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use weftwire_catalog::Catalog;
 use weftwire_image::Image;
 use weftwire_image::profile::{PROFILES, Profile};
 
@@ -25,7 +26,8 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: Arguments) -> Result<()> {
-    let image = arguments.includes.catalog()?.compile(&arguments.source)?;
+    let image =
+        Catalog { timers: arguments.profile.timers, ..arguments.includes.catalog()? }.compile(&arguments.source)?;
     if !report_excess(&arguments.source, &image, &arguments.profile) {
         bail!("{} exceeds the profile `{}`; nothing was written", arguments.source.display(), arguments.profile.name);
     }

@@ -40,7 +40,8 @@ fn seconds(nanoseconds: i64) -> String {
 }
 
 /// An image of nothing.
-pub(crate) fn empty_image(name: &str, dialect: Dialect) -> Image {
+pub(crate) fn empty_image(name: &str, dialect: Dialect, timers: Option<u32>) -> Image {
+    let usual = if dialect == Dialect::Xtra { DIALECT_TIMERS } else { DEFAULT_TIMERS };
     Image {
         weftwire_image: IMAGE_VERSION,
         name: name.to_string(),
@@ -56,7 +57,7 @@ pub(crate) fn empty_image(name: &str, dialect: Dialect) -> Image {
             hold: true,
             max: DEFAULT_FLOWS,
             when_full: WhenFull::EvictOldest,
-            max_timers: if dialect == Dialect::Xtra { DIALECT_TIMERS } else { DEFAULT_TIMERS },
+            max_timers: timers.unwrap_or(usual),
         },
         other_packets: OtherPackets::Drop,
         formats: Vec::new(),

@@ -177,6 +177,7 @@ pub(crate) fn lower(
     dialect: Dialect,
     loader: &dyn Loader,
     sources: &SourceMap,
+    timers: Option<u32>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Image> {
     let mut lowerer = Lowerer {
@@ -184,7 +185,7 @@ pub(crate) fn lower(
         loader,
         sources,
         diagnostics,
-        image: declaration::empty_image(&program.name, dialect),
+        image: declaration::empty_image(&program.name, dialect, timers),
         symbols: BTreeMap::new(),
         states: BTreeMap::new(),
         action_names: BTreeMap::new(),
@@ -193,7 +194,7 @@ pub(crate) fn lower(
         register_types: Vec::new(),
         timers: Vec::new(),
         set_timers: BTreeSet::new(),
-        timers_said: dialect == Dialect::Xtra,
+        timers_said: dialect == Dialect::Xtra && timers.is_none(),
         long_timers: BTreeSet::new(),
         used: BTreeSet::new(),
         steps_made: 0,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reroute {
     /// Nanoseconds after the start.
-    pub at: i64,
+    pub at_ns: i64,
     /// Links that are routed round from now on (`true`), or used again.
     pub links: Vec<(LinkIndex, bool)>,
 }
@@ -32,7 +32,7 @@ pub fn reroutes(network: &Network) -> Vec<Reroute> {
             by_time.entry(at).or_default().push((link, down));
         }
     }
-    by_time.into_iter().map(|(at, links)| Reroute { at, links }).collect()
+    by_time.into_iter().map(|(at, links)| Reroute { at_ns: at, links }).collect()
 }
 
 /// The outages of a link.

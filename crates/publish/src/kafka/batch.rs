@@ -67,7 +67,7 @@ pub struct Batch<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Milliseconds since 1970.
-    pub timestamp: i64,
+    pub timestamp_ms: i64,
     /// Its key.
     pub key: Option<&'a [u8]>,
     /// Its contents.
@@ -146,7 +146,7 @@ impl<'a> Record<'a> {
         if !reader.rest().is_empty() {
             return Err(Malformed::Long);
         }
-        Ok(Record { timestamp, key, value, body, headers })
+        Ok(Record { timestamp_ms: timestamp, key, value, body, headers })
     }
 
     /// Name and value of each header.

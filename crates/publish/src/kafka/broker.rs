@@ -241,7 +241,7 @@ impl Broker {
         self.scratch.clear();
         write_body(message, &mut self.scratch);
         let before = partition.log.bytes();
-        partition.log.append(i64::try_from(message.timestamp).unwrap_or(i64::MAX), &self.scratch);
+        partition.log.append(i64::try_from(message.timestamp_ms).unwrap_or(i64::MAX), &self.scratch);
         self.records = self.records + partition.log.bytes() - before;
         self.counts.received += 1;
         self.make_room();
@@ -471,7 +471,7 @@ impl Broker {
             let number_field = record.attributes(attributes).unwrap_or(0);
             let message = Message {
                 partition: number,
-                timestamp: u64::try_from(record.timestamp).unwrap_or(0),
+                timestamp_ms: u64::try_from(record.timestamp_ms).unwrap_or(0),
                 number: number_field,
                 key: record.key,
                 attributes: Attributes::read(attributes).unwrap_or_default(),
@@ -479,7 +479,7 @@ impl Broker {
                 ..Message::new(topic, &[])
             };
             network.send(&message).map_err(|NotSent| code::STORAGE_ERROR)?;
-            log.append(record.timestamp, record.body);
+            log.append(record.timestamp_ms, record.body);
             self.counts.produced += 1;
             Ok(())
         });
@@ -537,14 +537,14 @@ impl Broker {
 
     fn list_offset(&self, name: &str, partition: i32, at: i64) -> Listed {
         let Some(log) = self.log(name, partition) else {
-            return Listed { partition, error: code::UNKNOWN_TOPIC_OR_PARTITION, timestamp: -1, offset: -1 };
+            return Listed { partition, error: code::UNKNOWN_TOPIC_OR_PARTITION, timestamp_ms: -1, offset: -1 };
         };
         let (offset, timestamp) = match at {
             AT_END => (log.end(), -1),
             AT_START => (log.start(), -1),
             timestamp => log.since(timestamp).unwrap_or((-1, -1)),
         };
-        Listed { partition, error: code::NONE, timestamp, offset }
+        Listed { partition, error: code::NONE, timestamp_ms: timestamp, offset }
     }
 
     fn remembered(&self, group: &str, topics: Option<&[TopicOf<'_, i32>]>) -> Topics<Remembered> {

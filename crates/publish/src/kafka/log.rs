@@ -148,7 +148,7 @@ mod tests {
                 prop_assert!(out.len() <= most || batch.records.len() == 1);
                 for record in batch.records {
                     prop_assert_eq!(record.value, Some(&*values[offset as usize]));
-                    prop_assert_eq!(record.timestamp, offset);
+                    prop_assert_eq!(record.timestamp_ms, offset);
                     offset += 1;
                 }
             }

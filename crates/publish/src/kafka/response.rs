@@ -139,7 +139,7 @@ pub struct Listed {
     /// What went wrong.
     pub error: i16,
     /// The record's time, or -1.
-    pub timestamp: i64,
+    pub timestamp_ms: i64,
     /// The record's offset, or -1.
     pub offset: i64,
 }
@@ -243,7 +243,7 @@ impl Response {
                 write_topics(topics, out, |out, listed| {
                     out.i32(listed.partition);
                     out.i16(listed.error);
-                    out.i64(listed.timestamp);
+                    out.i64(listed.timestamp_ms);
                     out.i64(listed.offset);
                 });
             }

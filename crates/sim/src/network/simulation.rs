@@ -158,7 +158,7 @@ impl<'a> Simulation<'a> {
             self.queue.push(change.at_ns, Event::Change(index as u32));
         }
         for (index, reroute) in self.reroutes.iter().enumerate() {
-            self.queue.push(reroute.at, Event::Reroute(index as u32));
+            self.queue.push(reroute.at_ns, Event::Reroute(index as u32));
         }
         if !self.sampled.is_empty() && self.network.sample_interval_ns > 0 {
             self.queue.push(self.sample_interval, Event::Sample);
