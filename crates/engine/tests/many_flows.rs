@@ -70,6 +70,10 @@ fn flood(flows: u32, room: u32) {
     let counters = engine.counters();
     assert_eq!((counters.flows_created, counters.flows_peak), (u64::from(flows), u64::from(room)));
     assert_eq!(counters.flows_evicted, u64::from(flows - room));
-    engine.fire(at(10_000_000_000), &mut out);
-    assert_eq!((engine.flows().len(), engine.next_deadline()), (0, None));
+    // More comes of it than an outbox takes in one go.
+    while engine.next_deadline().is_some() {
+        engine.fire(at(10_000_000_000), &mut out);
+        out.clear();
+    }
+    assert!(engine.flows().is_empty());
 }
