@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use weftwire_core::port::{Checksum, SegmentationKind};
 use weftwire_core::{
-    Buffer, Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Ports, Segmentation, Time,
+    Arrival, Arrivals, Buffer, Formats, Frame, Function, LinkType, Offload, Outbox, Output, Packet, Port, Ports,
+    Segmentation, Time,
 };
 use weftwire_engine::{EngineOptions, make};
 use weftwire_lang::{Dialect, compile};
@@ -196,6 +197,7 @@ pub fn established(flows: u32) -> (Harness, Vec<u32>) {
 /// A function with its clock.
 pub struct Harness {
     function: Box<dyn Function>,
+    arrivals: Arrivals,
     out: Outbox,
     now: Time,
 }
@@ -207,14 +209,15 @@ impl Harness {
         let image = compiled.verify().expect("the compiler makes images that verify");
         let ports = Ports::new([CLIENTS, SERVERS].map(|port| (port, LinkType::Ethernet)));
         let function = make("reference", image, ports, EngineOptions::default()).expect("the engine exists");
-        Harness { function, out: Outbox::new(), now: Time::ZERO }
+        Harness { function, arrivals: Arrivals::new(), out: Outbox::new(), now: Time::ZERO }
     }
 
     /// Handles one frame, and returns the first that it was answered or forwarded with: in all cases here there is one.
     fn handle(&mut self, port: Port, bytes: &[u8], offload: Offload) -> &[u8] {
         self.now = self.now.after(INTERVAL);
         self.out.clear();
-        self.function.frame(self.now, port, Frame { bytes, offload }, &mut self.out);
+        self.arrivals.push_back(Arrival::copied(port, Frame { bytes, offload }, &mut self.out));
+        self.function.frames(self.now, &mut self.arrivals, &mut self.out);
         let sent = self.out.items().iter().find_map(|item| match item {
             Output::Send { bytes, .. } => Some(self.out.bytes(bytes)),
             _ => None,

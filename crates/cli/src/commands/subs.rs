@@ -43,7 +43,7 @@ enum Command {
     /// Sort the packets of a capture by the rules: one capture a port
     Match(pass::Arguments),
     /// Forward by rules on network interfaces, until it is interrupted
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Route subscriptions: the rules and tables of each switch of a network
     Route(route::Arguments),
     #[cfg(feature = "services")]
