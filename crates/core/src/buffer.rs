@@ -34,6 +34,7 @@ enum Memory {
 }
 
 impl Memory {
+    #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
             Memory::Own(bytes) => bytes,
@@ -41,6 +42,7 @@ impl Memory {
         }
     }
 
+    #[inline]
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Memory::Own(bytes) => bytes,
@@ -202,12 +204,14 @@ impl From<Vec<u8>> for Buffer {
 impl Deref for Buffer {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.memory.bytes()[self.start..self.end]
     }
 }
 
 impl DerefMut for Buffer {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory.bytes_mut()[self.start..self.end]
     }

@@ -10,6 +10,7 @@
 )]
 
 pub mod application;
+pub mod commands;
 pub mod control;
 pub mod control_client;
 mod control_server;

@@ -9,6 +9,7 @@
 //! gives the same values of `now`.
 
 use crate::application::Application;
+use crate::commands::CommandQueue;
 use crate::control::{Condition, ControlServer, PortStatus};
 use crate::control_server::Asked;
 use crate::error::LinuxError;
@@ -85,6 +86,8 @@ pub struct Run {
     pub recorder: Recorder,
     /// Where flows can be looked into from outside.
     pub control: Option<ControlServer>,
+    /// Where other threads of the process change the function.
+    pub commands: Option<CommandQueue>,
     /// Ends the run.
     pub stop: StopSignal,
     /// Where notices of the function go, a line each.
@@ -99,7 +102,7 @@ impl Run {
     /// # Errors
     /// A connection is refused at the start, or a port fails for good.
     pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
-        let Run { mut ports, application, recorder, control, stop, messages, options } = self;
+        let Run { mut ports, application, recorder, control, commands, stop, messages, options } = self;
         let watch = LinkWatch::open()?;
         let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
         let effects = Effects { application, recorder, control, messages, no_port: 0 };
@@ -110,6 +113,7 @@ impl Run {
             links,
             watch,
             effects,
+            commands,
             clock: Clock::start(),
             function_clock: None,
             fired: Time::ZERO,
@@ -132,6 +136,7 @@ struct Turns<'a> {
     links: Vec<PortLink>,
     watch: LinkWatch,
     effects: Effects,
+    commands: Option<CommandQueue>,
     /// Time since the start of the run.
     clock: Clock,
     /// The function's time; stands at 0 before the first input.
@@ -239,8 +244,26 @@ impl Turns<'_> {
         fed
     }
 
+    /// Hands in the command that another thread has sent.
+    fn obey(&mut self) {
+        let Some(queue) = &self.commands else { return };
+        let Some(command) = queue.next() else { return };
+        let now = self.function_clock.map_or(Time::ZERO, |clock| clock.now()).max(self.fired.after(1));
+        self.function.control(now, command, &mut self.outbox);
+        let replaced = self.outbox.take_leftovers();
+        let answer = self.outbox.items().iter().rev().find_map(|output| match output {
+            Output::Answered(answer) => Some((**answer).clone()),
+            _ => None,
+        });
+        if let Some(answer) = answer {
+            queue.reply(answer, replaced);
+        }
+        self.dispatch();
+    }
+
     /// Answers the control socket's clients and lets go of what is buffered for others.
     fn serve(&mut self) {
+        self.obey();
         self.effects.application.flush();
         if let Some(control) = &mut self.effects.control {
             let (ports, links) = (&mut self.ports, &self.links);
@@ -336,6 +359,7 @@ impl Turns<'_> {
         descriptors.push(poll_input(stop.descriptor()));
         descriptors.push(poll_input(self.watch.descriptor()));
         descriptors.extend(self.effects.application.input().map(poll_input));
+        descriptors.extend(self.commands.as_ref().map(|commands| poll_input(commands.descriptor())));
         if let Some(control) = &self.effects.control {
             control.add_descriptors(descriptors);
         }

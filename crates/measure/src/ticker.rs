@@ -41,6 +41,7 @@ pub fn run(schedule: &[i64], precision: Policy, place: Place) -> Result<Sweep, L
             application: Application::default(),
             recorder: Recorder::new(),
             control: None,
+            commands: None,
             stop: StopSignal::install()?,
             messages: Box::new(io::sink()),
             options: RunOptions {

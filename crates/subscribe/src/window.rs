@@ -13,6 +13,19 @@ pub struct Window {
 }
 
 impl Window {
+    /// Words of [`Window::to_words`].
+    pub const WORDS: usize = 5;
+
+    /// All that it holds.
+    pub fn to_words(&self) -> [u64; Window::WORDS] {
+        [self.number, self.count, self.sum, self.least, self.greatest]
+    }
+
+    /// The window that holds this.
+    pub fn from_words([number, count, sum, least, greatest]: [u64; Window::WORDS]) -> Window {
+        Window { number, count, sum, least, greatest }
+    }
+
     /// Takes a value in, at a time in nanoseconds. Windows start at multiples of their length; the first message of a
     /// new one forgets the old one.
     pub fn update(&mut self, now_ns: u64, window_ns: u64, value: u64) {

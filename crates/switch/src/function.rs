@@ -1,10 +1,12 @@
 //! A subscription switch as a function, for every platform that runs functions.
 
 use crate::application::{Action, ActionError, Exit, Passing, Registry, Verdict};
-use crate::packets::{Engine, Outlet};
+use crate::packets::{Engine, Outlet, Tally};
 use crate::pipeline::Pipeline;
+use crate::state::{RulesName, SwitchState, SwitchStateError};
 use crate::whole;
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use weftwire_core::control::{Answer, Done};
@@ -30,7 +32,7 @@ pub struct SubscriptionSwitch {
     now: Time,
     frames_in: u64,
     frames_out: u64,
-    drops: BTreeMap<&'static str, u64>,
+    drops: BTreeMap<Cow<'static, str>, u64>,
     /// What can be done; none: actions are counted only.
     registry: Option<Registry>,
     /// The application's actions, by number.
@@ -38,7 +40,7 @@ pub struct SubscriptionSwitch {
     /// Counts of actions that the rules before had, by their text.
     past_calls: BTreeMap<String, u64>,
     /// What actions count.
-    notes: BTreeMap<&'static str, u64>,
+    notes: BTreeMap<Cow<'static, str>, u64>,
     /// TCP super-frames need not be cut.
     whole: bool,
 }
@@ -126,6 +128,64 @@ impl SubscriptionSwitch {
         }
     }
 
+    /// All that it knows besides its rules, which are these, and the ports that its up port stands for.
+    pub fn snapshot(&self, rules: RulesName, up: &[Port]) -> SwitchState {
+        let texts = |numbers: &BTreeMap<Cow<'static, str>, u64>| {
+            numbers.iter().map(|(text, number)| (text.to_string(), *number)).collect::<BTreeMap<_, _>>()
+        };
+        let running = || self.calls.iter().filter(|call| !call.text.is_empty());
+        let memory = |call: &RunningCall| Some((call.text.clone(), call.action.as_ref()?.memory()?));
+        let mut calls = self.past_calls.clone();
+        calls.extend(running().map(|call| (call.text.clone(), call.count)));
+        let tally = self.engine.tally();
+        SwitchState {
+            rules,
+            up: up.to_vec(),
+            time: self.now,
+            counts: [self.frames_in, self.frames_out, tally.messages, tally.unmatched],
+            drops: texts(&self.drops),
+            notes: texts(&self.notes),
+            calls,
+            memories: running().filter_map(memory).collect(),
+            windows: self.engine.windows(),
+        }
+    }
+
+    /// Goes on as a switch with these same rules would have that had this state.
+    ///
+    /// # Errors
+    /// See [`SwitchStateError`]; nothing has changed then.
+    pub fn restore(&mut self, state: &SwitchState, rules: RulesName) -> Result<(), SwitchStateError> {
+        if state.rules != rules {
+            return Err(SwitchStateError::OtherRules { state: state.rules.revision, here: rules.revision });
+        }
+        let known = |text: &String| {
+            self.calls
+                .iter()
+                .any(|call| call.text == *text && call.action.as_ref().is_some_and(|it| it.memory().is_some()))
+        };
+        if let Some(unknown) = state.memories.keys().find(|text| !known(text)) {
+            return Err(SwitchStateError::Unknown(format!("action `{unknown}` that remembers anything")));
+        }
+        let windows = self.engine.set_windows(state.windows.clone());
+        windows.map_err(|unknown| SwitchStateError::Unknown(format!("window {unknown}")))?;
+        let texts = |numbers: &BTreeMap<String, u64>| {
+            numbers.iter().map(|(text, number)| (Cow::Owned(text.clone()), *number)).collect()
+        };
+        let [frames_in, frames_out, messages, unmatched] = state.counts;
+        self.engine.count_from(Tally { messages, unmatched });
+        (self.frames_in, self.frames_out, self.now) = (frames_in, frames_out, state.time);
+        (self.drops, self.notes) = (texts(&state.drops), texts(&state.notes));
+        self.past_calls = state.calls.clone();
+        for call in self.calls.iter_mut().filter(|call| !call.text.is_empty()) {
+            call.count = self.past_calls.remove(&call.text).unwrap_or(0);
+            if let (Some(action), Some(memory)) = (&mut call.action, state.memories.get(&call.text)) {
+                action.remember(*memory);
+            }
+        }
+        Ok(())
+    }
+
     /// Gets ready for the actions of these leaves. A call keeps its number as long as the compiler lives.
     fn name_calls(&mut self, compiler: &Compiler, leaves: impl Iterator<Item = SetId>) {
         for id in leaves.flat_map(|set| compiler.actions(set).calls) {
@@ -170,13 +230,13 @@ struct Sending<'a> {
     ports: &'a Ports,
     out: &'a mut Outbox,
     frames_out: &'a mut u64,
-    drops: &'a mut BTreeMap<&'static str, u64>,
-    notes: &'a mut BTreeMap<&'static str, u64>,
+    drops: &'a mut BTreeMap<Cow<'static, str>, u64>,
+    notes: &'a mut BTreeMap<Cow<'static, str>, u64>,
 }
 
 impl Sending<'_> {
     fn drop(&mut self, reason: &'static str) {
-        *self.drops.entry(reason).or_default() += 1;
+        *self.drops.entry(reason.into()).or_default() += 1;
     }
 }
 
@@ -201,7 +261,7 @@ impl Exit for Sending<'_> {
     }
 
     fn count(&mut self, what: &'static str) {
-        *self.notes.entry(what).or_default() += 1;
+        *self.notes.entry(what.into()).or_default() += 1;
     }
 }
 
@@ -316,7 +376,7 @@ impl SubscriptionSwitch {
                     self.one(Arrival { port: arrival.port, buffer, offload: Offload::default() }, link, out);
                 }
             }
-            Err(reason) => *self.drops.entry(reason.name()).or_default() += 1,
+            Err(reason) => *self.drops.entry(reason.name().into()).or_default() += 1,
         }
         out.recycle(arrival.buffer);
     }
@@ -329,12 +389,12 @@ impl Inspect for SubscriptionSwitch {
         let named = self.calls.iter().filter(|call| !call.text.is_empty());
         rows.extend(named.map(|call| (call.text.clone(), call.count)));
         rows.extend(self.past_calls.iter().map(|(text, count)| (text.clone(), *count)));
-        rows.extend(self.notes.iter().map(|(what, count)| ((*what).to_owned(), *count)));
+        rows.extend(self.notes.iter().map(|(what, count)| (what.to_string(), *count)));
         Counters {
             frames_in: self.frames_in,
             frames_out: self.frames_out,
             rows,
-            drops: self.drops.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
+            drops: self.drops.iter().map(|(reason, count)| (reason.to_string(), *count)).collect(),
             ..Counters::default()
         }
     }

@@ -14,6 +14,7 @@ mod function;
 mod packets;
 mod pipeline;
 mod search;
+pub mod state;
 mod whole;
 
 pub use extract::Extractor;

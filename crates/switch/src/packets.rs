@@ -2,12 +2,14 @@
 
 use crate::extract::Extractor;
 use crate::pipeline::{ActionSet, Memory, Pipeline};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use weftwire_core::{DropReason, Frame, LinkType, Offload, Packet, Port};
 use weftwire_subscribe::compiler::{CallId, Compiler};
 use weftwire_subscribe::formats::MessageFormats;
 use weftwire_subscribe::packet::Pruning;
 use weftwire_subscribe::tables::Delta;
+use weftwire_subscribe::window::Window;
 
 /// Counts since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -116,6 +118,17 @@ impl Engine {
         if self.pipeline.columns().len() != columns {
             self.extractor = Extractor::new(compiler.formats(), &self.pipeline);
         }
+    }
+
+    /// What the windows hold, by what they are of.
+    pub(super) fn windows(&self) -> BTreeMap<String, Window> {
+        self.pipeline.windows(&self.memory).collect()
+    }
+
+    /// Has the windows hold this from now on; the first text that is none of its windows is the error, and nothing changes.
+    pub(super) fn set_windows(&mut self, windows: BTreeMap<String, Window>) -> Result<(), String> {
+        self.memory = self.pipeline.memory(windows)?;
+        Ok(())
     }
 
     /// Goes on counting from here.

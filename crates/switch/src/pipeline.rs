@@ -135,6 +135,21 @@ impl Pipeline {
         std::mem::swap(self, other);
     }
 
+    /// The windows in which anything is, with what they are of, as text.
+    pub(crate) fn windows<'a>(&'a self, memory: &'a Memory) -> impl Iterator<Item = (String, Window)> + 'a {
+        let windows = self.windows.iter().zip(&memory.0).filter(|(_, window)| **window != Window::default());
+        windows.filter_map(|(plan, window)| Some((format!("{:?}", plan.as_ref()?.what), *window)))
+    }
+
+    /// The memory in which windows hold this; the rest are new. The first text that is none of this pipeline's windows is the error.
+    pub(crate) fn memory(&self, mut windows: BTreeMap<String, Window>) -> Result<Memory, String> {
+        let of = |plan: &Option<WindowPlan>| plan.as_ref().map(|plan| format!("{:?}", plan.what));
+        let names: Vec<Option<String>> = self.windows.iter().map(of).collect();
+        let known = names.iter().map(|name| name.as_ref().and_then(|name| windows.remove(name)).unwrap_or_default());
+        let memory = Memory(known.collect());
+        windows.into_keys().next().map_or(Ok(memory), Err)
+    }
+
     /// Follows one change of the compiler, the latest, in time that goes with what it changes. Windows go on.
     pub fn apply(&mut self, compiler: &Compiler, delta: &Delta, memory: &mut Memory) {
         let tables = compiler.tables();

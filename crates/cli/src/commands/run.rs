@@ -18,6 +18,7 @@ use weftwire_catalog::parameter::{Parameter, parse_parameter};
 use weftwire_core::Port;
 use weftwire_core::{Endpoints, Function, LinkType, MacAddress, Ports};
 use weftwire_linux::application::Application;
+use weftwire_linux::commands::CommandQueue;
 use weftwire_linux::control::ControlServer;
 use weftwire_linux::device::{Device, PortSpec};
 use weftwire_linux::interface::{Interface, next_hop};
@@ -147,17 +148,19 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let function = arguments.includes.catalog()?.machine(&arguments.image, &arguments.parameters)?;
     let name = function.name().to_owned();
     let start = |ports: &Ports, seed, key| Ok(function.start(&arguments.engine, ports, seed, key)?);
-    run(&arguments.platform, &name, start, || application(arguments), || {}, arguments.exit_when_ended)
+    run(&arguments.platform, &name, start, || application(arguments), || {}, None, arguments.exit_when_ended)
 }
 
 /// Runs a function until it is interrupted, or the arguments say that it ends. `start` makes it for these ports, a seed
-/// and a hash key; `application` is what its connections carry; `ready` is called once everything is open and privileges are gone.
+/// and a hash key; `application` is what its connections carry; `ready` is called once everything is open and privileges are gone; by
+/// `commands` other threads change the function.
 pub fn run(
     platform: &Platform,
     name: &str,
     start: impl FnOnce(&Ports, u64, Option<[u64; 2]>) -> Result<Box<dyn Function>>,
     application: impl FnOnce() -> Result<Application>,
     ready: impl FnOnce(),
+    commands: Option<CommandQueue>,
     exit_when_ended: bool,
 ) -> Result<()> {
     let ports = open_ports(&platform.ports)?;
@@ -216,7 +219,7 @@ pub fn run(
         exit_when_gone: platform.exit_when_gone,
     };
     tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
-    let run = Run { ports, application, recorder, control, stop, messages: Box::new(stderr()), options };
+    let run = Run { ports, application, recorder, control, commands, stop, messages: Box::new(stderr()), options };
     let report = run.run(function.as_mut())?;
     drop(function);
     console::tell_text(format_args!("{report}"));

@@ -72,6 +72,14 @@ impl Action for TimeExceeded {
         answer_packet(passing, &error);
         expired
     }
+
+    fn memory(&self) -> Option<u64> {
+        Some(self.free_at.nanoseconds() as u64)
+    }
+
+    fn remember(&mut self, memory: u64) {
+        self.free_at = Time::from_nanoseconds(memory as i64);
+    }
 }
 
 /// `None`: no error is sent about this packet (RFC 1122, section 3.2.2).

@@ -26,6 +26,14 @@ use weftwire_subscribe::rules::{Argument, Call};
 pub trait Action: Send {
     /// Carries it out on a packet all of whose messages have it.
     fn carry_out(&mut self, passing: &mut Passing<'_>) -> Verdict;
+
+    /// What it remembers from packet to packet, if anything.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+
+    /// Remembers this from now on.
+    fn remember(&mut self, _memory: u64) {}
 }
 
 /// What becomes of a packet after an action.

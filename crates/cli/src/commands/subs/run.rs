@@ -1,7 +1,7 @@
 //! `weft subs run`: rules on real ports.
 
 use super::Compiling;
-use super::reload::Reloading;
+use super::reload::{made, reload_on};
 #[cfg(feature = "services")]
 use super::services::{ClientEnd, follow};
 use crate::commands::run;
@@ -12,9 +12,12 @@ use anyhow::ensure;
 #[cfg(feature = "services")]
 use clap::ArgGroup;
 use clap::Args;
+use std::cell::OnceCell;
 use std::path::PathBuf;
-use weftwire_core::Ports;
+use weftwire_catalog::file::{self, Kind};
+use weftwire_core::{Function, Ports};
 use weftwire_linux::application::Application;
+use weftwire_linux::commands::commands;
 use weftwire_linux::signals::HangUp;
 
 /// Forward the packets of network interfaces, TUN and TAP devices by rules: each port gets the messages that its rules
@@ -56,9 +59,22 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     }
     let (rules, formats) = (arguments.rules.clone(), arguments.formats.clone());
     let compiling = arguments.compiling.clone();
-    let load = move || Ok(catalog().switch(&rules, &formats, &compiling.begin())?);
-    let switch = load()?;
+    let load = move || {
+        let switch = catalog().switch(&rules, &formats, &compiling.begin())?;
+        let texts = rules.iter().map(|path| file::text(path, Kind::Rules)).collect::<Result<Vec<_>, _>>()?;
+        Ok((switch, texts.concat()))
+    };
+    let (switch, _) = load()?;
     let hangup = HangUp::hold()?;
-    let start = |ports: &Ports, _, _| Reloading::start(&switch, ports, hangup, load);
-    run::run(&arguments.platform, switch.name(), start, || Ok(Application::new(Vec::new())), || {}, false)
+    let (sender, queue) = commands()?;
+    let known_ports = OnceCell::new();
+    let start = |ports: &Ports, _, _| {
+        let (function, _) = made(&switch, ports)?;
+        // Ports are opened once.
+        let _ = known_ports.set(ports.clone());
+        Ok(Box::new(function) as Box<dyn Function>)
+    };
+    let ready = || reload_on(hangup, known_ports.get().cloned().unwrap_or_default(), load, sender);
+    let application = || Ok(Application::new(Vec::new()));
+    run::run(&arguments.platform, switch.name(), start, application, ready, Some(queue), false)
 }
