@@ -14,6 +14,7 @@ use crate::control::{Condition, ControlServer, PortStatus};
 use crate::control_server::Asked;
 use crate::error::LinuxError;
 use crate::link::{LinkWatch, PortLink};
+use crate::messages::Messages;
 use crate::pacer::{Policy, Step};
 use crate::port::{BATCH, FramePort};
 use crate::recorder::Recorder;
@@ -91,7 +92,7 @@ pub struct Run {
     /// Ends the run.
     pub stop: StopSignal,
     /// Where notices of the function go, a line each.
-    pub messages: Box<dyn Write>,
+    pub messages: Box<dyn Write + Send>,
     /// How to run.
     pub options: RunOptions,
 }
@@ -105,6 +106,7 @@ impl Run {
         let Run { mut ports, application, recorder, control, commands, stop, messages, options } = self;
         let watch = LinkWatch::open()?;
         let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
+        let messages = Messages::start(messages).map_err(|error| LinuxError::system("begin a run", error))?;
         let effects = Effects { application, recorder, control, messages, no_port: 0 };
         let departures = ports.iter().map(|_| Vec::new()).collect();
         let mut turns = Turns {
@@ -437,14 +439,13 @@ struct Effects {
     application: Application,
     recorder: Recorder,
     control: Option<ControlServer>,
-    messages: Box<dyn Write>,
+    messages: Messages,
     no_port: u64,
 }
 
 impl Effects {
     fn say(&mut self, text: &str) {
-        // Nobody is left to tell if standard error is closed.
-        let _ = writeln!(self.messages, "{}", printable(text));
+        self.messages.say(printable(text).to_string());
     }
 
     fn apply(&mut self, item: &Output, outbox: &Outbox, function: &dyn Function) {
@@ -455,8 +456,7 @@ impl Effects {
             Output::Released { flow, .. } => self.application.released(*flow),
             Output::Notify { at, flow, notice, value } => {
                 let name = printable(function.notice_name(*notice));
-                // Nobody is left to tell if standard error is closed.
-                let _ = writeln!(self.messages, "{at} flow {flow}: {name} {value}");
+                self.messages.say(format!("{at} flow {flow}: {name} {value}"));
             }
             Output::Opened { flow, .. } => self.application.peer_opened(*flow),
             Output::Ended { flow } => self.application.ended(*flow),
