@@ -1,4 +1,4 @@
-# The everyday commands. `make test` is all that continuous integration runs, in 30 minutes at most.
+# The everyday commands. `make test` is all that continuous integration runs.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -29,6 +29,7 @@ test: setup check unit generated dependencies docs system instructions portable 
 test-long: setup
 	PROPTEST_CASES=20000 cargo test --profile demo --package weftwire-cli --test xl_oracle
 	cargo test --release $(SYSTEM_TESTS)
+	cargo run --quiet --package xtask -- mutants
 	scripts/fuzz.sh 300
 	@echo 'make test-long: all passed'
 
@@ -69,7 +70,6 @@ docs:
 # Whole-system tests push gigabytes through the data path, so they run optimised; not across crates, which takes minutes.
 system:
 	cargo test --profile demo $(SYSTEM_TESTS)
-	cargo run --quiet --package xtask -- mutants
 
 # Instructions of the engine per packet, compared with crates/bench/instructions.json.
 instructions:

@@ -11,8 +11,8 @@ use std::ops::Range;
 
 /// An outbox is full with so many bytes of frames and payload: as many as one event may put out (semantics, rule E17).
 pub const BOUND_BYTES: usize = 16 << 20;
-/// And with so many outputs.
-pub const BOUND_ITEMS: usize = 16_384;
+/// An output counts as at least so many bytes, so that an outbox is also full with many that have none.
+const LEAST_BYTES: usize = 1_024;
 
 /// One thing a function wants done or known, in the order it asked.
 #[derive(Clone, PartialEq, Debug)]
@@ -155,7 +155,7 @@ impl Outbox {
 
     /// Whether functions should stop before the next event until this is cleared.
     pub fn is_full(&self) -> bool {
-        self.bound != usize::MAX && (self.put_out >= self.bound || self.items.len() >= BOUND_ITEMS)
+        self.put_out >= self.bound || self.items.len() >= (self.bound / LEAST_BYTES).max(1)
     }
 
     /// The outputs, oldest first.

@@ -12,6 +12,9 @@ use weftwire_core::{
     CallError, Change, Connections, Endpoints, FlowId, Frame, Function, Offload, Outbox, Output, Port, Time, control,
 };
 
+/// No vector has more come out of an input; an engine that does has lost its way.
+const MOST_OUTPUT: usize = 64 << 20;
+
 /// An engine under test.
 pub type Engine = Box<dyn Function>;
 
@@ -59,7 +62,7 @@ impl Vector {
     }
 
     fn run_once(&self, engine: Engine, tracing: bool) -> Vec<String> {
-        let out = if tracing { Outbox::tracing() } else { Outbox::new() }.bounded(usize::MAX);
+        let out = if tracing { Outbox::tracing() } else { Outbox::new() }.bounded(MOST_OUTPUT);
         let mut seen = Seen {
             engine,
             out,
@@ -75,6 +78,10 @@ impl Vector {
         for (number, input) in self.document.inputs.iter().enumerate() {
             if let Err(problem) = seen.input(input) {
                 seen.wrong.push(format!("input {number}: {problem}"));
+            }
+            if seen.out.is_full() {
+                seen.wrong.push(format!("input {number}: more than {MOST_OUTPUT} bytes came out"));
+                return seen.wrong;
             }
             seen.take_in(input.flow.as_deref());
         }
