@@ -12,6 +12,7 @@ use std::hash::Hasher;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv6Addr};
 use weftwire_core::control::Done;
+use weftwire_core::fields::Fields;
 use weftwire_core::port::{Checksum, SegmentationKind};
 use weftwire_core::{
     Arrival, Buffer, CallError, Change, ControlError, Endpoints, FlowId, LinkType, MacAddress, Offload, Outbox, Output,
@@ -21,7 +22,7 @@ use weftwire_core::{
 /// What a recording begins with.
 pub const MAGIC: [u8; 8] = *b"WEFTINPT";
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Longest record in bytes: a batch of frames of the greatest length, and some.
 const LONGEST: usize = 64 << 20;
 
@@ -44,6 +45,28 @@ pub enum Input {
     Abort(FlowId),
 }
 
+/// What an outbox was like when an input was handed in: where a function stops within the input depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Circumstances {
+    /// Bytes until it was full.
+    pub room: u64,
+    /// Whether it wanted trace records, which take room.
+    pub tracing: bool,
+}
+
+impl Circumstances {
+    /// How this outbox is now.
+    pub fn of(out: &Outbox) -> Circumstances {
+        Circumstances { room: out.room() as u64, tracing: out.wants_trace() }
+    }
+
+    /// Makes an empty outbox like it was.
+    pub fn recreate(&self, out: &mut Outbox) {
+        out.set_bound(usize::try_from(self.room).unwrap_or(usize::MAX));
+        out.set_tracing(self.tracing);
+    }
+}
+
 /// A record.
 #[derive(Clone, Debug)]
 pub enum Record {
@@ -51,6 +74,8 @@ pub enum Record {
     Input {
         /// The function's time.
         now: Time,
+        /// Where what came out was put.
+        outbox: Circumstances,
         /// The input.
         input: Input,
         /// See [`Digest`].
@@ -309,7 +334,7 @@ impl<R: Read> RecordingReader<R> {
     pub fn new(mut reader: R) -> Result<RecordingReader<R>, RecordingError> {
         let mut head = [0; 16];
         reader.read_exact(&mut head).map_err(|_| RecordingError::NoRecording)?;
-        let mut fields = Fields(&head);
+        let mut fields = Fields::new(&head);
         if fields.take(8) != Some(&MAGIC) {
             return Err(RecordingError::NoRecording);
         }
@@ -354,8 +379,8 @@ impl<R: Read> RecordingReader<R> {
         if bytes.len() < length {
             return Err(RecordingError::Cut(number));
         }
-        let mut fields = Fields(&bytes);
-        let record = record(&mut fields).filter(|_| fields.0.is_empty());
+        let mut fields = Fields::new(&bytes);
+        let record = record(&mut fields).filter(|_| fields.is_empty());
         record.ok_or(RecordingError::Damaged { number, what: "its fields do not fit its kind and length" })
     }
 }
@@ -366,102 +391,58 @@ fn record(fields: &mut Fields<'_>) -> Option<Record> {
         return Some(Record::End(fields.u64()?));
     }
     let now = Time::from_nanoseconds(fields.u64()? as i64);
+    let outbox = Circumstances { room: fields.u64()?, tracing: fields.u8()? == 1 };
     let input = match kind {
         1 => {
             let count = fields.u32()?;
             let mut frames = Vec::new();
             for _ in 0..count {
                 let port = Port(fields.u16()?);
-                let offload = fields.offload()?;
+                let offload = offload(fields)?;
                 frames.push(Arrival { port, offload, buffer: Buffer::from(fields.bytes()?.to_vec()) });
             }
             Input::Frames(frames)
         }
         2 => Input::Fire,
         3 => Input::Control(fields.u64()?, serde_json::from_slice(fields.bytes()?).ok()?),
-        4 => Input::Connect(fields.endpoints()?),
+        4 => Input::Connect(endpoints(fields)?),
         5 => Input::Write(FlowId(fields.u64()?), fields.bytes()?.to_vec()),
         6 => Input::Close(FlowId(fields.u64()?)),
         7 => Input::Abort(FlowId(fields.u64()?)),
         _ => return None,
     };
-    Some(Record::Input { now, input, digest: fields.u64()? })
+    Some(Record::Input { now, outbox, input, digest: fields.u64()? })
 }
 
-/// What is left of a record.
-struct Fields<'a>(&'a [u8]);
+fn offload(fields: &mut Fields<'_>) -> Option<Offload> {
+    let checksum = match fields.u8()? {
+        0 => Checksum::Unverified,
+        1 => Checksum::Verified,
+        2 => Checksum::Partial,
+        _ => return None,
+    };
+    let (kind, size) = (fields.u8()?, fields.u16()?);
+    let kind = match kind {
+        0 => None,
+        1 | 2 => Some(SegmentationKind::TcpIpv4 { ecn: kind == 2 }),
+        3 | 4 => Some(SegmentationKind::TcpIpv6 { ecn: kind == 4 }),
+        5 => Some(SegmentationKind::Udp),
+        _ => return None,
+    };
+    let segmentation = kind.map(|kind| Segmentation { size, kind });
+    Some(Offload { segmentation, checksum }).filter(|_| segmentation.is_none_or(|cut| cut.size > 0))
+}
 
-impl<'a> Fields<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (front, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(front)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = self.u32()? as usize;
-        self.take(length)
-    }
-
-    fn offload(&mut self) -> Option<Offload> {
-        let checksum = match self.u8()? {
-            0 => Checksum::Unverified,
-            1 => Checksum::Verified,
-            2 => Checksum::Partial,
-            _ => return None,
-        };
-        let (kind, size) = (self.u8()?, self.u16()?);
-        let kind = match kind {
-            0 => None,
-            1 | 2 => Some(SegmentationKind::TcpIpv4 { ecn: kind == 2 }),
-            3 | 4 => Some(SegmentationKind::TcpIpv6 { ecn: kind == 4 }),
-            5 => Some(SegmentationKind::Udp),
-            _ => return None,
-        };
-        let segmentation = kind.map(|kind| Segmentation { size, kind });
-        Some(Offload { segmentation, checksum }).filter(|_| segmentation.is_none_or(|cut| cut.size > 0))
-    }
-
-    fn endpoints(&mut self) -> Option<Endpoints> {
-        let protocol = self.u8()?;
-        let mut end = || {
-            let address = Ipv6Addr::from(self.array::<16>()?);
-            let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
-            Some((address, self.u16()?))
-        };
-        let ((local_address, local_port), (remote_address, remote_port)) = (end()?, end()?);
-        let (local_mac, remote_mac) = (MacAddress(self.array()?), MacAddress(self.array()?));
-        let (tagged, tag) = (self.u8()? == 1, self.u16()?);
-        let vlan = tagged.then_some(tag);
-        Some(Endpoints {
-            protocol,
-            local_address,
-            local_port,
-            remote_address,
-            remote_port,
-            local_mac,
-            remote_mac,
-            vlan,
-        })
-    }
+fn endpoints(fields: &mut Fields<'_>) -> Option<Endpoints> {
+    let protocol = fields.u8()?;
+    let mut end = || {
+        let address = Ipv6Addr::from(fields.array::<16>()?);
+        let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
+        Some((address, fields.u16()?))
+    };
+    let ((local_address, local_port), (remote_address, remote_port)) = (end()?, end()?);
+    let (local_mac, remote_mac) = (MacAddress(fields.array()?), MacAddress(fields.array()?));
+    let (tagged, tag) = (fields.u8()? == 1, fields.u16()?);
+    let vlan = tagged.then_some(tag);
+    Some(Endpoints { protocol, local_address, local_port, remote_address, remote_port, local_mac, remote_mac, vlan })
 }

@@ -1,6 +1,6 @@
 //! A function whose inputs are recorded.
 
-use crate::inputs::{Digest, Input, Kind, keep_consumed, put_frames, put_input};
+use crate::inputs::{Circumstances, Digest, Input, Kind, keep_consumed, put_frames, put_input};
 use weftwire_core::inspect::{Counters, FlowDetail, FlowPage, FlowSummary, Inspect};
 use weftwire_core::live::Clocks;
 use weftwire_core::{
@@ -29,8 +29,10 @@ pub struct Recorded {
     lost: u64,
 }
 
-/// Where an input stands in a record: behind its length, kind and time.
-const BODY: usize = 4 + 1 + 8;
+/// Where the circumstances stand in a record: behind its length, kind and time.
+const OUTBOX: usize = 4 + 1 + 8;
+/// Where an input stands in a record.
+const BODY: usize = OUTBOX + 8 + 1;
 
 impl Recorded {
     /// A function whose inputs go to `tape` from now on.
@@ -38,9 +40,12 @@ impl Recorded {
         Recorded { function, tape, bytes: Vec::new(), frames: Vec::new(), ended: false, lost: 0 }
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, out: &Outbox) {
+        let Circumstances { room, tracing } = Circumstances::of(out);
         self.bytes.clear();
-        self.bytes.resize(BODY, 0);
+        self.bytes.resize(OUTBOX, 0);
+        self.bytes.extend(room.to_le_bytes());
+        self.bytes.push(tracing.into());
     }
 
     fn finish(&mut self, kind: Kind, now: Time, digest: &Digest) {
@@ -52,7 +57,7 @@ impl Recorded {
         let length = (self.bytes.len() - 4) as u32;
         self.bytes[..4].copy_from_slice(&length.to_le_bytes());
         self.bytes[4] = kind as u8;
-        self.bytes[5..BODY].copy_from_slice(&now.nanoseconds().to_le_bytes());
+        self.bytes[5..OUTBOX].copy_from_slice(&now.nanoseconds().to_le_bytes());
         self.ended = !self.tape.put(&self.bytes);
         self.lost += u64::from(self.ended);
     }
@@ -65,7 +70,7 @@ impl Recorded {
         out: &mut Outbox,
         hand_in: impl FnOnce(&mut dyn Function, &mut Outbox, &mut Digest) -> R,
     ) -> R {
-        self.begin();
+        self.begin(out);
         let kind = put_input(&mut self.bytes, input);
         let (start, mut digest) = (out.items().len(), Digest::default());
         let result = hand_in(self.function.as_mut(), out, &mut digest);
@@ -100,7 +105,7 @@ impl Drop for Recorded {
 
 impl Function for Recorded {
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
-        self.begin();
+        self.begin(out);
         put_frames(&mut self.bytes, arrivals.iter(), &mut self.frames);
         let (start, offered) = (out.items().len(), arrivals.len());
         self.function.frames(now, arrivals, out);

@@ -10,6 +10,7 @@ pub mod build;
 pub mod checksum;
 pub mod control;
 mod drop_reason;
+pub mod fields;
 mod flow;
 pub mod format;
 pub mod function;

@@ -11,8 +11,8 @@ use std::ops::Range;
 
 /// An outbox is full with so many bytes of frames and payload: as many as one event may put out (semantics, rule E17).
 pub const BOUND_BYTES: usize = 16 << 20;
-/// An output counts as at least so many bytes, so that an outbox is also full with many that have none.
-const LEAST_BYTES: usize = 1_024;
+/// An output counts as so many bytes more than it has, so that an outbox is also full with many that have none.
+const OUTPUT_BYTES: usize = 1_024;
 
 /// One thing a function wants done or known, in the order it asked.
 #[derive(Clone, PartialEq, Debug)]
@@ -100,7 +100,7 @@ pub struct Outbox {
     items: Vec<Output>,
     frames: Vec<Buffer>,
     delivered: Vec<u8>,
-    /// Bytes of frames and deliveries.
+    /// Bytes of frames and deliveries, and [`OUTPUT_BYTES`] for each output.
     put_out: usize,
     bound: usize,
     /// Outputs before those that are in it now.
@@ -143,6 +143,11 @@ impl Outbox {
         Outbox { bound: bytes, ..self }
     }
 
+    /// Makes it full with so many bytes from now on.
+    pub fn set_bound(&mut self, bytes: usize) {
+        self.bound = bytes;
+    }
+
     /// Whether functions should make trace records.
     pub fn wants_trace(&self) -> bool {
         self.tracing
@@ -155,7 +160,12 @@ impl Outbox {
 
     /// Whether functions should stop before the next event until this is cleared.
     pub fn is_full(&self) -> bool {
-        self.put_out >= self.bound || self.items.len() >= (self.bound / LEAST_BYTES).max(1)
+        self.put_out >= self.bound
+    }
+
+    /// Bytes until it is full; see [`Outbox::bounded`].
+    pub fn room(&self) -> usize {
+        self.bound.saturating_sub(self.put_out)
     }
 
     /// The outputs, oldest first.
@@ -227,7 +237,7 @@ impl Outbox {
     /// Asks for a frame of `length` bytes to be sent by one more port.
     pub fn send_again(&mut self, at: Time, port: Port, frame: FrameNumber, length: usize, offload: Offload) {
         self.put_out += length;
-        self.items.push(Output::Send { at, port, bytes: Bytes(Place::Frame(frame)), offload });
+        self.push(Output::Send { at, port, bytes: Bytes(Place::Frame(frame)), offload });
     }
 
     /// Asks for a frame of `length` bytes to be sent that is still being worked on. [`Outbox::keep_promise`] must bring it
@@ -236,7 +246,7 @@ impl Outbox {
         let number = FrameNumber(self.frames.len() as u32);
         self.frames.push(Buffer::default());
         self.put_out += length;
-        self.items.push(Output::Send { at, port, bytes: Bytes(Place::Frame(number)), offload });
+        self.push(Output::Send { at, port, bytes: Bytes(Place::Frame(number)), offload });
         number
     }
 
@@ -250,12 +260,12 @@ impl Outbox {
         let start = self.delivered.len();
         self.delivered.extend_from_slice(bytes);
         self.put_out += bytes.len();
-        self.items.push(Output::Deliver { flow, bytes: Bytes(Place::Delivered(start..start + bytes.len())) });
+        self.push(Output::Deliver { flow, bytes: Bytes(Place::Delivered(start..start + bytes.len())) });
     }
 
     /// Answers a command. `leftover` is what it replaced, which takes long to free: the platform does that elsewhere.
     pub fn answer(&mut self, answer: Answer, leftover: Option<Box<dyn Any + Send>>) {
-        self.items.push(Output::Answered(Box::new(answer)));
+        self.push(Output::Answered(Box::new(answer)));
         self.leftovers.extend(leftover);
     }
 
@@ -266,6 +276,7 @@ impl Outbox {
 
     /// Any other output.
     pub fn push(&mut self, item: Output) {
+        self.put_out += OUTPUT_BYTES;
         self.items.push(item);
     }
 

@@ -38,8 +38,8 @@ pub fn repeat<R: Read>(
     let mut out = Outbox::new();
     let mut repeated = Repeated::default();
     loop {
-        let (now, input, recorded) = match recording.next_record()? {
-            Record::Input { now, input, digest } => (now, input, digest),
+        let (now, outbox, input, recorded) = match recording.next_record()? {
+            Record::Input { now, outbox, input, digest } => (now, outbox, input, digest),
             Record::End(lost) => {
                 repeated.not_recorded = lost;
                 return Ok(repeated);
@@ -47,6 +47,7 @@ pub fn repeat<R: Read>(
         };
         let text = describe(now, &input);
         let mut digest = Digest::default();
+        outbox.recreate(&mut out);
         let whole = hand_in(function, now, input, &mut out, &mut digest);
         digest.outputs(&out, 0);
         repeated.outputs += out.items().len() as u64;

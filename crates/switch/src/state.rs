@@ -5,6 +5,7 @@
 //! or a text has its length in front, 4 bytes; lists are sorted by their texts. So equal states have equal bytes.
 
 use std::collections::BTreeMap;
+use weftwire_core::fields::Fields;
 use weftwire_core::{Port, Time};
 use weftwire_subscribe::window::Window;
 
@@ -95,31 +96,31 @@ impl SwitchState {
     /// # Errors
     /// See [`SwitchStateError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<SwitchState, SwitchStateError> {
-        let mut fields = Fields(bytes);
+        let mut fields = Fields::new(bytes);
         if fields.take(MAGIC.len()) != Some(&MAGIC) {
             return Err(SwitchStateError::NoState);
         }
-        let schema = fields.array().map(u32::from_le_bytes).ok_or(SwitchStateError::NoState)?;
+        let schema = fields.u32().ok_or(SwitchStateError::NoState)?;
         if schema != SCHEMA {
             return Err(SwitchStateError::Schema(schema));
         }
         let damaged = SwitchStateError::Damaged;
         let revision = fields.u64().ok_or(damaged("rules"))?;
         let rules = RulesName { revision, digest: fields.array().ok_or(damaged("rules"))? };
-        let up = fields.ports().ok_or(damaged("up ports"))?;
+        let up = ports(&mut fields).ok_or(damaged("up ports"))?;
         let time = Time::from_nanoseconds(fields.u64().ok_or(damaged("time"))? as i64);
         let mut counts = [0; 4];
         for count in &mut counts {
             *count = fields.u64().ok_or(damaged("counts"))?;
         }
-        let mut numbers = |what| fields.map(Fields::u64).ok_or(damaged(what));
+        let mut numbers = |what| map(&mut fields, Fields::u64).ok_or(damaged(what));
         let drops = numbers("drops")?;
         let notes = numbers("notes")?;
         let calls = numbers("actions")?;
         let memories = numbers("memories of actions")?;
-        let windows = fields.map(Fields::window).ok_or(damaged("windows"))?;
+        let windows = map(&mut fields, window).ok_or(damaged("windows"))?;
         let state = SwitchState { rules, up, time, counts, drops, notes, calls, memories, windows };
-        if fields.0.is_empty() { Ok(state) } else { Err(damaged("end")) }
+        if fields.is_empty() { Ok(state) } else { Err(damaged("end")) }
     }
 }
 
@@ -132,54 +133,30 @@ fn put_map<T>(bytes: &mut Vec<u8>, map: &BTreeMap<String, T>, put: impl Fn(&mut 
     }
 }
 
-/// What is left to read.
-struct Fields<'a>(&'a [u8]);
+fn ports(fields: &mut Fields<'_>) -> Option<Vec<Port>> {
+    let count = fields.u32()? as usize;
+    let ports = fields.take(count.checked_mul(2)?)?;
+    Some(ports.chunks_exact(2).map(|port| Port(u16::from_le_bytes([port[0], port[1]]))).collect())
+}
 
-impl<'a> Fields<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (front, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(front)
+fn window(fields: &mut Fields<'_>) -> Option<Window> {
+    let mut words = [0; Window::WORDS];
+    for word in &mut words {
+        *word = fields.u64()?;
     }
+    Some(Window::from_words(words))
+}
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    fn length(&mut self) -> Option<usize> {
-        self.array().map(|bytes| u32::from_le_bytes(bytes) as usize)
-    }
-
-    fn ports(&mut self) -> Option<Vec<Port>> {
-        let count = self.length()?;
-        let ports = self.take(count.checked_mul(2)?)?;
-        Some(ports.chunks_exact(2).map(|port| Port(u16::from_le_bytes([port[0], port[1]]))).collect())
-    }
-
-    fn window(&mut self) -> Option<Window> {
-        let mut words = [0; Window::WORDS];
-        for word in &mut words {
-            *word = self.u64()?;
+/// A sorted list by texts: an entry that is not behind the one before makes other bytes than were written.
+fn map<'a, T>(fields: &mut Fields<'a>, read: impl Fn(&mut Fields<'a>) -> Option<T>) -> Option<BTreeMap<String, T>> {
+    let count = fields.u32()?;
+    let mut map = BTreeMap::new();
+    for _ in 0..count {
+        let text = String::from_utf8(fields.bytes()?.to_vec()).ok()?;
+        if map.last_key_value().is_some_and(|(last, _)| *last >= text) {
+            return None;
         }
-        Some(Window::from_words(words))
+        map.insert(text, read(fields)?);
     }
-
-    /// A sorted list by texts: an entry that is not behind the one before makes other bytes than were written.
-    fn map<T>(&mut self, read: impl Fn(&mut Fields<'a>) -> Option<T>) -> Option<BTreeMap<String, T>> {
-        let count = self.length()?;
-        let mut map = BTreeMap::new();
-        for _ in 0..count {
-            let length = self.length()?;
-            let text = String::from_utf8(self.take(length)?.to_vec()).ok()?;
-            if map.last_key_value().is_some_and(|(last, _)| *last >= text) {
-                return None;
-            }
-            map.insert(text, read(self)?);
-        }
-        Some(map)
-    }
+    Some(map)
 }
