@@ -45,7 +45,7 @@ check:
 # Unit, property and documentation tests, with debug assertions on; also the corpora of all fuzz targets.
 unit:
 	@echo "PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 
 generated:
 	cargo run --quiet --package xtask -- generate --check
