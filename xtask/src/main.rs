@@ -34,7 +34,10 @@ fn main() -> Result<()> {
             unused::check(&metadata)?;
             borders::check(root)
         }
-        ["vectors"] => vectors::print(root),
+        ["vectors"] => {
+            vectors::compare(root)?;
+            vectors::print(root)
+        }
         ["mutants"] => mutants::run(root),
         ["instructions"] => instructions::check(root),
         ["instructions", "--write"] => instructions::rewrite(root),
@@ -43,7 +46,8 @@ fn main() -> Result<()> {
             "say one of\n  generate          write every generated file\n  generate --check  see that they are up to date\n  \
              layers            see that crates depend downwards only, on nothing that they do not use, and that\n                    \
              their errors have types\n  \
-             vectors           print the test vectors of each rule of the semantics page, and see that each has some\n  \
+             vectors           print the test vectors of each rule of the semantics page, and see that each has some\n                    \
+             and that they are what vectors/write.py writes\n  \
              mutants           see that the vectors notice mistakes in an engine\n  \
              instructions      count those of the engine, and compare with what is written down\n  \
              instructions --write  write them down\n  \
