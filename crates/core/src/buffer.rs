@@ -17,6 +17,10 @@ pub const LARGE: usize = (65_535_usize + 14 + 8).next_multiple_of(64);
 
 /// Most free buffers of a size that a pool keeps.
 const KEPT: usize = 1_024;
+/// Sizes of stored frames are multiples of this, as allocators round them anyway.
+const GRAIN: usize = 16;
+/// Most bytes of free memory that a storage keeps.
+const KEPT_BYTES: usize = 4 << 20;
 
 /// Memory of a platform's own that it lends for one frame: a piece of AF_XDP's UMEM, a slot of a ring. It goes back when
 /// it is dropped, in any order. While it is lent nobody else may touch it, the kernel included.
@@ -256,6 +260,37 @@ impl Pool {
     }
 }
 
+/// Free memory of frames that are stored for long, in buffers that are no larger than what they hold. Memory that a stored
+/// frame leaves is there for the next of its size.
+#[derive(Default, Debug)]
+pub struct Storage {
+    /// By size, in units of [`GRAIN`].
+    free: Vec<Vec<Buffer>>,
+    bytes: usize,
+}
+
+impl Storage {
+    /// An empty buffer for just so many bytes, without headroom.
+    pub fn take(&mut self, length: usize) -> Buffer {
+        let size = length.div_ceil(GRAIN);
+        let kept = self.free.get_mut(size).and_then(Vec::pop);
+        self.bytes -= kept.as_ref().map_or(0, Buffer::capacity);
+        kept.unwrap_or_else(|| Buffer { memory: Memory::Own(vec![0; size * GRAIN]), start: 0, end: 0 })
+    }
+
+    /// Takes a buffer back. Longer ones than [`SMALL`] are not kept.
+    pub fn give_back(&mut self, buffer: Buffer) {
+        let buffer = Buffer { start: 0, end: 0, ..buffer };
+        let length = buffer.capacity();
+        let fits = length <= SMALL && length.is_multiple_of(GRAIN) && self.bytes + length <= KEPT_BYTES;
+        if fits && matches!(buffer.memory, Memory::Own(_)) {
+            self.free.resize_with(SMALL / GRAIN + 1, Vec::new);
+            self.free[length / GRAIN].push(buffer);
+            self.bytes += length;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,6 +348,26 @@ mod tests {
         // What is no buffer of a pool does not come into one.
         pool.give_back(Buffer::from(vec![0; 10]));
         assert_eq!(pool.take(10).capacity(), SMALL);
+    }
+
+    #[test]
+    fn stored_frames_use_the_memory_of_those_before() {
+        let mut storage = Storage::default();
+        let mut buffer = storage.take(74);
+        assert_eq!((buffer.capacity(), buffer.headroom()), (80, 0));
+        buffer.extend_from_slice(&[7; 74]);
+        let place = buffer.as_ptr();
+        storage.give_back(buffer);
+        let again = storage.take(65);
+        assert_eq!((again.as_ptr(), again.len()), (place, 0));
+        assert_ne!(storage.take(74).as_ptr(), place);
+        storage.give_back(Buffer::from(vec![0; 75]));
+        storage.give_back(Buffer::with_capacity(SMALL));
+        assert_eq!(storage.bytes, 0);
+        for _ in 0..2 * KEPT_BYTES / SMALL {
+            storage.give_back(Buffer::from(vec![0; SMALL]));
+        }
+        assert_eq!(storage.bytes, KEPT_BYTES);
     }
 
     struct Slot(Vec<u8>, Arc<AtomicUsize>);

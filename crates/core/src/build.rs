@@ -1,21 +1,28 @@
 //! Packets made from nothing: templates (`docs/semantics.md`, 2.12).
 
+use crate::buffer::Buffer;
 use crate::flow::Endpoints;
 use crate::format::{FieldPlace, Formats};
 use crate::packet::Packet;
 use crate::port::LinkType;
 use crate::wire::builder::{FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};
-use crate::wire::ethernet::VlanTag;
+use crate::wire::ethernet::{ETHERNET_LENGTH, VLAN_LENGTH, VlanTag};
+use crate::wire::ipv6::IPV6_LENGTH;
 use crate::wire::tcp::{
     MAX_OPTIONS_LENGTH, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_TIMESTAMPS, OPTION_WINDOW_SCALE, TCP_LENGTH,
     TcpOption,
 };
 use std::net::{IpAddr, Ipv6Addr};
+use std::ops::Range;
 
 /// Maximum segment size in a built MSS option.
 const BUILT_MSS: u16 = 1460;
 /// Most bytes behind the transport header: what fits behind the longest headers built here.
 const MAX_BEHIND: usize = 65_535 - 20 - TCP_LENGTH - MAX_OPTIONS_LENGTH;
+/// Most bytes up to the transport header's end.
+const MAX_FRONT: usize = ETHERNET_LENGTH + VLAN_LENGTH + IPV6_LENGTH + TCP_LENGTH + MAX_OPTIONS_LENGTH;
+/// Most options that find room: the shortest has two bytes.
+const MOST_OPTIONS: usize = MAX_OPTIONS_LENGTH / 2;
 
 /// What a packet to build consists of.
 #[derive(Clone, Copy, Debug)]
@@ -41,30 +48,45 @@ pub enum TemplateTransport {
     Udp,
 }
 
+impl TemplateSpec<'_> {
+    /// The imported headers and where they lie behind the transport header, as far as they find room.
+    fn imported(&self, formats: &Formats) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let known = self.headers.iter().filter_map(|index| Some((*index, formats.imported().get(*index)?.length())));
+        known.scan(0, |end, (index, length)| {
+            *end += length;
+            (*end <= MAX_BEHIND).then_some((index, *end - length..*end))
+        })
+    }
+
+    /// Bytes behind the transport header.
+    fn behind(&self, formats: &Formats) -> usize {
+        let headers = self.imported(formats).last().map_or(0, |(_, range)| range.end);
+        (headers + usize::from(self.payload)).min(MAX_BEHIND)
+    }
+
+    /// Bytes that every packet of this template fits in, whatever its ends are.
+    pub fn room(&self, formats: &Formats) -> usize {
+        MAX_FRONT + self.behind(formats)
+    }
+}
+
 impl Packet {
     /// Builds a packet from the flow's local to its remote end, with lengths and checksums right.
     pub fn build(template: &TemplateSpec<'_>, ends: &Endpoints, formats: &Formats) -> Packet {
-        let headers: Vec<(usize, usize)> = template
-            .headers
-            .iter()
-            .filter_map(|index| formats.imported().get(*index).map(|format| (*index, format.length())))
-            .scan(0, |end, (index, length)| {
-                *end += length;
-                (*end <= MAX_BEHIND).then_some((index, length))
-            })
-            .collect();
-        let header_bytes: usize = headers.iter().map(|(_, length)| length).sum();
-        let behind = (header_bytes + usize::from(template.payload)).min(MAX_BEHIND);
-        let frame = transport_header(network_header(ends), template, ends).payload(&vec![0; behind]);
+        Packet::build_in(Buffer::with_capacity(template.room(formats)), template, ends, formats)
+    }
+
+    /// As [`Packet::build`], in a buffer with [room](TemplateSpec::room).
+    pub fn build_in(buffer: Buffer, template: &TemplateSpec<'_>, ends: &Endpoints, formats: &Formats) -> Packet {
+        let frame = network_header(FrameBuilder::ethernet_in(buffer, ends.remote_mac, ends.local_mac), ends);
+        let frame = transport_header(frame, template, ends).zeros(template.behind(formats));
         let bytes = frame.unsummed().expect("options and payload were cut to what fits");
         let mut packet =
             Packet::from_frame(LinkType::Ethernet, bytes, formats).expect("the builder's headers are well-formed");
         // Each header counts as there while the presets are written: they may be what its `when` waits for.
-        let mut at = packet.transport_end();
-        packet.place_imported(headers.into_iter().map(|(index, length)| {
-            at += length;
-            (index, at - length..at)
-        }));
+        let start = packet.transport_end();
+        let placed = template.imported(formats);
+        packet.place_imported(placed.map(|(index, range)| (index, start + range.start..start + range.end)));
         for (field, value) in template.presets {
             // A preset of a field that is not there is refused by the verifier; here it has no effect.
             let _ = packet.set(*field, *value);
@@ -75,8 +97,7 @@ impl Packet {
     }
 }
 
-fn network_header(ends: &Endpoints) -> FrameBuilder {
-    let mut frame = FrameBuilder::ethernet(ends.remote_mac, ends.local_mac);
+fn network_header(mut frame: FrameBuilder, ends: &Endpoints) -> FrameBuilder {
     if let Some(tag) = ends.vlan {
         frame = frame.vlan(VlanTag(tag));
     }
@@ -105,27 +126,27 @@ fn transport_header(frame: FrameBuilder, template: &TemplateSpec<'_>, ends: &End
         TemplateTransport::Udp => frame.udp(source_port, destination_port),
         TemplateTransport::Tcp => {
             let fields = TcpFields { source_port, destination_port, ..TcpFields::default() };
-            frame.tcp(&fields, &tcp_options(template.tcp_options))
+            let mut options = [TcpOption::SackPermitted; MOST_OPTIONS];
+            let count =
+                tcp_options(template.tcp_options).zip(&mut options).map(|(known, place)| *place = known).count();
+            frame.tcp(&fields, &options[..count])
         }
     }
 }
 
 /// The listed options with zero values; those that find no room are left out.
-fn tcp_options(kinds: &[u8]) -> Vec<TcpOption<'static>> {
+fn tcp_options(kinds: &[u8]) -> impl Iterator<Item = TcpOption<'static>> {
     let mut room = MAX_OPTIONS_LENGTH;
     let known = kinds.iter().filter_map(|kind| match *kind {
-        OPTION_MSS => Some((4, TcpOption::MaximumSegmentSize(BUILT_MSS))),
-        OPTION_WINDOW_SCALE => Some((3, TcpOption::WindowScale(0))),
-        OPTION_SACK_PERMITTED => Some((2, TcpOption::SackPermitted)),
-        OPTION_TIMESTAMPS => Some((10, TcpOption::Timestamps { value: 0, echo: 0 })),
+        OPTION_MSS => Some(TcpOption::MaximumSegmentSize(BUILT_MSS)),
+        OPTION_WINDOW_SCALE => Some(TcpOption::WindowScale(0)),
+        OPTION_SACK_PERMITTED => Some(TcpOption::SackPermitted),
+        OPTION_TIMESTAMPS => Some(TcpOption::Timestamps { value: 0, echo: 0 }),
         _ => None,
     });
-    known
-        .filter(|(length, _)| {
-            let fits = *length <= room;
-            room -= if fits { *length } else { 0 };
-            fits
-        })
-        .map(|(_, option)| option)
-        .collect()
+    known.filter(move |option| {
+        let fits = option.length() <= room;
+        room -= if fits { option.length() } else { 0 };
+        fits
+    })
 }

@@ -11,6 +11,7 @@ use crate::wire::ipv6::{IPV6_LENGTH, Ipv6};
 use crate::wire::tcp::{RawOptions, TCP_LENGTH, Tcp};
 use crate::wire::udp::{UDP_LENGTH, Udp};
 use crate::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
+use smallvec::SmallVec;
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
@@ -33,8 +34,8 @@ pub(crate) struct Layout {
     pub(crate) transport: Option<Transport>,
     /// Where the transport header with its options ends.
     pub(crate) transport_end: usize,
-    /// Starts and ends of the imported headers. No allocation for functions that import none.
-    pub(crate) imported: Vec<Option<(u32, u32)>>,
+    /// Starts and ends of the imported headers. No allocation for functions that import up to four.
+    pub(crate) imported: SmallVec<[Option<(u32, u32)>; 4]>,
     /// Where the payload starts: behind the innermost header.
     pub(crate) payload: usize,
 }

@@ -90,9 +90,9 @@ impl Packet {
         Ok(end)
     }
 
-    /// A copy in this buffer.
+    /// A copy in this buffer, which is empty.
     pub fn copy_into(&self, mut buffer: Buffer) -> Packet {
-        buffer.assign(&self.bytes);
+        buffer.extend_from_slice(&self.bytes);
         Packet { bytes: buffer, layout: self.layout.clone(), padding: 0, ..*self }
     }
 
@@ -108,9 +108,9 @@ impl Packet {
     }
 
     /// Parses a frame made here, in which all but the transport checksum is right.
-    pub(crate) fn from_frame(link: LinkType, bytes: Vec<u8>, formats: &Formats) -> Result<Packet, DropReason> {
+    pub(crate) fn from_frame(link: LinkType, bytes: Buffer, formats: &Formats) -> Result<Packet, DropReason> {
         let (layout, _) = Layout::find(link, &bytes, formats)?;
-        Ok(Packet { bytes: bytes.into(), layout, padding: 0, segmentation: None, partial: false })
+        Ok(Packet { bytes, layout, padding: 0, segmentation: None, partial: false })
     }
 
     /// A field's value; the low 64 bits of a wider one. `None` if the packet has no such field.
@@ -184,6 +184,13 @@ impl Packet {
         self.check_payload_length(self.payload().len().saturating_add(bytes.len()))?;
         self.bytes.extend_from_slice(bytes);
         Ok(())
+    }
+
+    /// Bytes of a buffer in which the payload may become so long; `None` if it may not, or has room for that as it is.
+    pub fn wants_room(&self, payload: usize) -> Option<usize> {
+        self.check_payload_length(payload).ok()?;
+        let length = self.layout.payload + payload;
+        (self.bytes.capacity() < length).then_some(length)
     }
 
     fn check_payload_length(&self, length: usize) -> Result<(), DropReason> {

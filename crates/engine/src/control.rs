@@ -63,7 +63,7 @@ impl<E: Executor> Runtime<E> {
     fn delete(&mut self, flow: FlowId) -> Result<(), ControlError> {
         let instance = self.table.remove(flow).ok_or(ControlError::NoFlow(flow))?;
         self.samples.end(flow);
-        self.forget(&instance);
+        self.forget(instance);
         Ok(())
     }
 }

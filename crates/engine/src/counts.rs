@@ -3,6 +3,32 @@
 use std::collections::BTreeMap;
 use weftwire_core::DropReason;
 
+/// Counts of drops and refusals, by reason.
+#[derive(Clone, Default, Debug)]
+pub struct DropCounts([u64; DropReason::ALL.len()]);
+
+impl DropCounts {
+    /// One more.
+    pub fn count(&mut self, reason: DropReason) {
+        self.0[reason.number() as usize] += 1;
+    }
+
+    /// Those that are not 0, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+impl FromIterator<(DropReason, u64)> for DropCounts {
+    fn from_iter<I: IntoIterator<Item = (DropReason, u64)>>(counts: I) -> DropCounts {
+        let mut made = DropCounts::default();
+        for (reason, count) in counts {
+            made.0[reason.number() as usize] = count;
+        }
+        made
+    }
+}
+
 /// Counts since the start, as the engine keeps them.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Counts {

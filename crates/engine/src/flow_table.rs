@@ -3,18 +3,12 @@
 
 use crate::chance::KeyHasher;
 use crate::instance::{Activity, Instance};
-use crate::lines::{Line, Rules};
+use crate::lines::{Lines, Rules, Waiting};
+use hashbrown::HashTable;
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use weftwire_core::{FlowId, Time};
 use weftwire_image::Image;
-
-/// A map that every packet looks into. Nothing depends on its order.
-#[allow(
-    clippy::disallowed_types,
-    reason = "the hash key comes with the function, and whoever lists entries sorts them"
-)]
-type Map<K, V> = std::collections::HashMap<K, V, KeyHasher>;
 
 /// Places of the order that are looked at for each instance of a page.
 const LOOKS: usize = 8;
@@ -25,15 +19,20 @@ pub struct FlowTable {
     rules: Rules,
     /// Most instances there may be.
     max: usize,
-    instances: Map<FlowId, Box<Instance>>,
-    keys: Map<Box<[u8]>, FlowId>,
+    /// The instances, each in a place of its own as long as it is here.
+    places: Vec<Option<Box<Instance>>>,
+    free: Vec<u32>,
+    /// The places by flow id and by key. Nothing depends on the order of either.
+    by_flow: HashTable<u32>,
+    by_key: HashTable<u32>,
+    hasher: KeyHasher,
     /// All flows by id, as ids come in order, with those among them that have gone since: never more of these than of
     /// others, but for a few.
     order: VecDeque<FlowId>,
     /// The flows that may expire, idle longest first ([`IDLE`]), and those that may be evicted, first to go first ([`RANK`]).
     /// Only the first of a line is sure to be right: a flow further behind stays where it is when it becomes active or is
     /// held, and moves once it is first. So a busy flow costs nothing here.
-    lines: [Vec<Line>; 2],
+    lines: [Lines; 2],
     /// The latest number of an activity.
     pub activities: u64,
 }
@@ -48,11 +47,14 @@ impl FlowTable {
     pub fn new(image: &Image, hasher: KeyHasher) -> FlowTable {
         let rules = Rules::new(image);
         FlowTable {
-            lines: [vec![Line::default(); rules.idle_lines()], vec![Line::default(); rules.rank_lines()]],
+            lines: [Lines::new(rules.idle_lines()), Lines::new(rules.rank_lines())],
             rules,
             max: image.flow.max as usize,
-            instances: Map::with_hasher(hasher),
-            keys: Map::with_hasher(hasher),
+            places: Vec::new(),
+            free: Vec::new(),
+            by_flow: HashTable::new(),
+            by_key: HashTable::new(),
+            hasher,
             order: VecDeque::new(),
             activities: 0,
         }
@@ -66,27 +68,29 @@ impl FlowTable {
 
     /// How many instances there are.
     pub fn len(&self) -> usize {
-        self.instances.len()
+        self.by_flow.len()
     }
 
     /// The flow of a key.
     pub fn find(&self, key: &[u8]) -> Option<FlowId> {
-        self.keys.get(key).copied()
+        let found = self.by_key.find(self.hash(key), |place| at(&self.places, *place).is_some_and(|it| it.key == key));
+        Some(at(&self.places, *found?)?.flow)
     }
 
     /// A number that all packets of a flow have in common, under the table's own key.
-    pub fn place(&self, key: &[u8]) -> u64 {
-        self.keys.hasher().hash_one(key)
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
     }
 
     /// An instance, to look at it.
     pub fn get(&self, flow: FlowId) -> Option<&Instance> {
-        self.instances.get(&flow).map(Box::as_ref)
+        at(&self.places, self.place_of(flow)?)
     }
 
     /// An instance, to run it. Afterwards the caller tells of changes that matter by [`FlowTable::settle`].
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut Instance> {
-        self.instances.get_mut(&flow).map(Box::as_mut)
+        let place = self.place_of(flow)?;
+        at_mut(&mut self.places, place)
     }
 
     /// All instances by flow id.
@@ -124,27 +128,45 @@ impl FlowTable {
         instance.came_into_group = false;
         let flow = instance.flow;
         let lines = [self.rules.idle_line(instance.state), self.rules.rank_line(instance.state)];
-        let activities = [instance.last_active, instance.rank];
-        self.keys.insert(instance.key.clone(), flow);
+        let since = [instance.last_active, instance.rank];
         if self.order.back().is_none_or(|latest| *latest < flow) {
             self.order.push_back(flow);
         } else if let Err(place) = self.order.binary_search(&flow) {
             // It comes from elsewhere; if it was here before, its place may be there still.
             self.order.insert(place, flow);
         }
-        self.instances.insert(flow, instance);
+        let (hasher, by_key) = (self.hasher, self.hasher.hash_one(&instance.key[..]));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() as u32 - 1
+        });
+        self.places[place as usize] = Some(instance);
+        let places = &self.places;
+        let key_of = |place: &u32| at(places, *place).map_or(0, |it| hasher.hash_one(&it.key[..]));
+        let flow_of = |place: &u32| at(places, *place).map_or(0, |it| hasher.hash_one(it.flow));
+        self.by_key.insert_unique(by_key, place, key_of);
+        self.by_flow.insert_unique(hasher.hash_one(flow), place, flow_of);
         for order in [IDLE, RANK] {
-            self.enter(order, lines[order], activities[order], flow);
+            self.enter(order, lines[order], Waiting { since: since[order], flow, place });
         }
     }
 
     /// Takes an instance out.
     pub fn remove(&mut self, flow: FlowId) -> Option<Box<Instance>> {
-        let instance = self.instances.remove(&flow)?;
+        let place = self.place_of(flow)?;
+        let instance = self.places[place as usize].take()?;
+        for (table, hash) in [
+            (&mut self.by_flow, self.hasher.hash_one(flow)),
+            (&mut self.by_key, self.hasher.hash_one(&instance.key[..])),
+        ] {
+            if let Ok(entry) = table.find_entry(hash, |other| *other == place) {
+                entry.remove();
+            }
+        }
+        self.free.push(place);
         self.forget_gone();
-        self.keys.remove(&instance.key);
         for order in [IDLE, RANK] {
-            self.leave(order, instance.filed[order], flow);
+            self.leave(order, place);
         }
         Some(instance)
     }
@@ -153,94 +175,107 @@ impl FlowTable {
     /// been held till now, or as it came into a state where that is shorter (rule F14).
     pub fn settle(&mut self, flow: FlowId, now: Time) -> bool {
         let entered = self.activity(now);
-        let Some(instance) = self.instances.get_mut(&flow) else { return false };
+        let Some(place) = self.place_of(flow) else { return false };
+        let Some(instance) = at_mut(&mut self.places, place) else { return false };
         let moved = std::mem::take(&mut instance.came_into_group);
         instance.rank = if moved { entered } else { instance.rank.max(instance.last_active) };
-        let (filed, rank, active) = (instance.filed, instance.rank, instance.last_active);
+        let (rank, active) = (instance.rank, instance.last_active);
         let idle_line = self.rules.idle_line(instance.state);
         let rank_line = self.rules.rank_line(instance.state);
         let stays = idle_line.is_some_and(|line| self.rules.holds(line)) && instance.is_held();
-        let line_of = |order: usize| filed[order].map(|(line, _)| line);
-        if line_of(RANK) == rank_line {
-            self.correct_if_first(RANK, rank_line, flow);
+        if self.lines[RANK].line_of(place) == rank_line {
+            self.correct_if_first(RANK, place);
         } else {
-            self.leave(RANK, filed[RANK], flow);
-            self.enter(RANK, rank_line, rank, flow);
+            self.leave(RANK, place);
+            self.enter(RANK, rank_line, Waiting { since: rank, flow, place });
         }
-        if line_of(IDLE) == idle_line {
-            self.correct_if_first(IDLE, idle_line, flow);
+        if self.lines[IDLE].line_of(place) == idle_line {
+            self.correct_if_first(IDLE, place);
             return false;
         }
-        self.leave(IDLE, filed[IDLE], flow);
+        self.leave(IDLE, place);
         if stays {
             return false;
         }
-        self.enter(IDLE, idle_line, active, flow);
+        self.enter(IDLE, idle_line, Waiting { since: active, flow, place });
         idle_line.is_some_and(|line| self.rules.expiry(line, active) < now)
     }
 
     /// The next flow to expire, and when (rule F12).
     pub fn next_expiry(&self) -> Option<(Time, FlowId)> {
-        let firsts = self.lines[IDLE].iter().enumerate().filter_map(|(number, line)| Some((number, line.first()?)));
-        let expiries = firsts.map(|(number, (active, flow))| (self.rules.expiry(number, active), active, flow));
-        expiries.min().map(|(at, _, flow)| (at, flow))
+        let lines = &self.lines[IDLE];
+        let firsts = (0..self.rules.idle_lines()).filter_map(|line| Some((line, lines.first(line)?)));
+        let expiries = firsts.map(|(line, first)| (self.rules.expiry(line, first.since), first));
+        expiries.min().map(|(at, first)| (at, first.flow))
     }
 
     /// Whether there is no room for one more.
     pub fn is_full(&self) -> bool {
-        self.instances.len() >= self.max
+        self.len() >= self.max
     }
 
     /// Takes those out of the order that have gone, once they are as many as those that are there.
     fn forget_gone(&mut self) {
-        while self.order.front().is_some_and(|flow| !self.instances.contains_key(flow)) {
+        while let Some(flow) = self.order.front()
+            && self.place_of(*flow).is_none()
+        {
             self.order.pop_front();
         }
-        if self.order.len() > 2 * self.instances.len() + LOOKS {
-            self.order.retain(|flow| self.instances.contains_key(flow));
+        if self.order.len() > 2 * self.len() + LOOKS {
+            let mut order = std::mem::take(&mut self.order);
+            order.retain(|flow| self.place_of(*flow).is_some());
+            self.order = order;
         }
     }
 
-    fn enter(&mut self, order: usize, line: Option<usize>, activity: Activity, flow: FlowId) {
-        let Some(instance) = self.instances.get_mut(&flow) else { return };
-        instance.filed[order] = line.map(|line| (line, activity));
+    /// Where a flow is.
+    fn place_of(&self, flow: FlowId) -> Option<u32> {
+        let is_it = |place: &u32| at(&self.places, *place).is_some_and(|instance| instance.flow == flow);
+        self.by_flow.find(self.hasher.hash_one(flow), is_it).copied()
+    }
+
+    fn enter(&mut self, order: usize, line: Option<usize>, waiting: Waiting) {
         if let Some(line) = line {
-            self.lines[order][line].insert(activity, flow);
-            self.correct_if_first(order, Some(line), flow);
+            self.lines[order].insert(line, waiting);
+            self.correct_if_first(order, waiting.place);
         }
     }
 
-    fn leave(&mut self, order: usize, filed: Option<(usize, Activity)>, flow: FlowId) {
-        let Some((line, activity)) = filed else { return };
-        if let Some(instance) = self.instances.get_mut(&flow) {
-            instance.filed[order] = None;
-        }
-        if self.lines[order][line].remove(activity, flow) {
+    fn leave(&mut self, order: usize, place: u32) {
+        if let Some(line) = self.lines[order].remove(place) {
             self.correct(order, line);
         }
     }
 
-    fn correct_if_first(&mut self, order: usize, line: Option<usize>, flow: FlowId) {
-        if let Some(line) = line.filter(|line| self.lines[order][*line].is_first(flow)) {
+    fn correct_if_first(&mut self, order: usize, place: u32) {
+        if let Some(line) = self.lines[order].line_of(place).filter(|_| self.lines[order].is_first(place)) {
             self.correct(order, line);
         }
     }
 
     /// Moves whoever is first and has been active since, or is held, until the first is the one whose turn it is.
     fn correct(&mut self, order: usize, line: usize) {
-        while let Some((filed, flow)) = self.lines[order][line].first()
-            && let Some(instance) = self.instances.get_mut(&flow)
+        while let Some(first) = self.lines[order].first(line)
+            && let Some(instance) = at(&self.places, first.place)
         {
             let held = order == IDLE && self.rules.holds(line) && instance.is_held();
             let now = if order == IDLE { instance.last_active } else { instance.rank.max(instance.last_active) };
-            if !held && now == filed {
+            if held {
+                self.lines[order].remove(first.place);
+            } else if now != first.since {
+                self.lines[order].postpone_first(line, now);
+            } else {
                 return;
-            }
-            self.lines[order][line].pop_first();
-            instance.filed[order] = (!held).then_some((line, now));
-            if !held {
-                self.lines[order][line].insert(now, flow);
             }
         }
     }
+}
+
+/// The instance in a place, if there is one.
+fn at(places: &[Option<Box<Instance>>], place: u32) -> Option<&Instance> {
+    places.get(place as usize)?.as_deref()
+}
+
+fn at_mut(places: &mut [Option<Box<Instance>>], place: u32) -> Option<&mut Instance> {
+    places.get_mut(place as usize)?.as_deref_mut()
 }

@@ -76,7 +76,7 @@ impl<E: Executor> Inspect for Runtime<E> {
                     (format!("{number} {state} {event}"), *count)
                 })
                 .collect(),
-            drops: by_name(&counts.drops).collect(),
+            drops: by_name(counts.drops.iter().map(|(reason, count)| (*reason, *count))).collect(),
         }
     }
 }
@@ -97,9 +97,9 @@ impl<E: Executor> Runtime<E> {
 fn counters_of(instance: &Instance) -> BTreeMap<String, u64> {
     let counts = &instance.counts;
     let packets = [("packets_in".to_owned(), counts.packets_in), ("packets_out".to_owned(), counts.packets_out)];
-    packets.into_iter().chain(by_name(&counts.drops)).collect()
+    packets.into_iter().chain(by_name(counts.drops.iter())).collect()
 }
 
-fn by_name(drops: &BTreeMap<DropReason, u64>) -> impl Iterator<Item = (String, u64)> {
-    drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count))
+fn by_name(drops: impl Iterator<Item = (DropReason, u64)>) -> impl Iterator<Item = (String, u64)> {
+    drops.map(|(reason, count)| (reason.name().to_owned(), count))
 }

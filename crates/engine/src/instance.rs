@@ -1,14 +1,15 @@
 //! One flow's instance of the machine.
 
 use crate::axis::Axis;
-use std::collections::{BTreeMap, VecDeque};
+use crate::counts::DropCounts;
+use std::collections::VecDeque;
 use weftwire_calendar::TimerHandle;
 use weftwire_core::packet::Packet;
-use weftwire_core::{DropReason, Endpoints, FlowId, Time};
+use weftwire_core::{Endpoints, FlowId, Time};
 
 /// When something happened to an instance that counts for its expiry or eviction: the time, and its place among all such
 /// things. Those of two instances differ (rule F7).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Activity {
     /// The time.
     pub at: Time,
@@ -16,8 +17,13 @@ pub struct Activity {
     pub number: u64,
 }
 
-/// An instance: everything that lives as long as its flow.
-#[derive(Debug)]
+/// Settings of timers for which an instance keeps room from one flow to the next.
+const KEPT_TIMERS: usize = 256;
+/// Bytes of the application for which it keeps room.
+const KEPT_BYTES: usize = 4_096;
+
+/// An instance: everything that lives as long as its flow. By default it is of none.
+#[derive(Default, Debug)]
 pub struct Instance {
     /// Its flow.
     pub flow: FlowId,
@@ -26,13 +32,13 @@ pub struct Instance {
     /// Whose keys it has: a number of [`crate::key_sets::KeySets`].
     pub keys: usize,
     /// Its flow key.
-    pub key: Box<[u8]>,
+    pub key: Vec<u8>,
     /// Its state.
     pub state: u16,
     /// All registers, scratch ones included.
-    pub registers: Box<[i64]>,
+    pub registers: Vec<i64>,
     /// The packet slots.
-    pub slots: Box<[Option<Packet>]>,
+    pub slots: Vec<Option<Packet>>,
     /// Pending settings of timers, earliest first.
     pub timers: VecDeque<TimerHandle>,
     /// Both ends as this end sees them (rule F18); `None` if the packet that made it has no transport header.
@@ -56,13 +62,26 @@ pub struct Instance {
     pub rank: Activity,
     /// Whether such a change has just happened.
     pub came_into_group: bool,
-    /// Where the flow table has it: in which lines, and there at which activity.
-    pub filed: [Option<(usize, Activity)>; 2],
     /// What happened to it.
     pub counts: FlowCounts,
 }
 
 impl Instance {
+    /// As it was made, but for the memory that it has got: for another flow.
+    pub fn blank(mut self: Box<Instance>) -> Box<Instance> {
+        let Instance { mut key, mut registers, mut slots, mut timers, mut send_buffer, .. } =
+            std::mem::take(&mut *self);
+        key.clear();
+        registers.clear();
+        slots.clear();
+        timers.clear();
+        send_buffer.clear();
+        timers.shrink_to(KEPT_TIMERS);
+        send_buffer.shrink_to(KEPT_BYTES);
+        *self = Instance { key, registers, slots, timers, send_buffer, ..Instance::default() };
+        self
+    }
+
     /// Whether it waits for something of its own: a timer, or its application (rule F13).
     pub fn is_held(&self) -> bool {
         self.open || !self.timers.is_empty()
@@ -93,5 +112,5 @@ pub struct FlowCounts {
     /// Packets it sent.
     pub packets_out: u64,
     /// Refusals by reason.
-    pub drops: BTreeMap<DropReason, u64>,
+    pub drops: DropCounts,
 }

@@ -18,6 +18,7 @@ mod limits;
 mod lines;
 mod operations;
 mod packets;
+mod predecessors;
 mod program;
 mod reference;
 mod run;

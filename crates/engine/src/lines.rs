@@ -1,60 +1,126 @@
-//! Lines of flows: which states share one, when those in it expire, and who is evicted first (semantics,
-//! rules F7 to F14).
+//! Lines of flows: who waits, first to last, which states share a line, when those in it expire, and who is evicted first
+//! (semantics, rules F7 to F14).
 
 use crate::instance::Activity;
-use std::collections::BTreeSet;
 use weftwire_core::{FlowId, Time};
 use weftwire_image::{Image, WhenFull};
 
-/// Flows in their order. The first is at hand without a look into the tree.
-#[derive(Clone, Default, Debug)]
-pub struct Line {
-    flows: BTreeSet<(Activity, FlowId)>,
-    first: Option<(Activity, FlowId)>,
+/// A flow in a line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Waiting {
+    /// Since when it waits.
+    pub since: Activity,
+    /// The flow.
+    pub flow: FlowId,
+    /// Where the flow table has it.
+    pub place: u32,
 }
 
-impl Line {
-    /// Who is first, and since when it waits.
-    pub fn first(&self) -> Option<(Activity, FlowId)> {
-        self.first
+/// Lines of which a flow is in one at most. Each is a binary heap, and it is known where in it a flow is: any flow can leave.
+#[derive(Debug)]
+pub struct Lines {
+    heaps: Vec<Vec<Waiting>>,
+    /// By the flow's place in the table.
+    spots: Vec<Option<Spot>>,
+}
+
+/// Where a flow is.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    line: u32,
+    index: u32,
+}
+
+impl Lines {
+    /// So many empty lines.
+    pub fn new(count: usize) -> Lines {
+        Lines { heaps: vec![Vec::new(); count], spots: Vec::new() }
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.flows.len()
+    /// How many flows are in a line.
+    pub fn len(&self, line: usize) -> usize {
+        self.heaps[line].len()
     }
 
-    /// Whether this flow is first.
-    pub fn is_first(&self, flow: FlowId) -> bool {
-        self.first.is_some_and(|(_, first)| first == flow)
+    /// Who is first in a line.
+    pub fn first(&self, line: usize) -> Option<Waiting> {
+        self.heaps[line].first().copied()
     }
 
-    /// Adds a flow.
-    pub fn insert(&mut self, active: Activity, flow: FlowId) {
-        self.flows.insert((active, flow));
-        if self.first.is_none_or(|first| (active, flow) < first) {
-            self.first = Some((active, flow));
+    /// The line that a flow is in.
+    pub fn line_of(&self, place: u32) -> Option<usize> {
+        self.spot(place).map(|spot| spot.line as usize)
+    }
+
+    /// Whether this flow is first in its line.
+    pub fn is_first(&self, place: u32) -> bool {
+        self.spot(place).is_some_and(|spot| spot.index == 0)
+    }
+
+    /// Adds a flow that is in no line.
+    pub fn insert(&mut self, line: usize, waiting: Waiting) {
+        let place = waiting.place as usize;
+        if self.spots.len() <= place {
+            self.spots.resize(place + 1, None);
+        }
+        self.heaps[line].push(waiting);
+        self.rise(line, self.heaps[line].len() - 1);
+    }
+
+    /// Takes a flow out of its line, if it is in any. Returns the line if it was first there.
+    pub fn remove(&mut self, place: u32) -> Option<usize> {
+        let Spot { line, index } = self.spots.get_mut(place as usize)?.take()?;
+        let (line, index) = (line as usize, index as usize);
+        self.heaps[line].swap_remove(index);
+        if index < self.heaps[line].len() {
+            let index = self.rise(line, index);
+            self.sink(line, index);
+        }
+        (index == 0).then_some(line)
+    }
+
+    /// Whoever is first in a line waits only since then.
+    pub fn postpone_first(&mut self, line: usize, since: Activity) {
+        if let Some(first) = self.heaps[line].first_mut() {
+            first.since = since;
+            self.sink(line, 0);
         }
     }
 
-    /// Takes a flow out. Returns whether it was first.
-    pub fn remove(&mut self, filed: Activity, flow: FlowId) -> bool {
-        self.flows.remove(&(filed, flow));
-        let was_first = self.is_first(flow);
-        if was_first {
-            self.find_first();
+    fn spot(&self, place: u32) -> Option<Spot> {
+        self.spots.get(place as usize).copied().flatten()
+    }
+
+    /// Moves a flow forward to where it belongs, and returns where that is.
+    fn rise(&mut self, line: usize, mut index: usize) -> usize {
+        while index > 0 && self.heaps[line][index] < self.heaps[line][(index - 1) / 2] {
+            let above = (index - 1) / 2;
+            self.heaps[line].swap(index, above);
+            self.note(line, index);
+            index = above;
         }
-        was_first
+        self.note(line, index);
+        index
     }
 
-    /// Takes the first out.
-    pub fn pop_first(&mut self) {
-        self.flows.pop_first();
-        self.find_first();
+    /// Moves a flow back to where it belongs.
+    fn sink(&mut self, line: usize, mut index: usize) {
+        loop {
+            let heap = &mut self.heaps[line];
+            let below = 2 * index + 1..heap.len().min(2 * index + 3);
+            let Some(least) = below.min_by_key(|below| heap[*below]).filter(|least| heap[*least] < heap[index]) else {
+                break self.note(line, index);
+            };
+            heap.swap(index, least);
+            self.note(line, index);
+            index = least;
+        }
     }
 
-    fn find_first(&mut self) {
-        self.first = self.flows.first().copied();
+    /// Writes down where in its line a flow is now.
+    fn note(&mut self, line: usize, index: usize) {
+        let place = self.heaps[line][index].place as usize;
+        self.spots[place] = Some(Spot { line: line as u32, index: index as u32 });
     }
 }
 
@@ -139,15 +205,14 @@ impl Rules {
     }
 
     /// Who has to go from a full table at `now`.
-    pub fn victim(&self, lines: &[Line], now: Time) -> Option<FlowId> {
+    pub fn victim(&self, lines: &Lines, now: Time) -> Option<FlowId> {
         self.groups.iter().enumerate().find_map(|(number, group)| {
-            let members =
-                || lines.iter().zip(&self.sets).filter(|(_, set)| *set & 1 << number != 0).map(|(line, _)| line);
-            if group.above > 0 && members().map(Line::len).sum::<usize>() <= group.above {
+            let members = || (0..self.sets.len()).filter(|line| self.sets[*line] & 1 << number != 0);
+            if group.above > 0 && members().map(|line| lines.len(line)).sum::<usize>() <= group.above {
                 return None;
             }
-            let (rank, flow) = members().filter_map(Line::first).min()?;
-            (now.since(rank.at) >= group.idle).then_some(flow)
+            let first = members().filter_map(|line| lines.first(line)).min()?;
+            (now.since(first.since.at) >= group.idle).then_some(first.flow)
         })
     }
 }
@@ -175,4 +240,54 @@ fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
         list.push(wanted);
         list.len() - 1
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn waiting(since: u64, place: u32) -> Waiting {
+        let since = Activity { at: Time::from_nanoseconds(since as i64 / 4), number: since };
+        Waiting { since, flow: FlowId(place.into()), place }
+    }
+
+    proptest! {
+        /// Against an ordered set: whoever comes, leaves and waits again, the first is the one that waits for longest.
+        #[test]
+        fn the_first_is_who_waits_for_longest(steps in prop::collection::vec((0..3_u8, 0..2_usize, 0..40_u64, 0..30_u32), 0..300)) {
+            let mut lines = Lines::new(2);
+            let mut sets = [BTreeSet::new(), BTreeSet::new()];
+            for (step, line, since, place) in steps {
+                let was = sets.iter().position(|set| set.iter().any(|it: &Waiting| it.place == place));
+                match step {
+                    0 if was.is_none() => {
+                        lines.insert(line, waiting(since, place));
+                        sets[line].insert(waiting(since, place));
+                    }
+                    1 => {
+                        let first = was.filter(|line| sets[*line].first().is_some_and(|it| it.place == place));
+                        prop_assert_eq!(lines.remove(place), first);
+                        sets.iter_mut().for_each(|set| set.retain(|it| it.place != place));
+                    }
+                    2 => {
+                        let since = waiting(since, place).since;
+                        lines.postpone_first(line, since);
+                        if let Some(first) = sets[line].pop_first() {
+                            sets[line].insert(Waiting { since, ..first });
+                        }
+                    }
+                    _ => {}
+                }
+                for (line, set) in sets.iter().enumerate() {
+                    prop_assert_eq!((lines.first(line), lines.len(line)), (set.first().copied(), set.len()));
+                }
+                let now = sets.iter().position(|set| set.iter().any(|it| it.place == place));
+                prop_assert_eq!(lines.line_of(place), now);
+                let first = sets.iter().any(|set| set.first().is_some_and(|it| it.place == place));
+                prop_assert_eq!(lines.is_first(place), first);
+            }
+        }
+    }
 }

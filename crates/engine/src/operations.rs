@@ -69,8 +69,12 @@ impl Run<'_> {
 
     /// Rule A3.
     pub(crate) fn append_data(&mut self, packet: PacketRef, offset: usize, length: usize) {
-        let bytes = part(self.instance.send_buffer.make_contiguous(), offset, length).to_vec();
-        self.change(packet, |packet| packet.append_payload(&bytes));
+        let mut data = std::mem::take(&mut self.instance.send_buffer);
+        let bytes = part(data.make_contiguous(), offset, length);
+        let payload = self.packet(packet).map_or(0, |packet| packet.payload().len());
+        self.make_room(packet, payload + bytes.len());
+        self.change(packet, |packet| packet.append_payload(bytes));
+        self.instance.send_buffer = data;
     }
 
     /// Rule A3.

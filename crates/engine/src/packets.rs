@@ -60,9 +60,17 @@ impl Run<'_> {
         self.shared.stored -= usize::from(matches!(packet, PacketRef::Slot(_)));
         match self.promises.of(packet).and_then(Option::take) {
             Some(promise) => self.out.keep_promise(promise.frame, found.into_emitted(promise.link).0),
-            None => self.out.recycle(found.into_buffer()),
+            None => self.recycle(packet, found),
         }
         true
+    }
+
+    /// A packet is not needed any more that was in this place, or was to come there.
+    fn recycle(&mut self, place: PacketRef, packet: Packet) {
+        match place {
+            PacketRef::Slot(_) => self.shared.storage.give_back(packet.into_buffer()),
+            PacketRef::Current | PacketRef::Work => self.out.recycle(packet.into_buffer()),
+        }
     }
 
     /// Puts a packet into a place. A slot that is empty needs one among all stored packets (rule L3).
@@ -70,7 +78,7 @@ impl Run<'_> {
         self.remove(place);
         if matches!(place, PacketRef::Slot(_)) {
             if !self.shared.limits.has_buffer(self.shared.stored) {
-                self.out.recycle(packet.into_buffer());
+                self.recycle(place, packet);
                 return self.count(DropReason::NoBuffer);
             }
             self.shared.stored += 1;
@@ -103,27 +111,39 @@ impl Run<'_> {
         }
     }
 
+    /// The payload of a packet is about to become so long: a stored one moves to where it finds room. Others have it.
+    pub(crate) fn make_room(&mut self, packet: PacketRef, payload: usize) {
+        let PacketRef::Slot(slot) = packet else { return };
+        let Some(found) = &mut self.instance.slots[usize::from(slot)] else { return };
+        if let Some(length) = found.wants_room(payload) {
+            let larger = found.copy_into(self.shared.storage.take(length));
+            let left = std::mem::replace(found, larger);
+            self.shared.storage.give_back(left.into_buffer());
+        }
+    }
+
     pub(crate) fn copy(&mut self, from: PacketRef, to: PacketRef) {
         let Some(length) = self.packet(from).map(Packet::frame_length) else {
             return self.count(DropReason::NoPacket);
         };
         // A stored packet takes no more memory than it needs, and none that frames are received into.
-        let room = (!matches!(to, PacketRef::Slot(_))).then(|| self.out.buffer(length));
-        let copy = self.packet(from).map(|packet| match room {
-            Some(buffer) => packet.copy_into(buffer),
-            None => packet.clone(),
-        });
-        if let Some(copy) = copy {
+        let buffer = match to {
+            PacketRef::Slot(_) => self.shared.storage.take(length),
+            PacketRef::Current | PacketRef::Work => self.out.buffer(length),
+        };
+        if let Some(copy) = self.packet(from).map(|packet| packet.copy_into(buffer)) {
             self.put(to, copy);
         }
     }
 
     /// Rule P22.
     pub(crate) fn build(&mut self, template: u16, to: PacketRef) {
-        match self.instance.endpoints {
-            Some(endpoints) => self.put(to, self.program.build(template, &endpoints)),
-            None => self.count(DropReason::NoPacket),
+        let Some(endpoints) = self.instance.endpoints else { return self.count(DropReason::NoPacket) };
+        let mut packet = self.program.build(template, &endpoints, self.out);
+        if matches!(to, PacketRef::Slot(_)) {
+            packet = self.shared.store(packet, self.out);
         }
+        self.put(to, packet);
     }
 
     pub(crate) fn discard(&mut self, packet: PacketRef) {

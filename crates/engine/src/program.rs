@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
 use weftwire_core::packet::Packet;
-use weftwire_core::{Endpoints, LinkType};
+use weftwire_core::{Endpoints, LinkType, Outbox};
 use weftwire_image::layout::StateLayout;
 use weftwire_image::{self as image, Event, Operation, VerifiedImage};
 
@@ -39,6 +39,8 @@ struct Template {
     headers: Vec<usize>,
     payload: u16,
     presets: Vec<(FieldPlace, u64)>,
+    /// Bytes that its packets fit in.
+    room: usize,
 }
 
 /// What happens at one (state, event).
@@ -87,17 +89,10 @@ impl Program {
         link == LinkType::Ethernet || packet.get(self.ip_version).is_some()
     }
 
-    /// Builds a template's packet from this end of a flow to the other (rule P22).
-    pub fn build(&self, template: u16, endpoints: &Endpoints) -> Packet {
+    /// Builds a template's packet from this end of a flow to the other (rule P22), in a buffer of the outbox.
+    pub fn build(&self, template: u16, endpoints: &Endpoints, out: &mut Outbox) -> Packet {
         let template = &self.templates[usize::from(template)];
-        let specification = TemplateSpec {
-            transport: template.transport,
-            tcp_options: &template.tcp_options,
-            headers: &template.headers,
-            payload: template.payload,
-            presets: &template.presets,
-        };
-        Packet::build(&specification, endpoints, &self.formats)
+        Packet::build_in(out.buffer(template.room), &template.specification(), endpoints, &self.formats)
     }
 
     /// A packet of a flow, to see what flow key it has.
@@ -188,7 +183,7 @@ impl Program {
 impl Template {
     fn new(template: &image::Template, formats: &Formats, places: &[FieldPlace]) -> Template {
         let header = |name: &String| formats.imported_index(name).expect("the verifier found the imported format");
-        Template {
+        let mut made = Template {
             transport: match template.transport {
                 image::TemplateTransport::Tcp => TemplateTransport::Tcp,
                 image::TemplateTransport::Udp => TemplateTransport::Udp,
@@ -201,6 +196,19 @@ impl Template {
                 .iter()
                 .map(|&(field, value)| (places[usize::from(field)], value as u64))
                 .collect(),
+            room: 0,
+        };
+        made.room = made.specification().room(formats);
+        made
+    }
+
+    fn specification(&self) -> TemplateSpec<'_> {
+        TemplateSpec {
+            transport: self.transport,
+            tcp_options: &self.tcp_options,
+            headers: &self.headers,
+            payload: self.payload,
+            presets: &self.presets,
         }
     }
 }

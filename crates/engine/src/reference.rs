@@ -6,6 +6,7 @@ use crate::run::Run;
 use crate::value::{compare, look_up};
 use crate::{EngineError, Executor, Runtime};
 use weftwire_core::DropReason;
+use weftwire_image::limits::MAX_TESTS;
 use weftwire_image::{Event, Operation, Row};
 
 /// Runs rows operation by operation, operand by operand.
@@ -68,6 +69,7 @@ impl Run<'_> {
             }
             Operation::Resize { packet, length } => {
                 let length = self.read_length(length);
+                self.make_room(*packet, length);
                 self.change(*packet, |packet| packet.resize_payload(length));
             }
             Operation::Reverse { packet } => self.change(*packet, |packet| {
@@ -87,7 +89,10 @@ impl Run<'_> {
                 self.set_timer(*timer, self.read(delay), values);
             }
             Operation::CancelTimer { timer, tests } => {
-                let right: Vec<i64> = tests.iter().map(|test| self.read(&test.right)).collect();
+                let mut right = [0; MAX_TESTS];
+                for (value, test) in right.iter_mut().zip(tests) {
+                    *value = self.read(&test.right);
+                }
                 self.cancel_timer(*timer, tests, &right);
             }
             Operation::AppendData { packet, offset, length } => {

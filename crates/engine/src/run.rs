@@ -8,6 +8,7 @@ use crate::limits::Limits;
 use crate::packets::Promises;
 use crate::program::Program;
 use weftwire_calendar::Calendar;
+use weftwire_core::buffer::Storage;
 use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, FlowId, Outbox, Ports, Time};
 use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Table};
@@ -45,10 +46,21 @@ pub struct Shared {
     pub limits: Limits,
     /// Packets in the slots of all instances.
     pub stored: usize,
+    /// Memory for them.
+    pub storage: Storage,
     /// Counts since the start.
     pub counts: Counts,
     /// The look-up tables as they are now.
     pub tables: Vec<Table>,
+}
+
+impl Shared {
+    /// A packet in memory for packets that are stored, instead of one of the outbox's buffers.
+    pub fn store(&mut self, packet: Packet, out: &mut Outbox) -> Packet {
+        let stored = packet.copy_into(self.storage.take(packet.frame_length()));
+        out.recycle(packet.into_buffer());
+        stored
+    }
 }
 
 /// What happened: an event and the values it carries.
@@ -221,7 +233,7 @@ impl<'a> Run<'a> {
     /// Counts that something had less effect than asked for.
     pub fn count(&mut self, reason: DropReason) {
         self.shared.counts.drop(reason);
-        *self.instance.counts.drops.entry(reason).or_default() += 1;
+        self.instance.counts.drops.count(reason);
     }
 
     /// A length or offset: negative is taken as 0 (rules P21 and A5).

@@ -1,19 +1,19 @@
 //! What all engines have in common: inputs and their order, the flow table, timers, samples and calls of the
 //! application. An [`Executor`] runs the rows.
 
-use crate::axis::Axis;
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::flow_table::FlowTable;
-use crate::instance::{FlowCounts, Instance};
+use crate::instance::Instance;
 use crate::key_sets::KeySets;
+use crate::predecessors::Predecessors;
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
 use crate::{EngineError, EngineOptions, Executor, SEND_BUFFER};
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use weftwire_calendar::Calendar;
+use weftwire_core::buffer::Storage;
 use weftwire_core::build::TemplateTransport;
 use weftwire_core::control::Answer;
 use weftwire_core::packet::Packet;
@@ -39,12 +39,18 @@ pub struct Runtime<E> {
     /// Flow id of the latest instance.
     pub(crate) last_flow: u64,
     /// How many instances of a key were made at the time of the latest creation, for keys whose last one has ended since.
-    pub(crate) made_then: BTreeMap<Box<[u8]>, u32>,
+    pub(crate) made_then: Predecessors,
     /// When the latest instance was made.
     pub(crate) last_made: Time,
     /// The key being looked up.
     key: Vec<u8>,
+    /// Instances of flows that have ended, for those to come.
+    #[allow(clippy::vec_box, reason = "they go into the table and come from there in their boxes")]
+    spare: Vec<Box<Instance>>,
 }
+
+/// Most instances that are kept without a flow.
+const MOST_SPARE: usize = 1_024;
 
 /// What is due next, in the order in which things at one instant are done (rules E1 and F12).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -78,9 +84,10 @@ impl<E: Executor> Runtime<E> {
 
     fn of_program(program: Arc<Program>, ports: Ports, options: EngineOptions) -> Result<Runtime<E>, EngineError> {
         let chance = Chance::new(options.seed, options.hash_key);
+        let hasher = chance.key_hasher();
         Ok(Runtime {
             executor: E::load(&program)?,
-            table: FlowTable::new(&program.image, chance.key_hasher()),
+            table: FlowTable::new(&program.image, hasher),
             samples: Samples::new(&program.image.debug.samples),
             shared: Shared {
                 ports,
@@ -88,16 +95,18 @@ impl<E: Executor> Runtime<E> {
                 calendar: options.limits.timers.map_or_else(Calendar::new, Calendar::with_limit),
                 limits: options.limits,
                 stored: 0,
+                storage: Storage::default(),
                 counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
                 tables: program.image.tables.clone(),
             },
+            made_then: Predecessors::new(program.key_length(), hasher),
             program,
             clock: Time::ZERO,
             earliest: Time::ZERO,
             last_flow: 0,
-            made_then: BTreeMap::new(),
             last_made: Time::ZERO,
             key: Vec::new(),
+            spare: Vec::new(),
         })
     }
 
@@ -221,7 +230,7 @@ impl<E: Executor> Runtime<E> {
         let mut run = Run::new(&self.program, &mut self.shared, &mut instance, out, at);
         run.first_event(&self.executor, event, occasion);
         if run.deleted {
-            return self.end(&instance, out);
+            return self.end(instance, out);
         }
         if let Some(victim) = self.table.to_evict(at) {
             self.remove(victim, out);
@@ -239,54 +248,49 @@ impl<E: Executor> Runtime<E> {
             self.made_then.clear();
             self.last_made = at;
         }
-        let earlier = self.made_then.get(self.key.as_slice()).copied().unwrap_or(0);
         let last_active = self.table.activity(at);
-        Box::new(Instance {
-            flow: FlowId(self.last_flow),
-            axis: Axis::default(),
-            keys: 0,
-            key: self.key.as_slice().into(),
-            state: 0,
-            registers: self.program.initial.clone(),
-            slots: self.program.image.slots.iter().map(|_| None).collect(),
-            timers: VecDeque::new(),
-            endpoints,
-            send_buffer: VecDeque::new(),
-            closed: false,
-            created: at,
-            earlier,
-            draws: 0,
-            last_active,
-            open: false,
-            rank: last_active,
-            came_into_group: false,
-            filed: [None; 2],
-            counts: FlowCounts::default(),
-        })
+        let mut instance = self.spare.pop().unwrap_or_default();
+        instance.flow = FlowId(self.last_flow);
+        instance.key.extend_from_slice(&self.key);
+        instance.registers.extend_from_slice(&self.program.initial);
+        instance.slots.resize_with(self.program.image.slots.len(), || None);
+        instance.endpoints = endpoints;
+        instance.created = at;
+        instance.earlier = self.made_then.of(&self.key);
+        instance.last_active = last_active;
+        instance.rank = last_active;
+        instance
     }
 
     /// Takes an instance out of the table and ends it (rules F16 and E13).
     fn remove(&mut self, flow: FlowId, out: &mut Outbox) {
         if let Some(instance) = self.table.remove(flow) {
             self.samples.end(flow);
-            self.end(&instance, out);
+            self.end(instance, out);
         }
     }
 
-    fn end(&mut self, instance: &Instance, out: &mut Outbox) {
-        self.forget(instance);
+    fn end(&mut self, instance: Box<Instance>, out: &mut Outbox) {
         out.push(Output::Ended { flow: instance.flow });
+        self.forget(instance);
     }
 
-    /// An instance that is in the table no more: its timers go, and a later one of its key draws other random numbers.
-    pub(crate) fn forget(&mut self, instance: &Instance) {
+    /// An instance that is in the table no more: its timers go, a later one of its key draws other random numbers, and its
+    /// memory is for flows to come.
+    pub(crate) fn forget(&mut self, mut instance: Box<Instance>) {
         for &handle in &instance.timers {
             self.shared.calendar.remove(handle);
         }
-        self.shared.stored -= instance.slots.iter().flatten().count();
+        for packet in instance.slots.drain(..).flatten() {
+            self.shared.stored -= 1;
+            self.shared.storage.give_back(packet.into_buffer());
+        }
         self.shared.keys.release(instance.keys);
         if instance.axis.engine(instance.created) == self.last_made {
-            self.made_then.insert(instance.key.clone(), instance.earlier + 1);
+            self.made_then.set(&instance.key, instance.earlier + 1);
+        }
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(instance.blank());
         }
     }
 
@@ -464,7 +468,7 @@ impl<E: Executor> Function for Runtime<E> {
             }
             Placed::Connection(endpoints) => self.key_of(endpoints, &mut key).is_ok(),
         };
-        has_key.then(|| self.table.place(&key))
+        has_key.then(|| self.table.hash(&key))
     }
 
     fn connections(&mut self) -> Option<&mut dyn Connections> {
@@ -495,7 +499,8 @@ impl<E: Executor> Connections for Runtime<E> {
                     continue;
                 }
                 self.shared.stored += 1;
-                let packet = self.program.build(creation.template, endpoints);
+                let packet = self.program.build(creation.template, endpoints, out);
+                let packet = self.shared.store(packet, out);
                 instance.slots[usize::from(creation.slot)] = Some(packet);
             }
         }

@@ -6,6 +6,7 @@ use super::ipv6::IPV6_LENGTH;
 use super::tcp::{MAX_OPTIONS_LENGTH, OPTION_NOP, TCP_LENGTH, TcpFlags, TcpOption};
 use super::{PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::MacAddress;
+use crate::buffer::Buffer;
 use crate::checksum::checksum;
 use crate::drop_reason::DropReason;
 use crate::format::Formats;
@@ -15,6 +16,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// IPv6's number for nothing (RFC 8200, section 4.7).
 const NO_NEXT_HEADER: u8 = 59;
+/// Room in a new frame's buffer: for all headers but long options.
+const ROOM: usize = 128;
 
 /// Puts a frame together from the outside in: Ethernet, VLAN tags, ARP or IP, TCP or UDP, payload. Types, protocol
 /// numbers, lengths and checksums are filled in.
@@ -33,7 +36,7 @@ const NO_NEXT_HEADER: u8 = 59;
 /// ```
 #[derive(Clone, Debug)]
 pub struct FrameBuilder {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     link: LinkType,
     /// EtherType and start of the IP header.
     network: Option<(u16, usize)>,
@@ -146,13 +149,27 @@ pub struct ArpFields {
 impl FrameBuilder {
     /// Begins a frame for an Ethernet port.
     pub fn ethernet(destination: impl Into<MacAddress>, source: impl Into<MacAddress>) -> FrameBuilder {
-        let builder = FrameBuilder { link: LinkType::Ethernet, ..FrameBuilder::raw_ip() };
+        FrameBuilder::ethernet_in(Buffer::with_capacity(ROOM), destination, source)
+    }
+
+    /// As [`FrameBuilder::ethernet`], in a buffer whose bytes it replaces.
+    pub fn ethernet_in(
+        buffer: Buffer,
+        destination: impl Into<MacAddress>,
+        source: impl Into<MacAddress>,
+    ) -> FrameBuilder {
+        let builder = FrameBuilder::of(buffer, LinkType::Ethernet);
         builder.with(&destination.into().octets()).with(&source.into().octets()).with(&[0; 2])
     }
 
     /// Begins a frame for a raw-IP port.
     pub fn raw_ip() -> FrameBuilder {
-        FrameBuilder { bytes: Vec::new(), link: LinkType::Ip, network: None, udp: None, options_fit: true }
+        FrameBuilder::of(Buffer::with_capacity(ROOM), LinkType::Ip)
+    }
+
+    fn of(mut buffer: Buffer, link: LinkType) -> FrameBuilder {
+        buffer.clear();
+        FrameBuilder { bytes: buffer, link, network: None, udp: None, options_fit: true }
     }
 
     /// Adds an 802.1Q tag behind the Ethernet header or another tag.
@@ -200,14 +217,12 @@ impl FrameBuilder {
     /// Adds a TCP header with options, padded with NOPs in front to a multiple of 32 bits.
     #[must_use]
     pub fn tcp(mut self, tcp: &TcpFields, options: &[TcpOption<'_>]) -> FrameBuilder {
-        let mut bytes = Vec::new();
-        for option in options {
-            option.write(&mut bytes);
-        }
-        let padding = bytes.len().next_multiple_of(4) - bytes.len();
-        self.options_fit &= bytes.len() <= MAX_OPTIONS_LENGTH;
-        let data_offset = ((TCP_LENGTH + padding + bytes.len()) as u8) << 2;
-        self.protocol(PROTOCOL_TCP)
+        let length: usize = options.iter().map(TcpOption::length).sum();
+        let padding = length.next_multiple_of(4) - length;
+        self.options_fit &= length <= MAX_OPTIONS_LENGTH;
+        let data_offset = ((TCP_LENGTH + padding + length) as u8) << 2;
+        self = self
+            .protocol(PROTOCOL_TCP)
             .with(&tcp.source_port.to_be_bytes())
             .with(&tcp.destination_port.to_be_bytes())
             .with(&tcp.sequence.to_be_bytes())
@@ -216,8 +231,11 @@ impl FrameBuilder {
             .with(&tcp.window.to_be_bytes())
             .with(&[0; 2])
             .with(&tcp.urgent_pointer.to_be_bytes())
-            .with(&[OPTION_NOP; 4][..padding])
-            .with(&bytes)
+            .with(&[OPTION_NOP; 4][..padding]);
+        for option in options {
+            option.write(&mut self.bytes);
+        }
+        self
     }
 
     /// Adds a UDP header.
@@ -248,6 +266,13 @@ impl FrameBuilder {
         self.with(bytes)
     }
 
+    /// Adds so many bytes of payload that are 0.
+    #[must_use]
+    pub fn zeros(mut self, length: usize) -> FrameBuilder {
+        self.bytes.resize(self.bytes.len() + length);
+        self
+    }
+
     /// The frame.
     ///
     /// # Errors
@@ -260,7 +285,7 @@ impl FrameBuilder {
     }
 
     /// The frame with everything right but the transport checksum.
-    pub(crate) fn unsummed(mut self) -> Result<Vec<u8>, DropReason> {
+    pub(crate) fn unsummed(mut self) -> Result<Buffer, DropReason> {
         if !self.options_fit {
             return Err(DropReason::BadLength);
         }

@@ -1,5 +1,6 @@
 //! TCP and its options (RFC 9293, RFC 7323, RFC 2018).
 
+use crate::buffer::Buffer;
 use crate::drop_reason::DropReason;
 
 /// Bytes of the header without options.
@@ -191,8 +192,19 @@ impl<'a> TcpOption<'a> {
         }
     }
 
+    /// Bytes of the option.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            TcpOption::MaximumSegmentSize(_) => 4,
+            TcpOption::WindowScale(_) => 3,
+            TcpOption::SackPermitted => 2,
+            TcpOption::Timestamps { .. } => 10,
+            TcpOption::Sack(SackBlocks(data)) | TcpOption::Other { data, .. } => 2 + data.len(),
+        }
+    }
+
     /// Appends the option's bytes.
-    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+    pub(crate) fn write(&self, bytes: &mut Buffer) {
         match *self {
             TcpOption::MaximumSegmentSize(size) => {
                 bytes.extend_from_slice(&[OPTION_MSS, 4]);

@@ -20,7 +20,7 @@ const MOST_LATE: i64 = 600_000_000_000;
 
 impl FlowState {
     /// Checks everything that one flow tells, and makes its packets. Its time will be on `axis`; the engine's is `now`.
-    pub(super) fn check(&self, program: &Program, axis: Axis, now: Time) -> Result<Box<[Option<Packet>]>, StateError> {
+    pub(super) fn check(&self, program: &Program, axis: Axis, now: Time) -> Result<Vec<Option<Packet>>, StateError> {
         self.check_image(program)?;
         self.check_numbers(program)?;
         self.check_times(program, axis)?;
@@ -171,7 +171,7 @@ impl FlowState {
         fits.then_some(()).ok_or(StateError::Key)
     }
 
-    fn make_packets(&self, program: &Program) -> Result<Box<[Option<Packet>]>, StateError> {
+    fn make_packets(&self, program: &Program) -> Result<Vec<Option<Packet>>, StateError> {
         let slots = &program.image.slots;
         counted("packets", self.packets.len(), slots.len())?;
         let packets = self.packets.iter().zip(slots).map(|(parts, slot)| {
@@ -182,7 +182,7 @@ impl FlowState {
     }
 
     /// The registers with the scratch ones in their places.
-    pub(super) fn all_registers(&self, program: &Program) -> Box<[i64]> {
+    pub(super) fn all_registers(&self, program: &Program) -> Vec<i64> {
         let mut stored: VecDeque<i64> = self.registers.iter().copied().collect();
         let mut next = |scratch: bool| if scratch { None } else { stored.pop_front() };
         program.image.registers.iter().map(|register| next(register.scratch).unwrap_or(0)).collect()

@@ -30,7 +30,7 @@ impl<E: Executor> Runtime<E> {
             clocks: clocks.map(|clocks| clocks.of_time_ahead(axis.ahead)),
             keys: self.shared.keys.of(instance.keys).keys(),
             flow,
-            key: instance.key.to_vec(),
+            key: instance.key.clone(),
             state: instance.state,
             registers: registers.filter(|(register, _)| !register.scratch).map(|(_, value)| *value).collect(),
             endpoints: instance.endpoints,
@@ -46,7 +46,7 @@ impl<E: Executor> Runtime<E> {
             events: instance.counts.events,
             packets_in: instance.counts.packets_in,
             packets_out: instance.counts.packets_out,
-            drops: instance.counts.drops.iter().map(|(reason, count)| (*reason, *count)).collect(),
+            drops: instance.counts.drops.iter().collect(),
             timers: self.timers_of(instance),
             samples: self.samples.of(flow).into_iter().map(|at| axis.own(at)).collect(),
             packets: instance.slots.iter().map(|slot| slot.as_ref().map(Packet::to_parts)).collect(),
@@ -70,7 +70,7 @@ impl<E: Executor> Runtime<E> {
         let state = self.snapshot(flow, clocks)?;
         let instance = self.table.remove(flow)?;
         self.samples.end(flow);
-        self.forget(&instance);
+        self.forget(instance);
         Some(state)
     }
 
@@ -124,7 +124,7 @@ impl<E: Executor> Runtime<E> {
             flow,
             axis,
             keys,
-            key: state.key.as_slice().into(),
+            key: state.key.clone(),
             state: state.state,
             registers: state.all_registers(&self.program),
             slots,
@@ -139,7 +139,6 @@ impl<E: Executor> Runtime<E> {
             open: state.open,
             rank: Activity { at: axis.engine(state.rank), number: state.rank_activity },
             came_into_group: false,
-            filed: [None; 2],
             counts: FlowCounts {
                 events: state.events,
                 packets_in: state.packets_in,
@@ -165,7 +164,7 @@ impl<E: Executor> Runtime<E> {
             activities: self.table.activities,
             last_made: self.last_made,
             earliest: self.earliest,
-            made_then: self.made_then.iter().map(|(key, count)| (key.to_vec(), *count)).collect(),
+            made_then: self.made_then.sorted(),
             counts: self.shared.counts.clone(),
             flows: self.table.iter().filter_map(|instance| self.snapshot(instance.flow, clocks)).collect(),
             due: calendar.drain_due(Time::MAX).map(|(_, _, setting)| setting.flow).collect(),
@@ -193,7 +192,10 @@ impl<E: Executor> Runtime<E> {
         self.table.activities = state.activities;
         self.earliest = state.earliest;
         self.last_made = state.last_made;
-        self.made_then = state.made_then.iter().map(|(key, count)| (key.as_slice().into(), *count)).collect();
+        self.made_then.clear();
+        for (key, count) in &state.made_then {
+            self.made_then.set(key, *count);
+        }
         self.shared.counts = state.counts.clone();
         Ok(())
     }
