@@ -36,7 +36,8 @@ impl Engines {
         Engines {
             engines: (0..count).map(engine).collect(),
             names: vec![BTreeMap::new(); count],
-            out: Outbox::tracing(),
+            // A bound would end what is due at another place in each of them.
+            out: Outbox::tracing().bounded(usize::MAX),
             told: Told::default(),
         }
     }
