@@ -239,3 +239,33 @@ vector(
     [frame(0, "a", udp(1)), {"flow": "a", "set": {"register": "address", "value": -1}}, frame(1, "a", udp(1)), {"flow": "a", "delete": True}],
     flows={"a": [noted(0), noted(0xFFFFFFFF, 1)]}, live=[], due=None,
 )
+COUNTING = {"registers": registers("count", "other"), "timers": timers(tick=[]), "rows": [
+    row(0, PACKET, compute("add", 0, R(0), C(1)), note(R(0)), arm(0, 100)), row(0, timer(0), note(C(7)))]}
+vector(
+    "D06-another-image", "D6", "Another image takes over between two events: registers keep their values where scratch ones come in front, what is pending fires, new rows are taken.",
+    COUNTING,
+    [
+        frame(0, "a", udp(1)),
+        {"at": 1, "replace": {"registers": [register("work", scratch=True), *registers("count", "other")], "rows": [
+            row(0, PACKET, compute("mul", 0, R(1), C(10)), compute("add", 1, R(0), C(1)), note(R(1))), row(0, timer(0), note(C(8)))]}},
+        frame(2, "a", udp(1)), frame(3, "b", udp(2)), fire(200),
+    ],
+    flows={"a": [noted(1), noted(11, 2), noted(8, 100)], "b": [noted(1, 3)]},
+)
+vector(
+    "D06-another-table", "D6", "The tables are those of the new image.",
+    {"registers": registers("r"), "tables": [{"name": "t", "base": 0, "entries": [5]}], "rows": [row(0, PACKET, {"lookup": {"table": 0, "register": 0, "index": C(0)}}, note(R(0)))]},
+    [frame(0, "a", udp(1)), {"at": 1, "replace": {"tables": [{"name": "t", "base": 0, "entries": [6]}]}}, frame(2, "a", udp(1))],
+    flows={"a": [noted(5), noted(6, 2)]},
+)
+UNLIKE = [
+    {"registers": registers("other", "count")}, {"registers": [register("count", "u32"), register("other")]}, {"states": states("begin")},
+    {"states": states("start", start=5)}, {"timers": timers(tick=["value"])}, {"flow": {"max": 5}}, {"flow": {"symmetric": False}},
+    {"slots": ["one", "two"]}, {"notices": ["else"]}, {"debug": {"samples": [{"register": 0, "interval": 1000}]}},
+]
+vector(
+    "D06-flows-know-something-else", "D6", "An image in which flows know something else, or live otherwise, is refused, and nothing changes.",
+    COUNTING,
+    [frame(0, "a", udp(1)), *[{"at": 1, "replace": {"rows": []} | patch, "refused": "unfit"} for patch in UNLIKE], frame(2, "a", udp(1))],
+    flows={"a": [noted(1), noted(2, 2)]},
+)

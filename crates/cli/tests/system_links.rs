@@ -4,10 +4,14 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests: real processes and sockets")]
 
 use anyhow::{Context as _, Result, ensure};
-use std::fs;
+use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
+use weftwire_capture::inputs::{Input, Record, RecordingReader};
+use weftwire_core::control::PortChange;
+use weftwire_core::{Change, Port};
 use weftwire_testbed::{Namespace, Running, skip_unless_root, wait_for};
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
@@ -93,12 +97,16 @@ fn an_interface_that_comes_back_is_taken_up_again() -> Result<()> {
     let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
     for kind in ["2=port2", "2=port2,ring"] {
         let site = Site::new()?;
-        let weft = site.run(&["--port", kind])?;
+        let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join("system-links.inputs");
+        // It may be there from the last run.
+        let _ = fs::remove_file(&recording);
+        let weft = site.run(&["--port", kind, "--record", recording.to_str().expect("a plain name")])?;
         let is = |wanted: &str| wait_for(wanted, LIMIT, || site.condition().is_some_and(|is| is.starts_with(wanted)));
         is("up")?;
         site.connects()?;
         site.middle.exec("ip link set port2 down")?;
         is("down")?;
+        site.middle.exec("ip link set port2 mtu 1400")?;
         site.middle.exec("ip link set port2 up")?;
         is("up")?;
         site.middle.exec("ip link delete port2")?;
@@ -113,8 +121,35 @@ fn an_interface_that_comes_back_is_taken_up_again() -> Result<()> {
             ensure!(said.stderr.contains(line), "{kind}: {}", said.stderr);
         }
         ensure!(said.stderr.contains("port 2 times its interface was gone"), "{}", said.stderr);
+        let mut told = told(&recording)?;
+        // Of two things that happen at once, the function may hear in any order.
+        let place = told.iter().position(|change| matches!(change, PortChange::Mtu { bytes: 1_400 }));
+        told.remove(place.with_context(|| format!("{told:?} has no MTU of 1400"))?);
+        let expected =
+            [PortChange::Down, PortChange::Up, PortChange::Down, PortChange::Mtu { bytes: 1_500 }, PortChange::Up];
+        ensure!(told == expected, "{kind}: {told:?}");
+        let mut again = Command::new(WEFT);
+        again.args(["replay", PROXY, "--inputs"]).arg(&recording);
+        let again = Running::start(again)?.wait(LIMIT)?;
+        ensure!(again.stderr.contains("outputs are those of the run"), "{}", again.stderr);
     }
     Ok(())
+}
+
+/// What the function was told of port 2.
+fn told(recording: &Path) -> Result<Vec<PortChange>> {
+    let mut reader = RecordingReader::new(File::open(recording)?)?;
+    let mut told = Vec::new();
+    loop {
+        match reader.next_record()? {
+            Record::Input { input: Input::Control(_, Change::Port { port: Port(2), change }), .. } => told.push(change),
+            Record::Input { .. } => {}
+            Record::End(lost) => {
+                ensure!(lost == 0, "{lost} inputs were not recorded");
+                return Ok(told);
+            }
+        }
+    }
 }
 
 #[test]

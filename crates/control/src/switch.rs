@@ -4,12 +4,14 @@ use crate::table::{Live, Shared};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::outbox::sent;
-use weftwire_core::{Arrivals, Command, Deadline, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time};
+use weftwire_core::{
+    Arrivals, Change, Command, Deadline, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time,
+};
 
 /// The switch. Its rules may change between any two packets.
 ///
 /// A packet for the logical up port leaves by one of the ports that it stands for, the same one for all packets of a flow;
-/// a packet that came by one of them leaves by none.
+/// a packet that came by one of them leaves by none. A flow whose port is down takes another one, if one is up.
 pub struct FollowingSwitch {
     shared: Shared,
     spread: Spread,
@@ -46,8 +48,16 @@ impl Spread {
         let Some(ends) = ends else { return first };
         let mut hasher = DefaultHasher::new();
         (ends.protocol, ends.local_address, ends.remote_address, ends.local_port, ends.remote_port).hash(&mut hasher);
-        let place = (u128::from(hasher.finish()) * up.len() as u128) >> 64;
-        up.get(place as usize).copied().unwrap_or(first)
+        let hash = u128::from(hasher.finish());
+        let place = |count: usize| ((hash * count as u128) >> 64) as usize;
+        let own = up.get(place(up.len())).copied().unwrap_or(first);
+        if self.ports.is_up(own) {
+            return own;
+        }
+        // The flows of other ports stay where they are.
+        let mut others = up.iter().copied().filter(|port| self.ports.is_up(*port));
+        let count = others.clone().count();
+        others.nth(place(count)).unwrap_or(own)
     }
 }
 
@@ -86,6 +96,9 @@ impl Function for FollowingSwitch {
     }
 
     fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
+        if let Change::Port { port, change } = command.change {
+            self.spread.ports.change(port, change);
+        }
         self.shared.live().switch.control(now, command, out);
     }
 

@@ -1,4 +1,4 @@
-//! Changes from outside while a function runs: rules, tables, registers, flows, ports.
+//! Changes from outside while a function runs: images, rules, tables, registers, flows, ports.
 //!
 //! A command is an input like any other: it comes in between two batches, has a time, and its answer is an output. So a run
 //! that was changed can be replayed. What takes long (to compile rules, to lay out tables) is done before, elsewhere; the
@@ -61,6 +61,12 @@ pub enum Change {
         /// The rules as they are written in files.
         text: String,
     },
+    /// Another machine image, in which the live flows go on. It is to be prepared: a function that has to make it ready itself
+    /// holds up packets meanwhile.
+    Image {
+        /// The image's canonical document.
+        document: String,
+    },
     /// Something about a port.
     Port {
         /// The port.
@@ -78,12 +84,13 @@ impl Change {
             Change::SetEntry { .. } => "tables",
             Change::Delete { .. } | Change::Take { .. } | Change::Adopt { .. } => "flows",
             Change::Rules { .. } => "rules",
+            Change::Image { .. } => "images",
             Change::Port { .. } => "ports",
         }
     }
 }
 
-/// What happens to ports.
+/// What happens to ports, as far as the platform learns of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortChange {
@@ -94,6 +101,15 @@ pub enum PortChange {
     },
     /// There is no such port any more.
     Gone,
+    /// Frames can come and go again.
+    Up,
+    /// Frames neither come nor go: the interface is switched off, or away for now. The port stays.
+    Down,
+    /// The longest packet that can leave by it has another length.
+    Mtu {
+        /// Most bytes of a packet, without the Ethernet header.
+        bytes: u32,
+    },
 }
 
 /// A change on its way into a function.
@@ -208,7 +224,7 @@ pub enum ControlError {
     /// The command came without what should have been prepared for it.
     #[error("the change was not prepared for this function")]
     Unprepared,
-    /// What is to be adopted can't go on here.
+    /// What is to be adopted can't go on here, or live flows can't go on in another image.
     #[error("{0}")]
     Unfit(String),
 }

@@ -224,49 +224,99 @@ pub enum CallError {
 
 /// The ports a function is built for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Ports(Vec<(Port, LinkType)>);
+pub struct Ports(Vec<KnownPort>);
+
+/// What is known of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct KnownPort {
+    port: Port,
+    link: LinkType,
+    up: bool,
+    /// As far as the platform has said.
+    mtu: Option<u32>,
+}
 
 impl Ports {
-    /// The given ports; the last mention of a port wins.
+    /// The given ports, up; the last mention of a port wins.
     pub fn new(ports: impl IntoIterator<Item = (Port, LinkType)>) -> Ports {
-        let mut list: Vec<(Port, LinkType)> = Vec::new();
-        for (port, link) in ports {
-            match list.iter_mut().find(|(known, _)| *known == port) {
-                Some(entry) => entry.1 = link,
-                None => list.push((port, link)),
-            }
-        }
-        list.sort_unstable();
-        Ports(list)
+        let mut list = Ports::default();
+        ports.into_iter().for_each(|(port, link)| list.insert(port, link));
+        list
     }
 
     /// The link type of `port`, or `None` if there is no such port.
     pub fn link(&self, port: Port) -> Option<LinkType> {
-        self.0.iter().find(|(known, _)| *known == port).map(|(_, link)| *link)
+        self.known(port).map(|known| known.link)
     }
 
-    /// Adds a port, or changes what its frames begin with.
+    /// Whether there is such a port, and frames can leave by it as far as the platform has said.
+    pub fn is_up(&self, port: Port) -> bool {
+        self.known(port).is_some_and(|known| known.up)
+    }
+
+    /// Most bytes of a packet that can leave by `port`, without the Ethernet header; `None`: the platform has said nothing.
+    pub fn mtu(&self, port: Port) -> Option<u32> {
+        self.known(port).and_then(|known| known.mtu)
+    }
+
+    /// Adds a port, or changes what its frames begin with. It is up.
     pub fn insert(&mut self, port: Port, link: LinkType) {
         self.remove(port);
-        self.0.push((port, link));
-        self.0.sort_unstable();
+        let place = self.0.partition_point(|known| known.port < port);
+        self.0.insert(place, KnownPort { port, link, up: true, mtu: None });
     }
 
     /// Takes a port out.
     pub fn remove(&mut self, port: Port) {
-        self.0.retain(|(known, _)| *known != port);
+        self.0.retain(|known| known.port != port);
     }
 
-    /// What has happened to a port.
+    /// What has happened to a port. Of one that is not there, only that it was added matters.
     pub fn change(&mut self, port: Port, change: PortChange) {
-        match change {
-            PortChange::Added { link } => self.insert(port, link),
-            PortChange::Gone => self.remove(port),
+        let known = self.0.iter_mut().find(|known| known.port == port);
+        match (change, known) {
+            (PortChange::Added { link }, _) => self.insert(port, link),
+            (PortChange::Gone, _) => self.remove(port),
+            (PortChange::Up | PortChange::Down, Some(known)) => known.up = change == PortChange::Up,
+            (PortChange::Mtu { bytes }, Some(known)) => known.mtu = Some(bytes),
+            (PortChange::Up | PortChange::Down | PortChange::Mtu { .. }, None) => {}
         }
     }
 
     /// All ports in order.
     pub fn iter(&self) -> impl Iterator<Item = (Port, LinkType)> + '_ {
-        self.0.iter().copied()
+        self.0.iter().map(|known| (known.port, known.link))
+    }
+
+    fn known(&self, port: Port) -> Option<&KnownPort> {
+        self.0.iter().find(|known| known.port == port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_know_what_has_happened_to_them() {
+        let mut ports = Ports::new([(Port(2), LinkType::Ip), (Port(1), LinkType::Ip), (Port(2), LinkType::Ethernet)]);
+        assert!(ports.iter().eq([(Port(1), LinkType::Ip), (Port(2), LinkType::Ethernet)]));
+        assert!(ports.is_up(Port(2)) && !ports.is_up(Port(3)));
+        ports.change(Port(2), PortChange::Down);
+        ports.change(Port(2), PortChange::Mtu { bytes: 1_400 });
+        assert_eq!(
+            (ports.is_up(Port(2)), ports.mtu(Port(2)), ports.link(Port(2))),
+            (false, Some(1_400), Some(LinkType::Ethernet))
+        );
+        assert_eq!((ports.is_up(Port(1)), ports.mtu(Port(1))), (true, None));
+        ports.change(Port(2), PortChange::Up);
+        assert!(ports.is_up(Port(2)));
+        for change in [PortChange::Up, PortChange::Down, PortChange::Mtu { bytes: 9 }, PortChange::Gone] {
+            ports.change(Port(3), change);
+        }
+        assert_eq!((ports.link(Port(3)), ports.iter().count()), (None, 2));
+        ports.change(Port(2), PortChange::Gone);
+        ports.change(Port(2), PortChange::Added { link: LinkType::Ip });
+        assert_eq!((ports.link(Port(2)), ports.mtu(Port(2))), (Some(LinkType::Ip), None));
     }
 }

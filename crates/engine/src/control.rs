@@ -6,7 +6,7 @@ use weftwire_core::control::Done;
 use weftwire_core::{Change, ControlError, FlowId, Time};
 
 impl<E: Executor> Runtime<E> {
-    /// Carries a command out at `now`.
+    /// Carries a command out at `now`, unless it brings another image.
     pub(crate) fn change(&mut self, now: Time, change: &Change) -> Result<Done, ControlError> {
         match change {
             Change::SetRegister { flow, register, value } => self.set_register(*flow, register, *value)?,
@@ -22,7 +22,7 @@ impl<E: Executor> Runtime<E> {
                 let adopted = state.and_then(|state| self.restore(now, &state, clocks.as_ref()));
                 return adopted.map(Done::Flow).map_err(|error| ControlError::Unfit(error.to_string()));
             }
-            Change::Rules { .. } => return Err(ControlError::Unsupported(change.subject())),
+            Change::Rules { .. } | Change::Image { .. } => return Err(ControlError::Unsupported(change.subject())),
         }
         Ok(Done::Done)
     }

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use weftwire_image::{Event, Feature};
 
 /// Runs rows.
-pub trait Executor: Debug + Sized {
+pub trait Executor: Debug + Send + Sized + 'static {
     /// The engine's name, as [`crate::make`] and errors know it.
     const NAME: &'static str;
 

@@ -93,6 +93,11 @@ impl FlowTable {
         at_mut(&mut self.places, place)
     }
 
+    /// Changes all instances, one by one, in the order of their places.
+    pub fn each(&mut self, change: impl FnMut(&mut Instance)) {
+        self.places.iter_mut().flatten().map(Box::as_mut).for_each(change);
+    }
+
     /// All instances by flow id.
     pub fn iter(&self) -> impl Iterator<Item = &Instance> {
         self.order.iter().filter_map(|flow| self.get(*flow))

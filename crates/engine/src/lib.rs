@@ -25,6 +25,7 @@ mod run;
 mod runtime;
 mod samples;
 pub mod state;
+mod succession;
 mod text;
 mod trace;
 pub mod value;
@@ -36,9 +37,11 @@ pub use limits::Limits;
 pub use operations::ZERO_TIME_DEPTH;
 pub use reference::{Reference, ReferenceEngine};
 pub use runtime::Runtime;
+pub use succession::Ready;
 pub use weftwire_image::layout::SEND_BUFFER;
 
-use weftwire_core::{Function, Ports};
+use std::any::Any;
+use weftwire_core::{Change, Function, Ports};
 use weftwire_image::{Feature, VerifiedImage};
 
 /// Names of the engines that [`make`] knows.
@@ -90,6 +93,18 @@ pub fn make(
 ) -> Result<Box<dyn Function>, EngineError> {
     match name {
         Reference::NAME => Ok(Box::new(ReferenceEngine::new(image, ports, options)?)),
+        _ => Err(EngineError::UnknownEngine { name: name.into() }),
+    }
+}
+
+/// The change of a running engine of this name to another image, and what makes it quick: see [`Ready`]. To be called off the
+/// data path.
+///
+/// # Errors
+/// See [`EngineError`].
+pub fn change_to(name: &str, image: VerifiedImage) -> Result<(Change, Box<dyn Any + Send>), EngineError> {
+    match name {
+        Reference::NAME => Ok(Ready::<Reference>::new(image)?.into_change()),
         _ => Err(EngineError::UnknownEngine { name: name.into() }),
     }
 }

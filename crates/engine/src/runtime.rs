@@ -10,7 +10,7 @@ use crate::predecessors::Predecessors;
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
-use crate::{EngineError, EngineOptions, Executor, SEND_BUFFER};
+use crate::{EngineError, EngineOptions, Executor, Ready, SEND_BUFFER};
 use std::sync::Arc;
 use weftwire_calendar::Calendar;
 use weftwire_core::buffer::Storage;
@@ -19,15 +19,15 @@ use weftwire_core::control::Answer;
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{
-    Arrival, Arrivals, Buffer, CallError, Command, Connections, Deadline, DropReason, Endpoints, FlowId, Function,
-    Offload, Outbox, Output, Placed, Port, Ports, Time,
+    Arrival, Arrivals, Buffer, CallError, Change, Command, Connections, Deadline, DropReason, Endpoints, FlowId,
+    Function, Offload, Outbox, Output, Placed, Port, Ports, Time,
 };
-use weftwire_image::{Event, Feature, OtherPackets, VerifiedImage};
+use weftwire_image::{Event, OtherPackets, VerifiedImage};
 
 /// A machine whose rows `E` runs.
 #[derive(Debug)]
 pub struct Runtime<E> {
-    executor: E,
+    pub(crate) executor: E,
     pub(crate) program: Arc<Program>,
     pub(crate) shared: Shared,
     pub(crate) table: FlowTable,
@@ -66,12 +66,7 @@ impl<E: Executor> Runtime<E> {
     /// # Errors
     /// [`EngineError::Lacks`], and what the executor says.
     pub fn new(image: VerifiedImage, ports: Ports, options: EngineOptions) -> Result<Runtime<E>, EngineError> {
-        let lacking = |feature: &Feature| E::LACKS.contains(feature);
-        let features: Vec<Feature> = image.features.iter().copied().filter(lacking).collect();
-        if !features.is_empty() {
-            return Err(EngineError::Lacks { engine: E::NAME, features });
-        }
-        Runtime::of_program(Arc::new(Program::new(image)), ports, options)
+        Ok(Runtime::of(Ready::new(image)?, ports, options))
     }
 
     /// A new function of the same image, with the same ports. They share what is made of the image.
@@ -79,14 +74,14 @@ impl<E: Executor> Runtime<E> {
     /// # Errors
     /// As of [`Runtime::new`].
     pub fn another(&self, options: EngineOptions) -> Result<Runtime<E>, EngineError> {
-        Runtime::of_program(Arc::clone(&self.program), self.shared.ports.clone(), options)
+        Ok(Runtime::of(Ready::of_program(Arc::clone(&self.program))?, self.shared.ports.clone(), options))
     }
 
-    fn of_program(program: Arc<Program>, ports: Ports, options: EngineOptions) -> Result<Runtime<E>, EngineError> {
+    fn of(Ready { program, executor }: Ready<E>, ports: Ports, options: EngineOptions) -> Runtime<E> {
         let chance = Chance::new(options.seed, options.hash_key);
         let hasher = chance.key_hasher();
-        Ok(Runtime {
-            executor: E::load(&program)?,
+        Runtime {
+            executor,
             table: FlowTable::new(&program.image, hasher),
             samples: Samples::new(&program.image.debug.samples),
             shared: Shared {
@@ -107,7 +102,7 @@ impl<E: Executor> Runtime<E> {
             last_made: Time::ZERO,
             key: Vec::new(),
             spare: Vec::new(),
-        })
+        }
     }
 
     /// An input at `now` (rule E2): first everything that was due before it. Returns the input's time.
@@ -432,10 +427,17 @@ impl<E: Executor> Function for Runtime<E> {
         }
     }
 
-    fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
+    fn control(&mut self, now: Time, mut command: Command, out: &mut Outbox) {
         let now = self.arrive(now, out);
-        let result = self.change(now, &command.change);
-        out.answer(Answer { number: command.number, at: now, result }, None);
+        let ready = command.take_prepared::<Ready<E>>();
+        let (result, leftover) = match &command.change {
+            Change::Image { document } => match self.set_image(ready, document) {
+                Ok((done, before)) => (Ok(done), Some(before)),
+                Err(error) => (Err(error), None),
+            },
+            change => (self.change(now, change), None),
+        };
+        out.answer(Answer { number: command.number, at: now, result }, leftover);
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {
@@ -554,7 +556,7 @@ impl<E: Executor> Connections for Runtime<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weftwire_image::Image;
+    use weftwire_image::{Feature, Image};
 
     /// An executor without dice.
     #[derive(Debug)]

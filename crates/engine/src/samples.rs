@@ -24,6 +24,11 @@ impl Samples {
         Samples { samples: samples.to_vec(), due: BTreeSet::new(), by_flow: BTreeSet::new() }
     }
 
+    /// The same samples, of registers that are elsewhere now.
+    pub fn rename(&mut self, samples: &[Sample]) {
+        self.samples = samples.to_vec();
+    }
+
     /// A flow begins.
     pub fn begin(&mut self, flow: FlowId, created: Time) {
         for number in 0..self.samples.len() {

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod profile;
 mod registers;
 mod schema;
+mod succession;
 pub mod types;
 pub mod value;
 mod verify;

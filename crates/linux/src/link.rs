@@ -1,4 +1,5 @@
-//! What becomes of the interfaces of a run: they go down, go away and come back (rtnetlink(7)).
+//! What becomes of the interfaces of a run: they go down, go away, come back, and take longer or shorter packets
+//! (rtnetlink(7)).
 
 use crate::control::Condition;
 use crate::error::LinuxError;
@@ -8,6 +9,7 @@ use crate::port::FramePort;
 use crate::system::{check, socket};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use weftwire_core::control::PortChange;
 
 /// Tells when interfaces of this network namespace change. Needs no privileges.
 pub(crate) struct LinkWatch(OwnedFd);
@@ -49,6 +51,15 @@ impl LinkWatch {
     }
 }
 
+/// What is new of an interface.
+#[derive(Debug, Default)]
+pub(crate) struct LinkNews {
+    /// It has another condition.
+    pub(crate) condition: bool,
+    /// What that means for its port.
+    pub(crate) changes: Vec<PortChange>,
+}
+
 /// The interface of a port.
 pub(crate) struct PortLink {
     /// The name by which the user knows it.
@@ -57,6 +68,8 @@ pub(crate) struct PortLink {
     watched: bool,
     /// Its number in the kernel, as long as it is there; an interface that comes back has another one.
     index: Option<u32>,
+    /// Most bytes of a packet, when it was there last.
+    mtu: Option<usize>,
     pub(crate) condition: Condition,
     pub(crate) times_gone: u64,
 }
@@ -66,15 +79,16 @@ impl PortLink {
     pub(crate) fn of(name: &str, device: &mut dyn FramePort) -> PortLink {
         let index = Interface::find(name).ok().map(|interface| interface.index);
         let (name, watched) = (name.to_owned(), index.is_some());
-        let mut link = PortLink { name, watched, index, condition: Condition::Up, times_gone: 0 };
+        let mut link = PortLink { name, watched, index, mtu: None, condition: Condition::Up, times_gone: 0 };
         link.look(device);
         link
     }
 
-    /// Looks what has become of the interface, and takes one that has come back up again. Returns whether that is news.
-    pub(crate) fn look(&mut self, device: &mut dyn FramePort) -> bool {
+    /// Looks what has become of the interface, and takes one that has come back up again.
+    pub(crate) fn look(&mut self, device: &mut dyn FramePort) -> LinkNews {
+        let mut news = LinkNews::default();
         if !self.watched {
-            return false;
+            return news;
         }
         let there = self.index.and_then(Interface::of_index);
         if there.is_none() && self.index.take().is_some() {
@@ -94,12 +108,21 @@ impl PortLink {
         };
         if let Some(interface) = found {
             device.set_mtu(interface.mtu);
+            let before = self.mtu.replace(interface.mtu);
+            if before.is_some_and(|before| before != interface.mtu) {
+                news.changes.push(PortChange::Mtu { bytes: u32::try_from(interface.mtu).unwrap_or(u32::MAX) });
+            }
         }
-        let news = condition != self.condition;
-        if news {
+        news.condition = condition != self.condition;
+        if news.condition {
             forget_error(device.descriptor());
         }
-        self.condition = condition;
+        let was_up = std::mem::replace(&mut self.condition, condition) == Condition::Up;
+        match (was_up, condition == Condition::Up) {
+            (true, false) => news.changes.push(PortChange::Down),
+            (false, true) => news.changes.push(PortChange::Up),
+            _ => {}
+        }
         news
     }
 

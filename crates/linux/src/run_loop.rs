@@ -23,7 +23,8 @@ use crate::signals::StopSignal;
 use crate::system::{Clock, poll, poll_input};
 use std::io::Write;
 use std::time::Duration;
-use weftwire_core::{Arrivals, Frame, Function, Outbox, Output, Port, Time};
+use weftwire_core::control::PortChange;
+use weftwire_core::{Arrivals, Change, Command, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
 
 /// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
@@ -161,6 +162,8 @@ impl Turns<'_> {
             .map_or(Time::MAX, |duration| Time::ZERO.after(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)));
         let mut service_due = Time::ZERO;
         self.effects.choose_tracing(&mut self.outbox);
+        let absent = self.ports.iter().zip(&self.links).filter(|(_, link)| link.condition != Condition::Up);
+        self.tell(absent.map(|(open, _)| (open.port, PortChange::Down)).collect());
         if self.effects.application.connects() {
             self.await_operational(stop, end)?;
             let now = self.input_time();
@@ -246,11 +249,16 @@ impl Turns<'_> {
         fed
     }
 
+    /// The function's time of a command, which does not start its clock.
+    fn command_time(&self) -> Time {
+        self.function_clock.map_or(Time::ZERO, |clock| clock.now().max(self.fired.after(1)))
+    }
+
     /// Hands in the command that another thread has sent.
     fn obey(&mut self) {
         let Some(queue) = &self.commands else { return };
         let Some(command) = queue.next() else { return };
-        let now = self.function_clock.map_or(Time::ZERO, |clock| clock.now()).max(self.fired.after(1));
+        let now = self.command_time();
         self.function.control(now, command, &mut self.outbox);
         let replaced = self.outbox.take_leftovers();
         let answer = self.outbox.items().iter().rev().find_map(|output| match output {
@@ -290,19 +298,32 @@ impl Turns<'_> {
         }
     }
 
+    /// Tells the function what has happened to ports.
+    fn tell(&mut self, changes: Vec<(Port, PortChange)>) {
+        for (port, change) in changes {
+            let (now, command) = (self.command_time(), Command::new(0, Change::Port { port, change }));
+            self.function.control(now, command, &mut self.outbox);
+            self.dispatch();
+        }
+    }
+
     /// Says what has become of interfaces.
     fn look_at_links(&mut self, options: &RunOptions) -> Result<(), LinuxError> {
         if !self.watch.has_news() {
             return Ok(());
         }
+        let mut changes = Vec::new();
         for (open, link) in self.ports.iter_mut().zip(&mut self.links) {
-            if link.look(open.device.as_mut()) {
+            let news = link.look(open.device.as_mut());
+            changes.extend(news.changes.into_iter().map(|change| (open.port, change)));
+            if news.condition {
                 self.effects.say(&format!("port {} ({}) {}", open.port, open.name, link.said()));
             }
             if options.exit_when_gone && link.times_gone > 0 {
                 return Err(LinuxError::Gone { port: open.port, name: open.name.clone() });
             }
         }
+        self.tell(changes);
         Ok(())
     }
 

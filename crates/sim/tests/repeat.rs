@@ -6,12 +6,14 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use weftwire_capture::inputs::{RecordingError, RecordingReader, head};
 use weftwire_capture::{Recorded, Tape};
+use weftwire_core::control::PortChange;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 use weftwire_core::{
     Arrival, Arrivals, Change, Command, Connections, Endpoints, FlowId, Frame, Function, LinkType, MacAddress, Outbox,
     Port, Ports, Time,
 };
-use weftwire_engine::{EngineOptions, make};
+use weftwire_engine::{EngineOptions, change_to, make};
+use weftwire_image::VerifiedImage;
 use weftwire_lang::{Dialect, compile};
 use weftwire_sim::repeat::{Repeated, repeat};
 use weftwire_text::{LoadError, Loader};
@@ -40,19 +42,22 @@ initial state start {
 }
 ";
 
-struct Source;
+struct Source<'a>(&'a str);
 
-impl Loader for Source {
+impl Loader for Source<'_> {
     fn load(&self, _name: &str, _from: Option<&str>) -> Result<String, LoadError> {
-        Ok(MACHINE.into())
+        Ok(self.0.into())
     }
 }
 
-fn function(seed: u64) -> Box<dyn Function> {
-    let compiled = compile("counting.xl", Dialect::Xl, &Source);
+fn image(text: &str) -> VerifiedImage {
+    let compiled = compile("counting.xl", Dialect::Xl, &Source(text));
     assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-    let image = compiled.image.expect("a right program").verify().expect("a good image");
-    make("reference", image, ports(), EngineOptions { seed, ..EngineOptions::default() }).expect("an engine")
+    compiled.image.expect("a right program").verify().expect("a good image")
+}
+
+fn function(seed: u64) -> Box<dyn Function> {
+    make("reference", image(MACHINE), ports(), EngineOptions { seed, ..EngineOptions::default() }).expect("an engine")
 }
 
 fn ports() -> Ports {
@@ -87,6 +92,8 @@ enum Step {
     Abort(u64),
     Set(u64, i64),
     Delete(u64),
+    Port(u16, PortChange),
+    Image(&'static str, bool),
     Fire,
     Wait(i64),
 }
@@ -100,10 +107,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..9_u64).prop_map(Step::Abort),
         1 => (0..9_u64, any::<i64>()).prop_map(|(flow, value)| Step::Set(flow, value)),
         1 => (0..9_u64).prop_map(Step::Delete),
+        1 => (1..4_u16, port_changes()).prop_map(|(port, change)| Step::Port(port, change)),
+        1 => (prop::sample::select(&["count + 5", "count + zero"][..]), any::<bool>())
+            .prop_map(|(other, prepared)| Step::Image(other, prepared)),
         2 => Just(Step::Fire),
         2 => (0..9_000_i64).prop_map(Step::Wait),
     ];
     prop::collection::vec(step, 0..60)
+}
+
+fn port_changes() -> impl Strategy<Value = PortChange> {
+    prop_oneof![
+        Just(PortChange::Added { link: LinkType::Ethernet }),
+        Just(PortChange::Added { link: LinkType::Ip }),
+        Just(PortChange::Gone),
+        Just(PortChange::Up),
+        Just(PortChange::Down),
+        any::<u32>().prop_map(|bytes| PortChange::Mtu { bytes }),
+    ]
 }
 
 fn ends(client: u8) -> Endpoints {
@@ -156,6 +177,22 @@ fn recording(steps: &[Step], seed: u64, room: usize) -> Vec<u8> {
             Step::Delete(flow) => {
                 let change = Change::Delete { flow: FlowId(*flow) };
                 function.control(at, Command::new(1, change), &mut out);
+            }
+            Step::Port(port, change) => {
+                let change = Change::Port { port: Port(*port), change: *change };
+                function.control(at, Command::new(2, change), &mut out);
+            }
+            Step::Image(other, prepared) => {
+                let text = MACHINE.replace("count + 1", other).replace(
+                    "register chance",
+                    match *other {
+                        "count + zero" => "register zero: u8; register chance",
+                        _ => "register chance",
+                    },
+                );
+                let (change, ready) = change_to("reference", image(&text)).expect("an engine");
+                let command = if *prepared { Command::prepared(3, change, ready) } else { Command::new(3, change) };
+                function.control(at, command, &mut out);
             }
             Step::Fire => function.fire(at, &mut out),
             Step::Wait(time) => now += time,

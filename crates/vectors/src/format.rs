@@ -101,6 +101,7 @@ pub(crate) struct Input {
     pub(crate) set: Option<Change>,
     #[serde(default)]
     pub(crate) delete: bool,
+    pub(crate) replace: Option<Value>,
     pub(crate) refused: Option<String>,
 }
 
@@ -163,6 +164,15 @@ impl Vector {
             return Err(VectorError::Form("`hash_key` is not 16 bytes in hexadecimal".into()));
         }
         Ok(Vector { rules: document.rules.clone(), about: document.about.clone(), image, document })
+    }
+
+    /// The canonical document of the image with a patch to it.
+    pub(crate) fn patched(&self, patch: &Value) -> Result<String, String> {
+        let mut image = serde_json::to_value(&self.image).map_err(|error| error.to_string())?;
+        merge(&mut image, patch);
+        let mut image: Image = serde_json::from_value(image).map_err(|error| error.to_string())?;
+        image.seal();
+        String::from_utf8(image.to_json()).map_err(|error| error.to_string())
     }
 
     /// What an engine is made with.

@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{
-    CallError, Change, Connections, Endpoints, FlowId, Frame, Function, Offload, Outbox, Output, Port, Time, control,
+    CallError, Change, Connections, ControlError, Endpoints, FlowId, Frame, Function, Offload, Outbox, Output, Port,
+    Time, control,
 };
 
 /// No vector has more come out of an input; an engine that does has lost its way.
@@ -76,7 +77,7 @@ impl Vector {
             wrong: Vec::new(),
         };
         for (number, input) in self.document.inputs.iter().enumerate() {
-            if let Err(problem) = seen.input(input) {
+            if let Err(problem) = seen.input(self, input) {
                 seen.wrong.push(format!("input {number}: {problem}"));
             }
             if seen.out.is_full() {
@@ -91,7 +92,7 @@ impl Vector {
 }
 
 impl Seen {
-    fn input(&mut self, input: &Input) -> Result<(), String> {
+    fn input(&mut self, vector: &Vector, input: &Input) -> Result<(), String> {
         let now = Time::from_nanoseconds(input.at);
         let named = input.flow.as_deref().and_then(|name| self.names.iter().find(|(_, known)| *known == name));
         let flow = named.map_or(FlowId(0), |(flow, _)| *flow);
@@ -133,6 +134,13 @@ impl Seen {
         } else if input.delete {
             let change = Change::Delete { flow };
             control::change(engine.as_mut(), now, change, out).map_err(|error| error.to_string())?;
+        } else if let Some(patch) = &input.replace {
+            let change = Change::Image { document: vector.patched(patch)? };
+            match control::change(engine.as_mut(), now, change, out) {
+                Ok(_) => {}
+                Err(ControlError::Unfit(why)) => refused = Some(CallError::Unfit(why)),
+                Err(error) => return Err(error.to_string()),
+            }
         } else {
             return Err("nothing happens".into());
         }
