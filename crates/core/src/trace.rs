@@ -24,6 +24,9 @@ pub struct TraceRecord {
     /// Source line of that row, if the image says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// The source of that line, if it is none of the program's main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// State after the event.
     pub next: String,
     /// The row's actions in order, as text with their operands' values.
@@ -32,6 +35,17 @@ pub struct TraceRecord {
     /// Registers whose value changed (of a snapshot or sample: those shown), with the new value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registers: Vec<(String, i64)>,
+}
+
+impl TraceRecord {
+    /// Where its row comes from, for people: `line 7`, `line 7 of timers.xl`. `None`: the image does not say.
+    pub fn place(&self) -> Option<String> {
+        let line = self.line?;
+        Some(match &self.source {
+            Some(source) => format!("line {line} of {source}"),
+            None => format!("line {line}"),
+        })
+    }
 }
 
 /// Kinds of trace records.

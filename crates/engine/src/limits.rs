@@ -30,7 +30,12 @@ impl Limits {
 
     /// Whether one more packet may be stored besides these.
     pub(crate) fn has_buffer(&self, stored: usize) -> bool {
-        self.packets.is_none_or(|most| stored < most)
+        self.has_buffers(stored, 1)
+    }
+
+    /// Whether so many more packets may be stored besides these.
+    pub(crate) fn has_buffers(&self, stored: usize, more: usize) -> bool {
+        within(stored + more, self.packets)
     }
 }
 

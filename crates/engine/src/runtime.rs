@@ -175,6 +175,7 @@ impl<E: Executor> Runtime<E> {
                 event: DropReason::ZeroTimeLoop.name().into(),
                 row: None,
                 line: None,
+                source: None,
                 next: state.into(),
                 actions: Vec::new(),
                 registers: Vec::new(),

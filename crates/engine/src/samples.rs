@@ -90,6 +90,7 @@ impl Samples {
             event: name.clone(),
             row: None,
             line: None,
+            source: None,
             next: state.into(),
             actions: Vec::new(),
             registers: vec![(name.clone(), instance.registers[register])],

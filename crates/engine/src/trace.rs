@@ -20,7 +20,7 @@ impl Run<'_> {
             .filter(|((register, now), before)| now != before && !register.scratch)
             .map(|((register, now), _)| (register.name.clone(), *now))
             .collect();
-        let row = row.map(|number| (number, image.rows[number].line));
+        let row = row.map(|number| (number, &image.rows[number]));
         let record = TraceRecord {
             time: self.at,
             flow: self.instance.flow,
@@ -28,7 +28,8 @@ impl Run<'_> {
             state: self.program.state_name(self.instance.state).into(),
             event: self.program.event_name(event),
             row: row.map(|(number, _)| number as u32),
-            line: row.map(|(_, line)| line).filter(|line| *line != 0),
+            line: row.map(|(_, row)| row.line).filter(|line| *line != 0),
+            source: row.and_then(|(_, row)| image.debug.source(row.source)).map(str::to_owned),
             next: self.program.state_name(pending.unwrap_or(self.instance.state)).into(),
             actions,
             registers,
@@ -52,6 +53,7 @@ impl Run<'_> {
             event: image.debug.points[usize::from(point)].clone(),
             row: None,
             line: None,
+            source: None,
             next: state.into(),
             actions: Vec::new(),
             registers: registers

@@ -469,6 +469,12 @@ fn traces_name_actions_with_their_values() {
             ],
         )
     });
+    let mut elsewhere = image.clone();
+    elsewhere.debug.sources = vec!["timers.xl".into()];
+    elsewhere.rows[0].source = 1;
+    let mut bench = Bench::new(elsewhere);
+    bench.packet(7, 1);
+    assert_eq!(bench.records(TraceKind::Event)[0].place().as_deref(), Some("line 12 of timers.xl"));
     let mut bench = Bench::new(image);
     bench.packet(7, 1);
     let record = bench.records(TraceKind::Event).remove(0);
@@ -482,6 +488,7 @@ fn traces_name_actions_with_their_values() {
         ]
     );
     assert_eq!((record.row, record.line, record.time), (Some(0), Some(12), at(7)));
+    assert_eq!(record.place().as_deref(), Some("line 12"));
     assert_eq!(record.registers, [("count".to_owned(), 40)]);
     // Without a listener there is nothing.
     bench.out.clear();

@@ -9,9 +9,9 @@ use weftwire_core::control::{self, Done};
 use weftwire_core::inspect::Inspect;
 use weftwire_core::live::Clocks;
 use weftwire_core::packet_parts::PacketParts;
-use weftwire_core::{ControlError, Endpoints, FlowId, Function, MacAddress, Outbox, Time};
+use weftwire_core::{ControlError, Endpoints, FlowId, Function, LinkType, MacAddress, Outbox, Port, Ports, Time};
 use weftwire_engine::state::{FlowState, FunctionState, Keys};
-use weftwire_engine::{ReferenceEngine, ZERO_TIME_DEPTH};
+use weftwire_engine::{EngineOptions, Limits, ReferenceEngine, ZERO_TIME_DEPTH};
 use weftwire_image::layout::{FunctionLayout, StateLayout};
 use weftwire_image::{Environment, Event, Image, Operand, Operation, PacketRef, Row, WhenFull};
 
@@ -340,6 +340,28 @@ fn refusals_say_what_and_where() {
         assert!(refused.contains(expected), "{refused}\n{expected}");
     }
     assert_eq!(adopt(&mut engine, at(now), &bytes, None), Ok(Done::Flow(flow)));
+}
+
+/// Rule L3.
+#[test]
+fn a_flow_with_more_packets_than_there_is_room_for_is_refused() {
+    let mut image = machine();
+    image.slots = vec!["first".into(), "second".into()];
+    let keep = |slot| Operation::Copy { from: PacketRef::Current, to: PacketRef::Slot(slot) };
+    image.rows.push(row(0, Event::Packet, vec![keep(0), keep(1)]));
+    let mut there = Bench::new(image.clone());
+    (0..2).for_each(|client| there.packet(0, client));
+    let states = [1, 2].map(|flow| Inspect::snapshot(&there.engine, FlowId(flow), None).expect("a live flow"));
+    let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ethernet)]);
+    let limits = Limits { packets: Some(3), ..Limits::default() };
+    let options = EngineOptions { limits, ..EngineOptions::default() };
+    let mut here = ReferenceEngine::new(verified(image), ports, options).expect("a verified image");
+    assert_eq!(adopt(&mut here, at(0), &states[0], None), Ok(Done::Flow(FlowId(1))));
+    let refused = adopt(&mut here, at(0), &states[1], None);
+    let expected = "there is no room for 2 more stored packets: 2 of 3 are here already";
+    assert_eq!(refused, Err(ControlError::Unfit(expected.into())));
+    here.take(FlowId(1), None).expect("a live flow");
+    assert_eq!(adopt(&mut here, at(0), &states[1], None), Ok(Done::Flow(FlowId(2))));
 }
 
 /// Writes the corpus of the fuzz target `flow_state`, with the image that its states are of.

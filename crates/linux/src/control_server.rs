@@ -350,6 +350,7 @@ mod tests {
             event,
             row: None,
             line: None,
+            source: None,
             next,
             actions,
             registers,

@@ -281,11 +281,13 @@ fn words_and_colours_of_a_comparison_say_the_same() {
 fn events_have_their_lines_and_values() {
     let (left, mut right) = two_runs();
     for record in &mut right.traces[0].1 {
-        record.line = Some(17);
+        (record.line, record.source) = (Some(17), Some("lib/<timers>.xl".into()));
         record.actions = vec!["scratch_1 := count (5) + 1".into(), "send work (1042 bytes) to port 1".into()];
     }
     let html = compared(&left, &right, ["l", "r"]);
-    for part in ["set_timer retransmit in 20", ", line 17<", "send work (1042 bytes) to port 1"] {
+    for part in
+        ["set_timer retransmit in 20", ", line 17 of lib/&lt;timers&gt;.xl<", "send work (1042 bytes) to port 1"]
+    {
         assert!(html.contains(part), "{part}");
     }
     assert!(!html.contains("scratch_1"));

@@ -56,8 +56,8 @@ fn line(record: &TraceRecord) -> String {
         TraceKind::Sample => format!("{time} flow {flow} {state}: sample {event}"),
         TraceKind::Error => format!("{time} flow {flow} {state}: error {event}"),
     };
-    if let Some(line) = record.line {
-        text += &format!(" (line {line})");
+    if let Some(place) = record.place() {
+        text += &format!(" ({place})");
     }
     for action in &record.actions {
         text += &format!("; {action}");

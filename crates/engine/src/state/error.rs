@@ -78,6 +78,16 @@ pub enum StateError {
     /// Too many timers of all flows together.
     #[error("there is no room for {0} more timers")]
     TooManyTimers(usize),
+    /// Too many packets of all flows together (rule L3).
+    #[error("there is no room for {packets} more stored packets: {stored} of {most} are here already")]
+    TooManyPackets {
+        /// Those of the flow.
+        packets: usize,
+        /// Those that are here.
+        stored: usize,
+        /// As many as the engine has room for.
+        most: usize,
+    },
     /// Too many sets of keys.
     #[error("flows of {0} different runs are here already, as many as there may be")]
     TooManyKeys(usize),

@@ -109,6 +109,10 @@ impl<E: Executor> Runtime<E> {
         if calendar.limit() - calendar.len() < state.timers.len() {
             return Err(StateError::TooManyTimers(state.timers.len()));
         }
+        let (packets, stored) = (slots.iter().flatten().count(), self.shared.stored);
+        if let Some(most) = self.shared.limits.packets.filter(|_| !self.shared.limits.has_buffers(stored, packets)) {
+            return Err(StateError::TooManyPackets { packets, stored, most });
+        }
         let sets = crate::key_sets::MOST_KEY_SETS;
         let keys = self.shared.keys.hold(&state.keys).ok_or(StateError::TooManyKeys(sets))?;
         let mut timers = VecDeque::with_capacity(state.timers.len());
@@ -117,7 +121,7 @@ impl<E: Executor> Runtime<E> {
             timers.extend(self.shared.calendar.insert(axis.engine(due), setting));
         }
         let last_active = Activity { at: axis.engine(state.last_active), number: state.activity };
-        self.shared.stored += slots.iter().flatten().count();
+        self.shared.stored += packets;
         self.samples.go_on(flow, state.samples.iter().map(|at| axis.engine(*at)), now);
         self.last_flow = self.last_flow.max(flow.0);
         self.table.insert(Box::new(Instance {

@@ -35,6 +35,7 @@ impl Function for Bridge {
                     event: "packet".into(),
                     row: None,
                     line: None,
+                    source: None,
                     next: "forward".into(),
                     actions: Vec::new(),
                     registers: Vec::new(),

@@ -10,6 +10,7 @@ fn record(time: i64, flow: u64, event: &str, actions: &[&str]) -> TraceRecord {
         event: event.into(),
         row: Some(1),
         line: None,
+        source: None,
         next: "open".into(),
         actions: actions.iter().map(|action| (*action).to_owned()).collect(),
         registers: Vec::new(),

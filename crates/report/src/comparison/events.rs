@@ -102,7 +102,7 @@ pub(super) fn table(
     out
 }
 
-/// One event as markup: `open: packet → closed, line 3: send work (60 bytes) to port 1, set_timer retry in 200 ns`.
+/// One event as markup: `open: packet → closed, line 3 of rules.xl: send work (60 bytes) to port 1, set_timer retry in 200 ns`.
 fn text(kind: &EventKind, record: Option<&TraceRecord>) -> String {
     let mut text = format!("{}: {}", kind.state, kind.event);
     if kind.error {
@@ -111,8 +111,8 @@ fn text(kind: &EventKind, record: Option<&TraceRecord>) -> String {
     if kind.next != kind.state {
         let _ = write!(text, " → {}", kind.next);
     }
-    let _ = match (record.and_then(|record| record.line), kind.row) {
-        (Some(line), _) => write!(text, ", line {line}"),
+    let _ = match (record.and_then(TraceRecord::place), kind.row) {
+        (Some(place), _) => write!(text, ", {place}"),
         (None, Some(row)) => write!(text, ", row {row}"),
         (None, None) => Ok(()),
     };

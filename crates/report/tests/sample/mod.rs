@@ -302,6 +302,7 @@ fn arq_trace(sender: bool, real: bool) -> Vec<TraceRecord> {
             event: event.into(),
             row: Some(row),
             line: None,
+            source: None,
             next: next.into(),
             actions: actions.to_vec(),
             registers: Vec::new(),
