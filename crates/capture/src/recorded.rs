@@ -179,6 +179,10 @@ impl Inspect for Recorded {
         self.function.snapshot(flow, clocks)
     }
 
+    fn whole(&self, clocks: Option<&Clocks>) -> Result<Vec<u8>, ControlError> {
+        self.function.whole(clocks)
+    }
+
     fn counters(&self) -> Counters {
         self.function.counters()
     }

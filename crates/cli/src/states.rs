@@ -1,4 +1,4 @@
-//! Files of flows: from a running function, into one, and into a replay.
+//! Files of flows: from a running function, into one, and into a replay. And files of whole switches.
 
 use crate::console::{say, tell};
 use crate::output::PendingFile;
@@ -11,14 +11,11 @@ use weftwire_core::{Change, ControlError, FlowId, Function, Outbox, Time};
 use weftwire_engine::state::{StateHead, StatesHeader, states};
 use weftwire_linux::LinuxError;
 use weftwire_linux::control_client::ControlClient;
+use weftwire_switch::state::SwitchState;
 
 /// Writes a flow of a run, or all, to the file or to standard output. With `take` the run has them no more.
 pub fn write(client: &mut ControlClient, flow: Option<FlowId>, take: bool, out: Option<PathBuf>) -> Result<()> {
-    let path = out.unwrap_or_else(|| "-".into());
-    if path == Path::new("-") && stdout().is_terminal() {
-        bail!("these bytes are not for terminals, and hold payload and keys: name a file with --out");
-    }
-    let mut file = PendingFile::create_private(&path)?;
+    let mut file = create(out)?;
     let mut writer = file.take_writer();
     writer.write_all(&StatesHeader { taken: take }.to_bytes())?;
     let mut taken = Vec::new();
@@ -53,6 +50,28 @@ pub fn write(client: &mut ControlClient, flow: Option<FlowId>, take: bool, out: 
         Err(error) => return Err(put_back(client, &taken, error)),
     }
     Ok(())
+}
+
+/// Writes the state of a run's function as a whole to the file or to standard output.
+pub fn write_whole(client: &mut ControlClient, out: Option<PathBuf>) -> Result<()> {
+    let mut file = create(out)?;
+    let mut writer = file.take_writer();
+    writer.write_all(&client.whole()?)?;
+    file.finish(writer)
+}
+
+/// The state of a switch that [`write_whole`] has written.
+pub fn read_switch(path: &Path) -> Result<SwitchState> {
+    SwitchState::from_bytes(&file::bytes(path, Kind::Data)?).with_context(|| wrong(path))
+}
+
+/// A file that only its owner may read; none: standard output.
+fn create(out: Option<PathBuf>) -> Result<PendingFile> {
+    let path = out.unwrap_or_else(|| "-".into());
+    if path == Path::new("-") && stdout().is_terminal() {
+        bail!("these bytes are not for terminals, and hold payload and keys: name a file with --out");
+    }
+    PendingFile::create_private(&path)
 }
 
 /// Whether a flow that was there a moment ago is there no more.

@@ -221,6 +221,9 @@ pub enum ControlError {
     /// The function has nothing of the kind.
     #[error("this function has no {0} to change")]
     Unsupported(&'static str),
+    /// The function as a whole is no value.
+    #[error("the state of this function as a whole can't be written down")]
+    NoValue,
     /// The command came without what should have been prepared for it.
     #[error("the change was not prepared for this function")]
     Unprepared,

@@ -45,6 +45,15 @@ pub trait Inspect {
         Err(ControlError::Unsupported("flows"))
     }
 
+    /// The state of the whole function, as bytes, at the boundary behind the latest event: one that is made alike can begin with
+    /// them. `clocks` are those of the function's time, if it has any.
+    ///
+    /// # Errors
+    /// [`ControlError::NoValue`] if it is no value, or only its flows are.
+    fn whole(&self, _clocks: Option<&Clocks>) -> Result<Vec<u8>, ControlError> {
+        Err(ControlError::NoValue)
+    }
+
     /// Counts since the start.
     fn counters(&self) -> Counters {
         Counters::default()

@@ -69,6 +69,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<FlowId>,
     },
+    /// The state of the whole function, as bytes.
+    Whole,
     /// Puts a flow in.
     Adopt {
         /// Its state, or a part of it: [`STATE_PART`] bytes at most.
@@ -100,6 +102,12 @@ pub enum Response {
     Flow(Box<FlowDetail>),
     /// States of flows.
     States(StatePage),
+    /// The state of the whole function.
+    Whole {
+        /// Its bytes.
+        #[serde(with = "base64_string")]
+        state: Vec<u8>,
+    },
     /// A flow is in the function now, with this number.
     Adopted {
         /// The flow.

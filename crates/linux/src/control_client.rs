@@ -112,6 +112,17 @@ impl ControlClient {
         }
     }
 
+    /// The state of the whole function.
+    ///
+    /// # Errors
+    /// As of [`ControlClient::ask`].
+    pub fn whole(&mut self) -> Result<Vec<u8>, LinuxError> {
+        match self.ask(&Request::Whole)? {
+            Response::Whole { state } => Ok(state),
+            _ => Err(self.failed(&"the run gave an answer to another question")),
+        }
+    }
+
     /// Puts a flow in: the number that it has there.
     ///
     /// # Errors

@@ -272,6 +272,7 @@ impl Client {
             Request::Delete { flow } => done(asked.change(now, Change::Delete { flow })),
             Request::State { flow, take } => states(control_states::state(asked, flow, take)),
             Request::States { after } => states(control_states::states(asked, after)),
+            Request::Whole => states(control_states::whole(asked)),
             Request::Adopt { state, more } => states(control_states::adopt(asked, &mut self.adopted, &state, more)),
             Request::Counters => Response::Counters(RunCounters { function: function.counters(), ports: ports() }),
             Request::Debug { on, events } => {

@@ -1,4 +1,4 @@
-//! Flows out of a running function and into it, as clients of the control socket ask.
+//! Flows out of a running function and into it, and the state of all of it, as clients of the control socket ask.
 
 use crate::control::{MAX_PAGE, MAX_STATE, Response, STATE_PAGE, State, StatePage};
 use crate::control_server::Asked;
@@ -34,6 +34,12 @@ pub(crate) fn states(asked: &mut Asked<'_>, after: Option<FlowId>) -> Result<Res
         }
     }
     Ok(Response::States(page))
+}
+
+/// The state of the whole function. Its time goes on from now on, if it stood still.
+pub(crate) fn whole(asked: &mut Asked<'_>) -> Result<Response, ControlError> {
+    let (_, clocks) = (asked.time)(true);
+    Ok(Response::Whole { state: asked.function.whole(Some(&clocks))? })
 }
 
 /// One more part of a state that a client sends; with the last one the flow is put in.

@@ -6,7 +6,7 @@
 //! spins wakes up early, looks at the ports until shortly before the deadline, and then at nothing but the clock.
 //!
 //! The function's time is 0 at its first input, a connection or a frame, as in a replay: so a capture of the run, replayed,
-//! gives the same values of `now`.
+//! gives the same values of `now`. The time of a function that begins with the state of another run goes on instead.
 
 use crate::application::Application;
 use crate::commands::CommandQueue;
@@ -24,6 +24,7 @@ use crate::system::{Clock, poll, poll_input};
 use std::io::Write;
 use std::time::Duration;
 use weftwire_core::control::PortChange;
+use weftwire_core::live::Clocks;
 use weftwire_core::{Arrivals, Change, Command, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
 
@@ -50,6 +51,9 @@ pub struct RunOptions {
     pub exit_when_ended: bool,
     /// End with an error when the interface of a port is gone; else wait until it is back.
     pub exit_when_gone: bool,
+    /// The function begins with the state that another run left at this time, which stood so to the machine's clocks: its time
+    /// goes on from there.
+    pub resumes: Option<(Time, Clocks)>,
 }
 
 /// An open port with the number by which the function knows it.
@@ -108,7 +112,10 @@ impl Run {
         let watch = LinkWatch::open()?;
         let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
         let messages = Messages::start(messages).map_err(|error| LinuxError::system("begin a run", error))?;
-        let effects = Effects { application, recorder, control, messages, no_port: 0 };
+        let mut effects = Effects { application, recorder, control, messages, no_port: 0 };
+        if options.resumes.is_some() {
+            effects.recorder.start();
+        }
         let departures = ports.iter().map(|_| Vec::new()).collect();
         let mut turns = Turns {
             function,
@@ -118,7 +125,7 @@ impl Run {
             effects,
             commands,
             clock: Clock::start(),
-            function_clock: None,
+            function_clock: options.resumes.map(|(time, clocks)| Clock::resume(time, &clocks)),
             fired: Time::ZERO,
             outbox: Outbox::new(),
             arrivals: Arrivals::new(),

@@ -117,6 +117,16 @@ impl Clock {
         Clock { start: monotonic_ns() }
     }
 
+    /// The clock of a function that stopped at `time` where its time stood so to the machine's clocks: it goes on as if it had
+    /// never stopped, by `CLOCK_MONOTONIC` on the same boot, else by `CLOCK_TAI`, and never back.
+    pub(crate) fn resume(time: Time, clocks: &Clocks) -> Clock {
+        let by_clocks = match clocks.boot == boot() {
+            true => monotonic_ns().saturating_sub(clocks.monotonic),
+            false => clock_ns(libc::CLOCK_TAI).saturating_sub(clocks.tai),
+        };
+        Clock { start: monotonic_ns().saturating_sub(by_clocks.max(time.nanoseconds())) }
+    }
+
     /// Time since the start.
     pub(crate) fn now(&self) -> Time {
         Time::from_nanoseconds(monotonic_ns() - self.start)
@@ -176,5 +186,24 @@ pub fn die_with_parent(command: &mut Command) {
             // It may have ended just before.
             if libc::getppid() as u32 == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_where_a_run_has_ended_and_never_goes_back() {
+        let first = Clock::start();
+        let clocks = first.clocks();
+        let before = first.now();
+        let (again, after) = (Clock::resume(before, &clocks).now(), first.now());
+        assert!(before <= again && again <= after, "{before} {again} {after}");
+        // After another boot the time of day counts: it is the same clock but for the two readings that it takes.
+        let elsewhere = Clocks { boot: [0xff; 16], ..clocks };
+        assert!(Clock::resume(before, &elsewhere).now() >= before);
+        let later = before.after(1_000_000_000_000_000);
+        assert!(Clock::resume(later, &clocks).now() >= later, "the time of the state is the least");
     }
 }

@@ -48,8 +48,7 @@ pub fn run(schedule: &[i64], precision: Policy, place: Place) -> Result<Sweep, L
                 spin: precision == Policy::Spin,
                 precision,
                 duration: Some(Duration::from_nanos((START + last + REST).unsigned_abs())),
-                exit_when_ended: false,
-                exit_when_gone: false,
+                ..RunOptions::default()
             },
         };
         let mut ticker = Ticker { schedule, late: Vec::with_capacity(schedule.len()) };

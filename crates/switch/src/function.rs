@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use weftwire_core::control::{Answer, Done};
 use weftwire_core::inspect::{Counters, Inspect};
+use weftwire_core::live::Clocks;
 use weftwire_core::outbox::FrameNumber;
 use weftwire_core::port::SegmentationKind;
 use weftwire_core::{
@@ -28,6 +29,8 @@ use weftwire_subscribe::tables::Delta;
 /// application's actions was taken is counted, as [`Counters::rows`].
 pub struct SubscriptionSwitch {
     engine: Engine,
+    /// Which rules these are, for states.
+    rules: RulesName,
     ports: Ports,
     now: Time,
     frames_in: u64,
@@ -61,6 +64,7 @@ impl SubscriptionSwitch {
     pub fn new(compiler: &Compiler, ports: Ports) -> SubscriptionSwitch {
         let mut switch = SubscriptionSwitch {
             engine: Engine::new(compiler),
+            rules: RulesName::default(),
             ports,
             now: Time::ZERO,
             frames_in: 0,
@@ -93,6 +97,16 @@ impl SubscriptionSwitch {
         Ok(switch)
     }
 
+    /// What its rules are called in [`Inspect::whole`].
+    pub fn name_rules(&mut self, rules: RulesName) {
+        self.rules = rules;
+    }
+
+    /// What its rules are called.
+    pub fn rules_name(&self) -> RulesName {
+        self.rules
+    }
+
     /// Other ports than before.
     pub fn set_ports(&mut self, ports: Ports) {
         self.ports = ports;
@@ -117,6 +131,7 @@ impl SubscriptionSwitch {
     pub fn replace(&mut self, other: &mut SubscriptionSwitch) {
         other.engine.count_from(self.engine.tally());
         std::mem::swap(&mut self.engine, &mut other.engine);
+        std::mem::swap(&mut self.rules, &mut other.rules);
         std::mem::swap(&mut self.registry, &mut other.registry);
         std::mem::swap(&mut self.calls, &mut other.calls);
         std::mem::swap(&mut self.whole, &mut other.whole);
@@ -142,6 +157,7 @@ impl SubscriptionSwitch {
             rules,
             up: up.to_vec(),
             time: self.now,
+            clocks: None,
             counts: [self.frames_in, self.frames_out, tally.messages, tally.unmatched],
             drops: texts(&self.drops),
             notes: texts(&self.notes),
@@ -383,6 +399,10 @@ impl SubscriptionSwitch {
 }
 
 impl Inspect for SubscriptionSwitch {
+    fn whole(&self, clocks: Option<&Clocks>) -> Result<Vec<u8>, ControlError> {
+        Ok(SwitchState { clocks: clocks.copied(), ..self.snapshot(self.rules, &[]) }.to_bytes())
+    }
+
     fn counters(&self) -> Counters {
         let tally = self.engine.tally();
         let mut rows = vec![("messages".to_owned(), tally.messages), ("unmatched".to_owned(), tally.unmatched)];

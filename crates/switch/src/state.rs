@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use weftwire_core::fields::Fields;
+use weftwire_core::live::Clocks;
 use weftwire_core::{Port, Time};
 use weftwire_subscribe::window::Window;
 
 /// What a state begins with.
 pub const MAGIC: [u8; 8] = *b"WEFTSWCH";
 /// The schema of the bytes.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The rules that a switch has, for whoever keeps them to name.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -32,6 +33,8 @@ pub struct SwitchState {
     pub up: Vec<Port>,
     /// The time of the latest input.
     pub time: Time,
+    /// How its time stands to clocks, if it has to do with any.
+    pub clocks: Option<Clocks>,
     /// Frames that came in, frames that went out, messages, messages that no rule matched.
     pub counts: [u64; 4],
     /// Frames dropped, by reason.
@@ -59,7 +62,7 @@ pub enum SwitchStateError {
     #[error("the state is damaged in its {0}")]
     Damaged(&'static str),
     /// It belongs to other rules.
-    #[error("the state belongs to revision {state} of other rules than the switch has (revision {here})")]
+    #[error("the state belongs to other rules (revision {state}) than the switch has (revision {here})")]
     OtherRules {
         /// The state's revision.
         state: u64,
@@ -81,6 +84,12 @@ impl SwitchState {
         bytes.extend((self.up.len() as u32).to_le_bytes());
         self.up.iter().for_each(|port| bytes.extend(port.0.to_le_bytes()));
         bytes.extend(self.time.nanoseconds().to_le_bytes());
+        bytes.push(self.clocks.is_some().into());
+        if let Some(Clocks { boot, monotonic, tai }) = self.clocks {
+            bytes.extend(boot);
+            bytes.extend(monotonic.to_le_bytes());
+            bytes.extend(tai.to_le_bytes());
+        }
         self.counts.iter().for_each(|count| bytes.extend(count.to_le_bytes()));
         for numbers in [&self.drops, &self.notes, &self.calls, &self.memories] {
             put_map(&mut bytes, numbers, |bytes, number| bytes.extend(number.to_le_bytes()));
@@ -109,6 +118,7 @@ impl SwitchState {
         let rules = RulesName { revision, digest: fields.array().ok_or(damaged("rules"))? };
         let up = ports(&mut fields).ok_or(damaged("up ports"))?;
         let time = Time::from_nanoseconds(fields.u64().ok_or(damaged("time"))? as i64);
+        let clocks = clocks(&mut fields).ok_or(damaged("clocks"))?;
         let mut counts = [0; 4];
         for count in &mut counts {
             *count = fields.u64().ok_or(damaged("counts"))?;
@@ -119,7 +129,7 @@ impl SwitchState {
         let calls = numbers("actions")?;
         let memories = numbers("memories of actions")?;
         let windows = map(&mut fields, window).ok_or(damaged("windows"))?;
-        let state = SwitchState { rules, up, time, counts, drops, notes, calls, memories, windows };
+        let state = SwitchState { rules, up, time, clocks, counts, drops, notes, calls, memories, windows };
         if fields.is_empty() { Ok(state) } else { Err(damaged("end")) }
     }
 }
@@ -137,6 +147,18 @@ fn ports(fields: &mut Fields<'_>) -> Option<Vec<Port>> {
     let count = fields.u32()? as usize;
     let ports = fields.take(count.checked_mul(2)?)?;
     Some(ports.chunks_exact(2).map(|port| Port(u16::from_le_bytes([port[0], port[1]]))).collect())
+}
+
+/// Clocks, if there are any.
+fn clocks(fields: &mut Fields<'_>) -> Option<Option<Clocks>> {
+    match fields.u8()? {
+        0 => Some(None),
+        1 => {
+            let (boot, monotonic, tai) = (fields.array()?, fields.u64()? as i64, fields.u64()? as i64);
+            Some(Some(Clocks { boot, monotonic, tai }))
+        }
+        _ => None,
+    }
 }
 
 fn window(fields: &mut Fields<'_>) -> Option<Window> {

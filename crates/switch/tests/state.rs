@@ -6,6 +6,7 @@ mod common;
 use common::compile;
 use proptest::prelude::*;
 use weftwire_core::inspect::Inspect;
+use weftwire_core::live::Clocks;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 use weftwire_core::{Frame, Function, LinkType, MacAddress, Offload, Outbox, Output, Port, Ports, Time};
 use weftwire_subscribe::Compiler;
@@ -114,7 +115,8 @@ proptest! {
         for (number, (_, host, ttl)) in packets.iter().enumerate() {
             pass(&mut first, number as i64, *host, *ttl);
         }
-        let mut bytes = first.snapshot(RULES_NAME, &[Port(3), Port(4)]).to_bytes();
+        let clocks = Some(Clocks { boot: [7; 16], monotonic: -1, tai: 1 << 40 });
+        let mut bytes = SwitchState { clocks, ..first.snapshot(RULES_NAME, &[Port(3), Port(4)]) }.to_bytes();
         let place = place.index(bytes.len());
         prop_assert!(SwitchState::from_bytes(&bytes[..place]).is_err());
         bytes[place] ^= flip;

@@ -99,6 +99,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Response::Done {} => String::new(),
         Response::Page(_)
         | Response::States(_)
+        | Response::Whole { .. }
         | Response::Adopted { .. }
         | Response::Error(_)
         | Response::Trace(_)

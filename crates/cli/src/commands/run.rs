@@ -16,7 +16,8 @@ use std::time::Duration;
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
 #[cfg(feature = "services")]
 use weftwire_core::Port;
-use weftwire_core::{Endpoints, Function, LinkType, MacAddress, Ports};
+use weftwire_core::live::Clocks;
+use weftwire_core::{Endpoints, Function, LinkType, MacAddress, Ports, Time};
 use weftwire_linux::application::Application;
 use weftwire_linux::commands::CommandQueue;
 use weftwire_linux::control::ControlServer;
@@ -148,21 +149,32 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let function = arguments.includes.catalog()?.machine(&arguments.image, &arguments.parameters)?;
     let name = function.name().to_owned();
     let start = |ports: &Ports, seed, key| Ok(function.start(&arguments.engine, ports, seed, key)?);
-    run(&arguments.platform, &name, start, || application(arguments), || {}, None, arguments.exit_when_ended)
+    let course = Course { exit_when_ended: arguments.exit_when_ended, ..Course::default() };
+    run(&arguments.platform, &name, start, || application(arguments), || {}, course)
+}
+
+/// How a run begins, goes on and ends, beside what users choose for every function.
+#[derive(Default)]
+pub struct Course {
+    /// By these other threads change the function.
+    pub commands: Option<CommandQueue>,
+    /// It ends when its connections have ended.
+    pub exit_when_ended: bool,
+    /// When the state was written that the function begins with, and how its time stood to the machine's clocks.
+    pub resumes: Option<(Time, Clocks)>,
 }
 
 /// Runs a function until it is interrupted, or the arguments say that it ends. `start` makes it for these ports, a seed
-/// and a hash key; `application` is what its connections carry; `ready` is called once everything is open and privileges are gone; by
-/// `commands` other threads change the function.
+/// and a hash key; `application` is what its connections carry; `ready` is called once everything is open and privileges are gone.
 pub fn run(
     platform: &Platform,
     name: &str,
     start: impl FnOnce(&Ports, u64, Option<[u64; 2]>) -> Result<Box<dyn Function>>,
     application: impl FnOnce() -> Result<Application>,
     ready: impl FnOnce(),
-    commands: Option<CommandQueue>,
-    exit_when_ended: bool,
+    course: Course,
 ) -> Result<()> {
+    let Course { commands, exit_when_ended, resumes } = course;
     let ports = open_ports(&platform.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
     let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
@@ -217,6 +229,7 @@ pub fn run(
         duration: platform.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
         exit_when_ended,
         exit_when_gone: platform.exit_when_gone,
+        resumes,
     };
     tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
     let run = Run { ports, application, recorder, control, commands, stop, messages: Box::new(stderr()), options };

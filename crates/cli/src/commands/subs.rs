@@ -9,6 +9,7 @@ mod route;
 mod run;
 #[cfg(feature = "services")]
 mod services;
+mod snapshot;
 
 use crate::console::say;
 use crate::diagnostics::show;
@@ -44,6 +45,8 @@ enum Command {
     Match(pass::Arguments),
     /// Forward by rules on network interfaces, until it is interrupted
     Run(Box<run::Arguments>),
+    /// Write down the state of a running switch
+    Snapshot(snapshot::Arguments),
     /// Route subscriptions: the rules and tables of each switch of a network
     Route(route::Arguments),
     #[cfg(feature = "services")]
@@ -60,6 +63,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Snapshot(arguments) => snapshot::execute(arguments),
         Command::Route(arguments) => route::execute(&arguments),
         #[cfg(feature = "services")]
         Command::Service(command) => services::execute(command),

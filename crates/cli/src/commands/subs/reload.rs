@@ -8,12 +8,21 @@ use weftwire_linux::commands::CommandSender;
 use weftwire_linux::signals::HangUp;
 use weftwire_switch::SubscriptionSwitch;
 use weftwire_switch::application::Registry;
+use weftwire_switch::state::RulesName;
 
 /// A switch with these rules, and their number.
 pub fn made(rules: &Loaded, ports: &Ports) -> Result<(SubscriptionSwitch, usize)> {
-    let Loaded::Subscriptions { compiler, .. } = rules else { bail!("this is no subscription switch") };
-    let switch = SubscriptionSwitch::with_actions(compiler, ports.clone(), Registry::built_in())?;
+    let Loaded::Subscriptions { compiler, digest, .. } = rules else { bail!("this is no subscription switch") };
+    let mut switch = SubscriptionSwitch::with_actions(compiler, ports.clone(), Registry::built_in())?;
+    switch.name_rules(RulesName { revision: 0, digest: bytes(digest) });
     Ok((switch, compiler.rule_count()))
+}
+
+/// A digest in hexadecimal as bytes.
+fn bytes(digest: &str) -> [u8; 32] {
+    std::array::from_fn(|at| {
+        digest.get(2 * at..2 * at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0)
+    })
 }
 
 /// Reads the rules again whenever SIGHUP comes, on a thread of its own, and has the run go over to them between two

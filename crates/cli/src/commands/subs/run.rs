@@ -6,9 +6,10 @@ use super::reload::{made, reload_on};
 use super::services::{ClientEnd, follow};
 use crate::commands::run;
 use crate::load::catalog;
-use anyhow::Result;
+use crate::states;
 #[cfg(feature = "services")]
 use anyhow::ensure;
+use anyhow::{Context, Result};
 #[cfg(feature = "services")]
 use clap::ArgGroup;
 use clap::Args;
@@ -29,6 +30,9 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     #[cfg_attr(not(feature = "services"), arg(required = true))]
     rules: Vec<PathBuf>,
+    /// Begin with the state that `weft subs snapshot` has written of a switch with these rules: its windows, memories and counts go on
+    #[arg(long, value_name = "FILE", requires = "rules", conflicts_with = "record")]
+    from: Option<PathBuf>,
     #[cfg(feature = "services")]
     /// Be this switch of a controller's network: take its rules, and follow their changes
     #[arg(long, value_name = "NAME")]
@@ -68,13 +72,20 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let hangup = HangUp::hold()?;
     let (sender, queue) = commands()?;
     let known_ports = OnceCell::new();
+    let state = arguments.from.as_deref().map(states::read_switch).transpose()?;
     let start = |ports: &Ports, _, _| {
-        let (function, _) = made(&switch, ports)?;
+        let (mut function, _) = made(&switch, ports)?;
+        if let (Some(state), Some(path)) = (&state, &arguments.from) {
+            let name = function.rules_name();
+            function.restore(state, name).with_context(|| format!("cannot begin with {}", path.display()))?;
+        }
         // Ports are opened once.
         let _ = known_ports.set(ports.clone());
         Ok(Box::new(function) as Box<dyn Function>)
     };
     let ready = || reload_on(hangup, known_ports.get().cloned().unwrap_or_default(), load, sender);
     let application = || Ok(Application::new(Vec::new()));
-    run::run(&arguments.platform, switch.name(), start, application, ready, Some(queue), false)
+    let resumes = state.as_ref().and_then(|state| Some((state.time, state.clocks?)));
+    let course = run::Course { commands: Some(queue), resumes, ..run::Course::default() };
+    run::run(&arguments.platform, switch.name(), start, application, ready, course)
 }

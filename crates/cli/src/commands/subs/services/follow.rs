@@ -99,7 +99,8 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
         // The thread waits for nothing else; it is there.
         let _ = go.send(());
     };
-    commands::run::run(&arguments.platform, switch, start, || Ok(Application::new(Vec::new())), ready, None, false)
+    let course = commands::run::Course::default();
+    commands::run::run(&arguments.platform, switch, start, || Ok(Application::new(Vec::new())), ready, course)
 }
 
 /// Says where the network and the ports here differ.
