@@ -5,6 +5,7 @@ use crate::chance::KeyHasher;
 use crate::instance::{Activity, Instance};
 use crate::lines::{Lines, Rules, Waiting};
 use hashbrown::HashTable;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use weftwire_core::{FlowId, Time};
@@ -25,6 +26,8 @@ pub struct FlowTable {
     /// The places by flow id and by key. Nothing depends on the order of either.
     by_flow: HashTable<u32>,
     by_key: HashTable<u32>,
+    /// The place that was looked up last: an event looks for its flow several times.
+    latest: Cell<u32>,
     hasher: KeyHasher,
     /// All flows by id, as ids come in order, with those among them that have gone since: never more of these than of
     /// others, but for a few.
@@ -54,6 +57,7 @@ impl FlowTable {
             free: Vec::new(),
             by_flow: HashTable::new(),
             by_key: HashTable::new(),
+            latest: Cell::new(0),
             hasher,
             order: VecDeque::new(),
             activities: 0,
@@ -73,8 +77,10 @@ impl FlowTable {
 
     /// The flow of a key.
     pub fn find(&self, key: &[u8]) -> Option<FlowId> {
-        let found = self.by_key.find(self.hash(key), |place| at(&self.places, *place).is_some_and(|it| it.key == key));
-        Some(at(&self.places, *found?)?.flow)
+        let is_it = |place: &u32| at(&self.places, *place).is_some_and(|instance| instance.key[..] == *key);
+        let place = *self.by_key.find(self.hash(key), is_it)?;
+        self.latest.set(place);
+        at(&self.places, place).map(|instance| instance.flow)
     }
 
     /// A number that all packets of a flow have in common, under the table's own key.
@@ -131,6 +137,7 @@ impl FlowTable {
     /// Adds an instance. The caller has made room.
     pub fn insert(&mut self, mut instance: Box<Instance>) {
         instance.came_into_group = false;
+        instance.lines = [None; 2];
         let flow = instance.flow;
         let lines = [self.rules.idle_line(instance.state), self.rules.rank_line(instance.state)];
         let since = [instance.last_active, instance.rank];
@@ -171,7 +178,7 @@ impl FlowTable {
         self.free.push(place);
         self.forget_gone();
         for order in [IDLE, RANK] {
-            self.leave(order, place);
+            self.leave(order, instance.lines[order], place);
         }
         Some(instance)
     }
@@ -184,21 +191,21 @@ impl FlowTable {
         let Some(instance) = at_mut(&mut self.places, place) else { return false };
         let moved = std::mem::take(&mut instance.came_into_group);
         instance.rank = if moved { entered } else { instance.rank.max(instance.last_active) };
-        let (rank, active) = (instance.rank, instance.last_active);
+        let (rank, active, before) = (instance.rank, instance.last_active, instance.lines);
         let idle_line = self.rules.idle_line(instance.state);
         let rank_line = self.rules.rank_line(instance.state);
         let stays = idle_line.is_some_and(|line| self.rules.holds(line)) && instance.is_held();
-        if self.lines[RANK].line_of(place) == rank_line {
-            self.correct_if_first(RANK, place);
+        if before[RANK] == rank_line {
+            self.correct_if_first(RANK, rank_line, flow);
         } else {
-            self.leave(RANK, place);
+            self.leave(RANK, before[RANK], place);
             self.enter(RANK, rank_line, Waiting { since: rank, flow, place });
         }
-        if self.lines[IDLE].line_of(place) == idle_line {
-            self.correct_if_first(IDLE, place);
+        if before[IDLE] == idle_line {
+            self.correct_if_first(IDLE, idle_line, flow);
             return false;
         }
-        self.leave(IDLE, place);
+        self.leave(IDLE, before[IDLE], place);
         if stays {
             return false;
         }
@@ -236,24 +243,36 @@ impl FlowTable {
     /// Where a flow is.
     fn place_of(&self, flow: FlowId) -> Option<u32> {
         let is_it = |place: &u32| at(&self.places, *place).is_some_and(|instance| instance.flow == flow);
-        self.by_flow.find(self.hasher.hash_one(flow), is_it).copied()
+        let latest = self.latest.get();
+        if is_it(&latest) {
+            return Some(latest);
+        }
+        let place = *self.by_flow.find(self.hasher.hash_one(flow), is_it)?;
+        self.latest.set(place);
+        Some(place)
     }
 
     fn enter(&mut self, order: usize, line: Option<usize>, waiting: Waiting) {
+        let Some(instance) = at_mut(&mut self.places, waiting.place) else { return };
+        instance.lines[order] = line;
         if let Some(line) = line {
             self.lines[order].insert(line, waiting);
-            self.correct_if_first(order, waiting.place);
         }
+        self.correct_if_first(order, line, waiting.flow);
     }
 
-    fn leave(&mut self, order: usize, place: u32) {
-        if let Some(line) = self.lines[order].remove(place) {
+    fn leave(&mut self, order: usize, line: Option<usize>, place: u32) {
+        let Some(line) = line else { return };
+        if let Some(instance) = at_mut(&mut self.places, place) {
+            instance.lines[order] = None;
+        }
+        if self.lines[order].remove(line, place) {
             self.correct(order, line);
         }
     }
 
-    fn correct_if_first(&mut self, order: usize, place: u32) {
-        if let Some(line) = self.lines[order].line_of(place).filter(|_| self.lines[order].is_first(place)) {
+    fn correct_if_first(&mut self, order: usize, line: Option<usize>, flow: FlowId) {
+        if let Some(line) = line.filter(|line| self.lines[order].first(*line).is_some_and(|first| first.flow == flow)) {
             self.correct(order, line);
         }
     }
@@ -261,12 +280,13 @@ impl FlowTable {
     /// Moves whoever is first and has been active since, or is held, until the first is the one whose turn it is.
     fn correct(&mut self, order: usize, line: usize) {
         while let Some(first) = self.lines[order].first(line)
-            && let Some(instance) = at(&self.places, first.place)
+            && let Some(instance) = at_mut(&mut self.places, first.place)
         {
             let held = order == IDLE && self.rules.holds(line) && instance.is_held();
             let now = if order == IDLE { instance.last_active } else { instance.rank.max(instance.last_active) };
             if held {
-                self.lines[order].remove(first.place);
+                instance.lines[order] = None;
+                self.lines[order].remove(line, first.place);
             } else if now != first.since {
                 self.lines[order].postpone_first(line, now);
             } else {

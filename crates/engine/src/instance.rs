@@ -2,7 +2,9 @@
 
 use crate::axis::Axis;
 use crate::counts::DropCounts;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::mem::take;
 use weftwire_calendar::TimerHandle;
 use weftwire_core::packet::Packet;
 use weftwire_core::{Endpoints, FlowId, Time};
@@ -31,8 +33,8 @@ pub struct Instance {
     pub axis: Axis,
     /// Whose keys it has: a number of [`crate::key_sets::KeySets`].
     pub keys: usize,
-    /// Its flow key.
-    pub key: Vec<u8>,
+    /// Its flow key: at hand, as every look-up compares it.
+    pub key: SmallVec<[u8; 40]>,
     /// Its state.
     pub state: u16,
     /// All registers, scratch ones included.
@@ -62,15 +64,16 @@ pub struct Instance {
     pub rank: Activity,
     /// Whether such a change has just happened.
     pub came_into_group: bool,
+    /// In which lines the flow table has it.
+    pub lines: [Option<usize>; 2],
     /// What happened to it.
     pub counts: FlowCounts,
 }
 
 impl Instance {
-    /// As it was made, but for the memory that it has got: for another flow.
-    pub fn blank(mut self: Box<Instance>) -> Box<Instance> {
-        let Instance { mut key, mut registers, mut slots, mut timers, mut send_buffer, .. } =
-            std::mem::take(&mut *self);
+    /// Makes it of no flow again. It keeps its memory, for another one.
+    pub fn clear(&mut self) {
+        let Instance { key, registers, slots, timers, send_buffer, .. } = self;
         key.clear();
         registers.clear();
         slots.clear();
@@ -78,8 +81,14 @@ impl Instance {
         send_buffer.clear();
         timers.shrink_to(KEPT_TIMERS);
         send_buffer.shrink_to(KEPT_BYTES);
-        *self = Instance { key, registers, slots, timers, send_buffer, ..Instance::default() };
-        self
+        *self = Instance {
+            key: take(key),
+            registers: take(registers),
+            slots: take(slots),
+            timers: take(timers),
+            send_buffer: take(send_buffer),
+            ..Instance::default()
+        };
     }
 
     /// Whether it waits for something of its own: a timer, or its application (rule F13).

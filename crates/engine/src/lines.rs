@@ -16,25 +16,21 @@ pub struct Waiting {
     pub place: u32,
 }
 
-/// Lines of which a flow is in one at most. Each is a binary heap, and it is known where in it a flow is: any flow can leave.
+/// Lines of which a flow is in one at most. Each is a heap, and it is known where in it a flow is: any flow can leave.
 #[derive(Debug)]
 pub struct Lines {
     heaps: Vec<Vec<Waiting>>,
-    /// By the flow's place in the table.
-    spots: Vec<Option<Spot>>,
+    /// Where in its heap a flow is, by its place in the table.
+    indexes: Vec<u32>,
 }
 
-/// Where a flow is.
-#[derive(Clone, Copy, Debug)]
-struct Spot {
-    line: u32,
-    index: u32,
-}
+/// Those of a heap that come right behind one of it: as many as lie in few cache lines, so that a heap is not deep.
+const BRANCHES: usize = 4;
 
 impl Lines {
     /// So many empty lines.
     pub fn new(count: usize) -> Lines {
-        Lines { heaps: vec![Vec::new(); count], spots: Vec::new() }
+        Lines { heaps: vec![Vec::new(); count], indexes: Vec::new() }
     }
 
     /// How many flows are in a line.
@@ -47,36 +43,25 @@ impl Lines {
         self.heaps[line].first().copied()
     }
 
-    /// The line that a flow is in.
-    pub fn line_of(&self, place: u32) -> Option<usize> {
-        self.spot(place).map(|spot| spot.line as usize)
-    }
-
-    /// Whether this flow is first in its line.
-    pub fn is_first(&self, place: u32) -> bool {
-        self.spot(place).is_some_and(|spot| spot.index == 0)
-    }
-
     /// Adds a flow that is in no line.
     pub fn insert(&mut self, line: usize, waiting: Waiting) {
         let place = waiting.place as usize;
-        if self.spots.len() <= place {
-            self.spots.resize(place + 1, None);
+        if self.indexes.len() <= place {
+            self.indexes.resize(place + 1, 0);
         }
         self.heaps[line].push(waiting);
         self.rise(line, self.heaps[line].len() - 1);
     }
 
-    /// Takes a flow out of its line, if it is in any. Returns the line if it was first there.
-    pub fn remove(&mut self, place: u32) -> Option<usize> {
-        let Spot { line, index } = self.spots.get_mut(place as usize)?.take()?;
-        let (line, index) = (line as usize, index as usize);
+    /// Takes a flow out of the line that it is in. Returns whether it was first there.
+    pub fn remove(&mut self, line: usize, place: u32) -> bool {
+        let index = self.indexes[place as usize] as usize;
         self.heaps[line].swap_remove(index);
         if index < self.heaps[line].len() {
             let index = self.rise(line, index);
             self.sink(line, index);
         }
-        (index == 0).then_some(line)
+        index == 0
     }
 
     /// Whoever is first in a line waits only since then.
@@ -87,40 +72,37 @@ impl Lines {
         }
     }
 
-    fn spot(&self, place: u32) -> Option<Spot> {
-        self.spots.get(place as usize).copied().flatten()
-    }
-
     /// Moves a flow forward to where it belongs, and returns where that is.
     fn rise(&mut self, line: usize, mut index: usize) -> usize {
-        while index > 0 && self.heaps[line][index] < self.heaps[line][(index - 1) / 2] {
-            let above = (index - 1) / 2;
-            self.heaps[line].swap(index, above);
-            self.note(line, index);
+        let heap = &mut self.heaps[line];
+        let moved = heap[index];
+        while index > 0 && moved < heap[(index - 1) / BRANCHES] {
+            let above = (index - 1) / BRANCHES;
+            heap[index] = heap[above];
+            self.indexes[heap[index].place as usize] = index as u32;
             index = above;
         }
-        self.note(line, index);
+        heap[index] = moved;
+        self.indexes[moved.place as usize] = index as u32;
         index
     }
 
     /// Moves a flow back to where it belongs.
     fn sink(&mut self, line: usize, mut index: usize) {
+        let heap = &mut self.heaps[line];
+        let moved = heap[index];
         loop {
-            let heap = &mut self.heaps[line];
-            let below = 2 * index + 1..heap.len().min(2 * index + 3);
-            let Some(least) = below.min_by_key(|below| heap[*below]).filter(|least| heap[*least] < heap[index]) else {
-                break self.note(line, index);
+            let first = BRANCHES * index + 1;
+            let below = first..heap.len().min(first + BRANCHES);
+            let Some(least) = below.min_by_key(|below| heap[*below]).filter(|least| heap[*least] < moved) else {
+                break;
             };
-            heap.swap(index, least);
-            self.note(line, index);
+            heap[index] = heap[least];
+            self.indexes[heap[index].place as usize] = index as u32;
             index = least;
         }
-    }
-
-    /// Writes down where in its line a flow is now.
-    fn note(&mut self, line: usize, index: usize) {
-        let place = self.heaps[line][index].place as usize;
-        self.spots[place] = Some(Spot { line: line as u32, index: index as u32 });
+        heap[index] = moved;
+        self.indexes[moved.place as usize] = index as u32;
     }
 }
 
@@ -267,9 +249,11 @@ mod tests {
                         sets[line].insert(waiting(since, place));
                     }
                     1 => {
-                        let first = was.filter(|line| sets[*line].first().is_some_and(|it| it.place == place));
-                        prop_assert_eq!(lines.remove(place), first);
-                        sets.iter_mut().for_each(|set| set.retain(|it| it.place != place));
+                        if let Some(line) = was {
+                            let first = sets[line].first().is_some_and(|it| it.place == place);
+                            prop_assert_eq!(lines.remove(line, place), first);
+                            sets[line].retain(|it| it.place != place);
+                        }
                     }
                     2 => {
                         let since = waiting(since, place).since;
@@ -283,10 +267,6 @@ mod tests {
                 for (line, set) in sets.iter().enumerate() {
                     prop_assert_eq!((lines.first(line), lines.len(line)), (set.first().copied(), set.len()));
                 }
-                let now = sets.iter().position(|set| set.iter().any(|it| it.place == place));
-                prop_assert_eq!(lines.line_of(place), now);
-                let first = sets.iter().any(|set| set.first().is_some_and(|it| it.place == place));
-                prop_assert_eq!(lines.is_first(place), first);
             }
         }
     }

@@ -249,6 +249,7 @@ impl<E: Executor> Runtime<E> {
         instance.flow = FlowId(self.last_flow);
         instance.key.extend_from_slice(&self.key);
         instance.registers.extend_from_slice(&self.program.initial);
+        instance.slots.reserve_exact(self.program.image.slots.len());
         instance.slots.resize_with(self.program.image.slots.len(), || None);
         instance.endpoints = endpoints;
         instance.created = at;
@@ -286,7 +287,8 @@ impl<E: Executor> Runtime<E> {
             self.made_then.set(&instance.key, instance.earlier + 1);
         }
         if self.spare.len() < MOST_SPARE {
-            self.spare.push(instance.blank());
+            instance.clear();
+            self.spare.push(instance);
         }
     }
 
