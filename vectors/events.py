@@ -208,10 +208,31 @@ vector(
 )
 
 vector(
-    "A07-abort", "A7 F16 E13", "A flow that the application wants no more goes at once, without an event and with its timers.",
+    "A07-abort", "A7 F16 E13", "A flow that the application wants no more goes at once, with its timers; without rows for it there is no event.",
     TICK | {"rows": [row(0, PACKET, arm(0, 10)), row(0, timer(0), note(1)), row(0, CLOSE, note(2)), row(0, EXIT, note(3))]},
     [frame(0, "a", udp(1)), CALL(5, "a", abort=True), CALL(6, "a", abort=True, refused="no_flow"), CALL(6, "a", close=True, refused="no_flow")],
     flows={"a": [ENDED]}, live=[], due=None,
+)
+vector(
+    "A07-last-words", "A7", "The event `abort` may send and notify, but its timers never fire; then the flow is gone, wherever it led.",
+    TICK | {"slots": ["kept"], "states": states("start", "end"), "rows": [row(0, PACKET, copy(CURRENT, slot(0))), row(0, ABORT, note(1), arm(0, 10), send(slot(0)), next=1), row(1, ENTER, note(2)), row(1, timer(0), note(3))]},
+    [frame(0, "a", udp(1)), CALL(5, "a", abort=True), fire(20)], sent=[(5, 1, udp(1))], flows={"a": [noted(1, 5), noted(2, 5), ENDED]}, live=[], due=None,
+)
+LISTENING = {"rows": [row(0, PACKET, note(ENV("application_listening")))]}
+notes(
+    "A08-listening", "A8", "An application listens at the local end of a flow by its address and port, by one of them, or anywhere.",
+    LISTENING, [
+        frame(0, "a", udp(1)), {"at": 1, "listen": [SERVER, 81]}, frame(1, "a", udp(1)), {"at": 2, "listen": [client(1), 80]}, frame(2, "a", udp(1)),
+        {"at": 3, "listen": [None, 80]}, {"at": 3, "listen": [None, 80]}, frame(3, "a", udp(1)),
+    ], [(0, 0), (0, 1), (0, 2), (1, 3)],
+)
+for name, at in (("whole", [SERVER, 80]), ("address", [SERVER, None]), ("any", [None, None])):
+    notes(f"A08-listening-{name}", "A8", "The same with one of the others.", LISTENING, [{"at": 0, "listen": at}, frame(0, "a", udp(1))], [1])
+vector(
+    "A08-accepted", "A8 F13", "A flow that was taken up is held until its application closes; one that was closed before is not.",
+    {"flow": {"expire": 100, "hold": True}, "rows": [row(0, PACKET), row(0, CLOSE, note(1))]},
+    [frame(0, "a", udp(1)), frame(0, "b", udp(2)), CALL(10, "b", close=True), CALL(20, "a", accept=True), CALL(20, "b", accept=True), fire(300), CALL(310, "a", close=True), fire(500), CALL(600, "a", accept=True, refused="no_flow")],
+    flows={"a": [noted(1, 310), ENDED], "b": [noted(1, 10), ENDED]}, live=[], due=None,
 )
 
 SHOWN = {

@@ -161,7 +161,7 @@ def ends(number, protocol="udp"):
 # Images.
 
 CURRENT, WORK = "current", "work"
-PACKET, CONNECT, DATA, CLOSE, ENTER, EXIT, EXPIRE = "packet", "connect", "data", "close", "enter", "exit", "expire"
+PACKET, CONNECT, DATA, CLOSE, ENTER, EXIT, EXPIRE, ABORT, READ = "packet", "connect", "data", "close", "enter", "exit", "expire", "abort", "read"
 
 
 def slot(number):
@@ -233,8 +233,9 @@ def copy(source, to):
     return {"copy": {"from": source, "to": to}}
 
 
-def build(template, to=WORK):
-    return {"build": {"template": template, "to": to}}
+def build(template, to=WORK, *options):
+    made = {"template": template, "to": to}
+    return {"build": made | ({"options": [C(value) for value in options]} if options else {})}
 
 
 def resize(packet, length):

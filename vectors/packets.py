@@ -257,6 +257,56 @@ vector(
     flows={"a": [], "b": []},
 )
 
+# Options: NOP, MSS, NOP, window scale, SACK, timestamps.
+MANY = {"templates": [template("many", "tcp", options=[1, 2, 1, 3, 5, 8])], "rows": []}
+MSS, SCALE, STAMPS = bytes.fromhex("020405b4"), bytes.fromhex("030300"), bytes([8, 10]) + bytes(8)
+SACKS = lambda count: bytes([5, 2 + 8 * count]) + bytes(8 * count)
+NOP = b"\1"
+
+
+def with_options(name, about, options, *values, kinds=None):
+    image = MANY if kinds is None else {"templates": [template("many", "tcp", options=kinds)]}
+    vector(
+        name, "P22", about, image | {"rows": [row(0, PACKET, build(0, WORK, *values), send(WORK))]}, [frame(0, "a", tcp(1))],
+        sent=[(0, 1, ether(network(SERVER, client(1), 6, segment(SERVER, 80, client(1), 4000, options=options)), MAC1, MAC2))], flows={"a": []},
+    )
+
+
+with_options("P22-options-all", "Without values all options are there but SACK; with NOPs of its own a template is padded behind.", NOP + MSS + NOP + SCALE + STAMPS + bytes(1))
+with_options("P22-options-wanted", "Only options are there whose value is not 0; SACK has so many blocks.", MSS + NOP + SACKS(2) + b"\0", 0, 1, 1, 0, 2, 0)
+with_options("P22-options-what-fits", "SACK has as many blocks as fit; what does not fit behind it is left out.", NOP + MSS + NOP + SCALE + SACKS(3) + bytes(1), 1, -7, 1, 1, 9, 1)
+with_options("P22-options-no-block", "A number of blocks that is negative is none; padding goes in front without NOPs.", NOP + NOP + STAMPS, -1, 1, kinds=[5, 8])
+with_options("P22-options-sack-behind", "Behind timestamps SACK has three blocks.", STAMPS + SACKS(3), 1, 4, kinds=[8, 5])
+
+
+def partial(frame):
+    """A frame whose TCP checksum is only the sum of its pseudo-header: of IPv4 without options, or of IPv6."""
+    six = frame[14] >> 4 == 6
+    at = 54 if six else 34
+    addresses = frame[22:54] if six else frame[26:34]
+    value = ones(addresses + (struct.pack(">IHBB", len(frame) - at, 0, 0, 6) if six else struct.pack(">BBH", 0, 6, len(frame) - at)))
+    return frame[: at + 16] + struct.pack(">H", value) + frame[at + 18 :]
+
+
+def cut(packet, size):
+    return {"cut": {"packet": packet, "size": C(size)}}
+
+
+WHOLE = tcp(1, payload=b"0123456789")
+SIX = ether(network("fd00::1", "fd00::2", 6, segment("fd00::1", 4000, "fd00::2", 80, b"0123456789", flags=0x80)))
+vector(
+    "P26-cut", "P26 P17 P16", "A packet stands for many segments when its payload is longer than one; a size that is none, or another cut, takes that back.",
+    {"rows": [row(0, PACKET, send(CURRENT), cut(CURRENT, 4), send(CURRENT))]},
+    [frame(0, "a", WHOLE), frame(1, "b", SIX), frame(2, "c", udp(3))],
+    sent=[(0, 1, WHOLE), (0, 1, partial(WHOLE)), (1, 1, SIX), (1, 1, partial(SIX)), (2, 1, udp(3)), (2, 1, udp(3))], partial=[1, 3], cut=[[1, 4], [3, 4]],
+    flows={"a": [], "b": [], "c": []}, drops={"no_field": 1},
+)
+vector(
+    "P26-not-cut", "P26", "A size that the payload does not exceed, sizes that are none, and no packet.",
+    {"rows": [row(0, PACKET, cut(CURRENT, 10), send(CURRENT), cut(CURRENT, 0), send(CURRENT), cut(CURRENT, 4), cut(CURRENT, -1), send(CURRENT), cut(CURRENT, 65536), send(CURRENT), cut(WORK, 4))]},
+    [frame(0, "a", WHOLE)], sent=[(0, 1, WHOLE)] * 4, flows={"a": []}, drops={"no_packet": 1},
+)
+
 vector(
     "P23-no-packet", "P23 P24 P25", "What is not there can't be sent, changed, copied, or built; nor sent to a port that is not there.",
     {

@@ -149,3 +149,21 @@ notes(
     [frame(1999999, "a", udp(1), port=2), fire(2000000)],
     [(value, 1999999) for value in (2, 46, 4, 1999999, 1999, 1, 80, 0, 1, 0, 0, 4)] + [(77, 2000000)],
 )
+
+
+def product(left, right, divisor):
+    return [{"mul_div": {"register": 0, "left": C(left), "right": C(right), "divisor": C(divisor)}}, note(R(0))]
+
+
+def divided(left, right, divisor):
+    exact = abs(left) * abs(right) // abs(divisor)
+    return signed(exact if (left < 0) ^ (right < 0) ^ (divisor < 0) == 0 else -exact)
+
+
+PRODUCTS = [(7, 3, 2), (-7, 3, 2), (7, -3, 2), (-7, -3, -2), (100_000_000_000, 1_000_000_000, 8_000_000_000), (MAX, MAX, MAX), (MIN, MIN, MIN), (MIN, -1, 1), (MAX, 2, 1), (MIN, MIN, -1), (0, 5, 9)]
+notes(
+    "V15-products-divided", "V15", "A product of 128 bits, divided towards zero, of which the low 64 bits are kept.",
+    {"registers": registers("r"), "rows": [row(0, PACKET, *[one for case in PRODUCTS for one in product(*case)])]},
+    [frame(0, "a", udp(1))], [divided(*case) for case in PRODUCTS],
+)
+notes("V15-by-zero", "V15 V4", "Divided by 0 it is 0, and counted.", {"registers": registers("r"), "rows": [row(0, PACKET, *product(5, 6, 0))]}, [frame(0, "a", udp(1))], [0], drops={"division_by_zero": 1})

@@ -12,10 +12,11 @@ import sys
 import events
 import flows
 import packets
+import sequences
 import values
 from kit import HERE, VECTORS
 
-assert all((events, flows, packets, values))
+assert all((events, flows, packets, sequences, values))
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE
 for old in folder.glob("*.json"):
     if old.name != "base.json" and old.stem not in VECTORS:

@@ -15,8 +15,8 @@ use weftwire_core::control::Done;
 use weftwire_core::fields::Fields;
 use weftwire_core::port::{Checksum, SegmentationKind};
 use weftwire_core::{
-    Arrival, Buffer, CallError, Change, ControlError, Endpoints, FlowId, LinkType, MacAddress, Offload, Outbox, Output,
-    Port, Ports, Segmentation, Time,
+    Arrival, Buffer, CallError, Change, ControlError, Endpoints, FlowId, LinkType, Listen, MacAddress, Offload, Outbox,
+    Output, Port, Ports, Segmentation, Time,
 };
 
 /// What a recording begins with.
@@ -43,6 +43,12 @@ pub enum Input {
     Close(FlowId),
     /// It gave a flow up.
     Abort(FlowId),
+    /// It listens.
+    Listen(Listen),
+    /// It took a flow up.
+    Accept(FlowId),
+    /// It has read so many bytes.
+    Consumed(FlowId, usize),
 }
 
 /// What an outbox was like when an input was handed in: where a function stops within the input depends on it.
@@ -242,6 +248,12 @@ pub enum Kind {
     Close = 6,
     /// [`Input::Abort`].
     Abort = 7,
+    /// [`Input::Listen`].
+    Listen = 8,
+    /// [`Input::Accept`].
+    Accept = 9,
+    /// [`Input::Consumed`].
+    Consumed = 10,
 }
 
 /// Puts what is behind a record's kind and time, but for its digest. Frames have their own way.
@@ -277,6 +289,21 @@ pub fn put_input(bytes: &mut Vec<u8>, input: &Input) -> Kind {
             bytes.extend(flow.0.to_le_bytes());
             Kind::Abort
         }
+        Input::Listen(Listen { address, port }) => {
+            bytes.extend([u8::from(address.is_some()), u8::from(port.is_some())]);
+            bytes.extend(wide(address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))));
+            bytes.extend(port.unwrap_or(0).to_le_bytes());
+            Kind::Listen
+        }
+        Input::Accept(flow) => {
+            bytes.extend(flow.0.to_le_bytes());
+            Kind::Accept
+        }
+        Input::Consumed(flow, length) => {
+            bytes.extend(flow.0.to_le_bytes());
+            bytes.extend((*length as u64).to_le_bytes());
+            Kind::Consumed
+        }
     }
 }
 
@@ -303,11 +330,15 @@ fn put_offload(bytes: &mut Vec<u8>, offload: Offload) {
     bytes.extend(size.to_le_bytes());
 }
 
-fn put_endpoints(bytes: &mut Vec<u8>, ends: &Endpoints) {
-    let wide = |address: IpAddr| match address {
+/// An address as an IPv6 one.
+fn wide(address: IpAddr) -> [u8; 16] {
+    match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
-    };
+    }
+}
+
+fn put_endpoints(bytes: &mut Vec<u8>, ends: &Endpoints) {
     bytes.push(ends.protocol);
     bytes.extend(wide(ends.local_address));
     bytes.extend(ends.local_port.to_le_bytes());
@@ -409,6 +440,13 @@ fn record(fields: &mut Fields<'_>) -> Option<Record> {
         5 => Input::Write(FlowId(fields.u64()?), fields.bytes()?.to_vec()),
         6 => Input::Close(FlowId(fields.u64()?)),
         7 => Input::Abort(FlowId(fields.u64()?)),
+        8 => {
+            let known = fields.array::<2>()?.map(|known| known == 1);
+            let (address, port) = (address(fields)?, fields.u16()?);
+            Input::Listen(Listen { address: known[0].then_some(address), port: known[1].then_some(port) })
+        }
+        9 => Input::Accept(FlowId(fields.u64()?)),
+        10 => Input::Consumed(FlowId(fields.u64()?), usize::try_from(fields.u64()?).ok()?),
         _ => return None,
     };
     Some(Record::Input { now, outbox, input, digest: fields.u64()? })
@@ -433,13 +471,14 @@ fn offload(fields: &mut Fields<'_>) -> Option<Offload> {
     Some(Offload { segmentation, checksum }).filter(|_| segmentation.is_none_or(|cut| cut.size > 0))
 }
 
+fn address(fields: &mut Fields<'_>) -> Option<IpAddr> {
+    let address = Ipv6Addr::from(fields.array::<16>()?);
+    Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4))
+}
+
 fn endpoints(fields: &mut Fields<'_>) -> Option<Endpoints> {
     let protocol = fields.u8()?;
-    let mut end = || {
-        let address = Ipv6Addr::from(fields.array::<16>()?);
-        let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
-        Some((address, fields.u16()?))
-    };
+    let mut end = || Some((address(fields)?, fields.u16()?));
     let ((local_address, local_port), (remote_address, remote_port)) = (end()?, end()?);
     let (local_mac, remote_mac) = (MacAddress(fields.array()?), MacAddress(fields.array()?));
     let (tagged, tag) = (fields.u8()? == 1, fields.u16()?);

@@ -4,8 +4,8 @@ use crate::inputs::{Circumstances, Digest, Input, Kind, keep_consumed, put_frame
 use weftwire_core::inspect::{Counters, FlowDetail, FlowPage, FlowSummary, Inspect};
 use weftwire_core::live::Clocks;
 use weftwire_core::{
-    Arrivals, CallError, Command, Connections, ControlError, Deadline, Endpoints, FlowId, Function, Outbox, Placed,
-    Time,
+    Arrivals, CallError, Command, Connections, ControlError, Deadline, Endpoints, FlowId, Function, Listen, Outbox,
+    Placed, Time,
 };
 
 /// Where records go. It never waits.
@@ -155,6 +155,18 @@ impl Connections for Recorded {
 
     fn abort(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
         self.call(now, &Input::Abort(flow), out, |()| 0, |inner, out| inner.abort(now, flow, out))
+    }
+
+    fn listen(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
+        self.call(now, &Input::Listen(*local), out, |()| 0, |inner, out| inner.listen(now, local, out))
+    }
+
+    fn accept(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        self.call(now, &Input::Accept(flow), out, |()| 0, |inner, out| inner.accept(now, flow, out))
+    }
+
+    fn consumed(&mut self, now: Time, flow: FlowId, length: usize, out: &mut Outbox) -> Result<(), CallError> {
+        self.call(now, &Input::Consumed(flow, length), out, |()| 0, |inner, out| inner.consumed(now, flow, length, out))
     }
 }
 

@@ -9,8 +9,8 @@ use crate::wire::builder::{FrameBuilder, Ipv4Fields, Ipv6Fields, TcpFields};
 use crate::wire::ethernet::{ETHERNET_LENGTH, VLAN_LENGTH, VlanTag};
 use crate::wire::ipv6::IPV6_LENGTH;
 use crate::wire::tcp::{
-    MAX_OPTIONS_LENGTH, OPTION_MSS, OPTION_SACK_PERMITTED, OPTION_TIMESTAMPS, OPTION_WINDOW_SCALE, TCP_LENGTH,
-    TcpOption,
+    MAX_OPTIONS_LENGTH, OPTION_MSS, OPTION_NOP, OPTION_SACK, OPTION_SACK_PERMITTED, OPTION_TIMESTAMPS,
+    OPTION_WINDOW_SCALE, SackBlocks, TCP_LENGTH, TcpOption,
 };
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
@@ -21,16 +21,22 @@ const BUILT_MSS: u16 = 1460;
 const MAX_BEHIND: usize = 65_535 - 20 - TCP_LENGTH - MAX_OPTIONS_LENGTH;
 /// Most bytes up to the transport header's end.
 const MAX_FRONT: usize = ETHERNET_LENGTH + VLAN_LENGTH + IPV6_LENGTH + TCP_LENGTH + MAX_OPTIONS_LENGTH;
-/// Most options that find room: the shortest has two bytes.
-const MOST_OPTIONS: usize = MAX_OPTIONS_LENGTH / 2;
+/// Most options that find room: the shortest has one byte.
+const MOST_OPTIONS: usize = MAX_OPTIONS_LENGTH;
+/// As many SACK blocks as find room.
+const BLOCKS: [u8; 4 * SACK_BLOCK] = [0; 4 * SACK_BLOCK];
+/// Bytes of a SACK block.
+const SACK_BLOCK: usize = 8;
 
 /// What a packet to build consists of.
 #[derive(Clone, Copy, Debug)]
 pub struct TemplateSpec<'a> {
     /// The transport header.
     pub transport: TemplateTransport,
-    /// Kind numbers of the TCP options, in order: 2, 3, 4 and 8; others are left out.
+    /// Kind numbers of the TCP options, in order: 1, 2, 3, 4, 5 and 8; others are left out.
     pub tcp_options: &'a [u8],
+    /// For each of them whether it is there: not if 0; of SACK how many blocks. Those without a value are, SACK is not.
+    pub wanted: &'a [i64],
     /// Imported headers behind the transport header, by [`Formats::imported_index`]; unknown ones are left out.
     pub headers: &'a [usize],
     /// Bytes of zero payload. Cut if the packet would grow beyond 65,535 bytes of IP length.
@@ -127,26 +133,31 @@ fn transport_header(frame: FrameBuilder, template: &TemplateSpec<'_>, ends: &End
         TemplateTransport::Tcp => {
             let fields = TcpFields { source_port, destination_port, ..TcpFields::default() };
             let mut options = [TcpOption::SackPermitted; MOST_OPTIONS];
-            let count =
-                tcp_options(template.tcp_options).zip(&mut options).map(|(known, place)| *place = known).count();
+            let count = tcp_options(template).zip(&mut options).map(|(known, place)| *place = known).count();
             frame.tcp(&fields, &options[..count])
         }
     }
 }
 
-/// The listed options with zero values; those that find no room are left out.
-fn tcp_options(kinds: &[u8]) -> impl Iterator<Item = TcpOption<'static>> {
+/// The options that are wanted, with zero values; those that find no room are left out.
+fn tcp_options(template: &TemplateSpec<'_>) -> impl Iterator<Item = TcpOption<'static>> {
     let mut room = MAX_OPTIONS_LENGTH;
-    let known = kinds.iter().filter_map(|kind| match *kind {
-        OPTION_MSS => Some(TcpOption::MaximumSegmentSize(BUILT_MSS)),
-        OPTION_WINDOW_SCALE => Some(TcpOption::WindowScale(0)),
-        OPTION_SACK_PERMITTED => Some(TcpOption::SackPermitted),
-        OPTION_TIMESTAMPS => Some(TcpOption::Timestamps { value: 0, echo: 0 }),
-        _ => None,
-    });
-    known.filter(move |option| {
-        let fits = option.length() <= room;
-        room -= if fits { option.length() } else { 0 };
-        fits
+    let wanted = template.wanted.iter().map(Some).chain(std::iter::repeat(None));
+    let listed = template.tcp_options.iter().zip(wanted).filter(|(_, wanted)| *wanted != Some(&0));
+    listed.filter_map(move |(kind, wanted)| {
+        let option = match *kind {
+            OPTION_NOP => TcpOption::NoOperation,
+            OPTION_MSS => TcpOption::MaximumSegmentSize(BUILT_MSS),
+            OPTION_WINDOW_SCALE => TcpOption::WindowScale(0),
+            OPTION_SACK_PERMITTED => TcpOption::SackPermitted,
+            OPTION_TIMESTAMPS => TcpOption::Timestamps { value: 0, echo: 0 },
+            OPTION_SACK => {
+                let blocks = usize::try_from(*wanted?).ok()?.min(room.saturating_sub(2) / SACK_BLOCK);
+                TcpOption::Sack(SackBlocks::new(&BLOCKS[..blocks * SACK_BLOCK]).filter(|_| blocks > 0)?)
+            }
+            _ => return None,
+        };
+        room = room.checked_sub(option.length())?;
+        Some(option)
     })
 }

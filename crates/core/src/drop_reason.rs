@@ -40,11 +40,19 @@ pub enum DropReason {
     HeaderUnsupported,
     /// All flows together store as many packets as the engine has room for.
     NoBuffer,
+    /// There would be more ranges than their object has room for; it was not changed.
+    RangesFull,
+    /// Bytes lie behind the end of the receive buffer; they were not kept.
+    NoRoom,
+    /// Bytes were to be delivered that the receive buffer does not hold; none were.
+    NotHeld,
+    /// There would be more records of segments than their object has room for; it was not changed.
+    SegmentsFull,
 }
 
 impl DropReason {
     /// Every reason, in the order of declaration. Written states number them by their place here: new ones go to the end.
-    pub const ALL: [DropReason; 17] = [
+    pub const ALL: [DropReason; 21] = [
         DropReason::Truncated,
         DropReason::BadLength,
         DropReason::BadVersion,
@@ -62,6 +70,10 @@ impl DropReason {
         DropReason::TooMuchOutput,
         DropReason::HeaderUnsupported,
         DropReason::NoBuffer,
+        DropReason::RangesFull,
+        DropReason::NoRoom,
+        DropReason::NotHeld,
+        DropReason::SegmentsFull,
     ];
 
     /// The reason's place in [`DropReason::ALL`].
@@ -88,6 +100,10 @@ impl DropReason {
             DropReason::TooLong => "too_long",
             DropReason::HeaderUnsupported => "header_unsupported",
             DropReason::NoBuffer => "no_buffer",
+            DropReason::RangesFull => "ranges_full",
+            DropReason::NoRoom => "no_room",
+            DropReason::NotHeld => "not_held",
+            DropReason::SegmentsFull => "segments_full",
             DropReason::TooMuchOutput => "too_much_output",
         }
     }

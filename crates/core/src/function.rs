@@ -144,7 +144,7 @@ pub trait Connections: Function {
 }
 
 /// What [`Connections::listen`] waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Listen {
     /// The address of this end, or any.
     pub address: Option<IpAddr>,
@@ -217,6 +217,9 @@ pub enum CallError {
     /// Flows have no such parameter.
     #[error("flows of this function have no parameter `{0}`")]
     NoParameter(String),
+    /// There are as many ends to listen at as the function has room for.
+    #[error("applications listen at {0} ends already, as many as there may be")]
+    TooManyListening(usize),
     /// The application said before that it will send no more.
     #[error("flow {0} was closed for sending")]
     Closed(FlowId),

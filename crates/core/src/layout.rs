@@ -167,6 +167,9 @@ impl Layout {
     /// Finds the imported headers and, behind the innermost header, the payload.
     pub(crate) fn find_imported(&mut self, bytes: &[u8], formats: &Formats) {
         self.payload = if self.transport.is_some() { self.transport_end } else { bytes.len() };
+        if formats.imported().is_empty() && self.imported.is_empty() {
+            return;
+        }
         self.imported.clear();
         self.imported.resize(formats.imported().len(), None);
         for (index, format) in formats.imported().iter().enumerate() {

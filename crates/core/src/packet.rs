@@ -10,9 +10,9 @@ use crate::drop_reason::DropReason;
 use crate::flow::Endpoints;
 use crate::format::{FieldPlace, Formats, Header};
 use crate::layout::{Fragment, Layout, Network, Transport};
-use crate::port::{Checksum, Frame, LinkType, Offload, Segmentation};
+use crate::port::{Checksum, Frame, LinkType, Offload, Segmentation, SegmentationKind};
 use crate::wire::ethernet::{ETHERNET_LENGTH, TYPE_IPV4, TYPE_IPV6};
-use crate::wire::tcp::{MAX_OPTIONS_LENGTH, OPTION_NOP, RawOptions, TCP_LENGTH};
+use crate::wire::tcp::{MAX_OPTIONS_LENGTH, OPTION_NOP, RawOptions, TCP_LENGTH, TcpFlags};
 use crate::wire::udp::UDP_LENGTH;
 use crate::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use std::net::IpAddr;
@@ -250,6 +250,24 @@ impl Packet {
         Ok(())
     }
 
+    /// Lets a TCP packet stand for many segments of so many bytes of payload each, or with any but 1 to 65,535 for itself.
+    ///
+    /// # Errors
+    /// [`DropReason::NoField`] without a TCP header.
+    pub fn set_segment_size(&mut self, size: i64) -> Result<(), DropReason> {
+        let kind = |ecn| match self.layout.network {
+            Some(Network::Ipv6 { .. }) => SegmentationKind::TcpIpv6 { ecn },
+            _ => SegmentationKind::TcpIpv4 { ecn },
+        };
+        if self.layout.transport != Some(Transport::Tcp) {
+            return Err(DropReason::NoField);
+        }
+        let congestion_reduced = self.bytes[self.layout.network_end + 13] & TcpFlags::CWR.0 != 0;
+        let size = u16::try_from(size).ok().filter(|size| *size > 0);
+        self.segmentation = size.map(|size| Segmentation { size, kind: kind(congestion_reduced) });
+        Ok(())
+    }
+
     /// Bytes of the packet with its link header.
     pub fn frame_length(&self) -> usize {
         self.bytes.len()
@@ -287,7 +305,7 @@ impl Packet {
                 Transport::Tcp => 16,
                 Transport::Udp => 6,
             };
-        self.partial |= self.segmentation.is_some();
+        self.partial |= self.stands_for_many().is_some();
         if transport == Transport::Udp {
             self.put(start + 4, (self.bytes.len() - start) as u16);
             let none = self.bytes[field..field + 2] == [0, 0] && self.layout.network == Some(Network::Ipv4);
@@ -351,10 +369,15 @@ impl Packet {
         }
     }
 
+    /// How it is to be cut, if its payload is longer than a segment.
+    fn stands_for_many(&self) -> Option<Segmentation> {
+        self.segmentation.filter(|cut| self.behind_transport().len() > usize::from(cut.size))
+    }
+
     /// What is left to do on the packet when it is sent.
     pub fn offload(&self) -> Offload {
         Offload {
-            segmentation: self.segmentation.filter(|cut| self.behind_transport().len() > usize::from(cut.size)),
+            segmentation: self.stands_for_many(),
             checksum: if self.partial { Checksum::Partial } else { Checksum::Unverified },
         }
     }

@@ -29,12 +29,19 @@ fn ends6(protocol: u8) -> Endpoints {
 const TCP: TemplateSpec<'_> = TemplateSpec {
     transport: TemplateTransport::Tcp,
     tcp_options: &[2, 4, 8, 3],
+    wanted: &[],
     headers: &[],
     payload: 5,
     presets: &[],
 };
-const UDP: TemplateSpec<'_> =
-    TemplateSpec { transport: TemplateTransport::Udp, tcp_options: &[], headers: &[], payload: 20, presets: &[] };
+const UDP: TemplateSpec<'_> = TemplateSpec {
+    transport: TemplateTransport::Udp,
+    tcp_options: &[],
+    wanted: &[],
+    headers: &[],
+    payload: 20,
+    presets: &[],
+};
 
 fn field(formats: &Formats, name: &str) -> FieldPlace {
     let (format, field) = name.split_once('.').unwrap();

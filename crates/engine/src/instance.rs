@@ -2,6 +2,7 @@
 
 use crate::axis::Axis;
 use crate::counts::DropCounts;
+use crate::stores::{Ranges, Segments};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::mem::take;
@@ -41,6 +42,10 @@ pub struct Instance {
     pub registers: Vec<i64>,
     /// The packet slots.
     pub slots: Vec<Option<Packet>>,
+    /// Its ranges of sequence numbers, the receive buffer among them.
+    pub ranges: Vec<Ranges>,
+    /// Its records of segments.
+    pub segments: Vec<Segments>,
     /// Pending settings of timers, earliest first.
     pub timers: VecDeque<TimerHandle>,
     /// Both ends as this end sees them (rule F18); `None` if the packet that made it has no transport header.
@@ -73,10 +78,12 @@ pub struct Instance {
 impl Instance {
     /// Makes it of no flow again. It keeps its memory, for another one.
     pub fn clear(&mut self) {
-        let Instance { key, registers, slots, timers, send_buffer, .. } = self;
+        let Instance { key, registers, slots, ranges, segments, timers, send_buffer, .. } = self;
         key.clear();
         registers.clear();
         slots.clear();
+        ranges.iter_mut().for_each(|ranges| ranges.blank(KEPT_BYTES));
+        segments.iter_mut().for_each(|segments| segments.blank(KEPT_BYTES));
         timers.clear();
         send_buffer.clear();
         timers.shrink_to(KEPT_TIMERS);
@@ -85,6 +92,8 @@ impl Instance {
             key: take(key),
             registers: take(registers),
             slots: take(slots),
+            ranges: take(ranges),
+            segments: take(segments),
             timers: take(timers),
             send_buffer: take(send_buffer),
             ..Instance::default()

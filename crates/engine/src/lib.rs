@@ -25,6 +25,7 @@ mod run;
 mod runtime;
 mod samples;
 pub mod state;
+mod stores;
 mod succession;
 mod text;
 mod trace;

@@ -3,9 +3,9 @@
 use crate::chance::Draw;
 use crate::instance::Instance;
 use crate::run::{Run, Setting};
-use crate::value::{compare, compute};
+use crate::value::{compare, compute, mul_div};
 use weftwire_core::{DropReason, Output};
-use weftwire_image::{Operator, PacketRef, PayloadTest};
+use weftwire_image::{Operator, PacketRef, PayloadTest, Store};
 
 impl Run<'_> {
     pub(crate) fn compute(&mut self, operator: Operator, register: u16, left: i64, right: i64) {
@@ -23,6 +23,14 @@ impl Run<'_> {
             0
         });
         self.write(register, value);
+    }
+
+    /// Rule V15.
+    pub(crate) fn mul_div(&mut self, register: u16, left: i64, right: i64, divisor: i64) {
+        if divisor == 0 {
+            self.count(DropReason::DivisionByZero);
+        }
+        self.write(register, mul_div(left, right, divisor));
     }
 
     /// Rule V2.
@@ -100,6 +108,72 @@ impl Run<'_> {
         };
         if let Some(packet) = packet {
             self.out.deliver(self.instance.flow, part(packet.payload(), offset, length));
+        }
+    }
+
+    /// Rules R2 and G2.
+    pub(crate) fn begin(&mut self, store: Store, at: i64) {
+        match store {
+            Store::Ranges(index) => self.instance.ranges[usize::from(index)].begin(at as u32),
+            Store::Segments(index) => self.instance.segments[usize::from(index)].begin(at as u32),
+        }
+    }
+
+    /// Rules R4 and G5.
+    pub(crate) fn trim(&mut self, store: Store, to: i64) {
+        match store {
+            Store::Ranges(index) => self.instance.ranges[usize::from(index)].trim(to as u32),
+            Store::Segments(index) => self.instance.segments[usize::from(index)].trim(to as u32),
+        }
+    }
+
+    /// Rule R3.
+    pub(crate) fn add_range(&mut self, ranges: u8, left: i64, right: i64) {
+        let result = self.instance.ranges[usize::from(ranges)].add(left as u32, right as u32);
+        self.count_refusal(result);
+    }
+
+    /// Rule R6.
+    pub(crate) fn hold(&mut self, ranges: u8, packet: PacketRef, offset: usize, length: usize, at: i64) {
+        let Instance { slots, ranges: all, .. } = &mut *self.instance;
+        let found = match packet {
+            PacketRef::Current => self.occasion.current.as_ref(),
+            PacketRef::Work => self.work.as_ref(),
+            PacketRef::Slot(slot) => slots[usize::from(slot)].as_ref(),
+        };
+        let result = found.map_or(Err(DropReason::NoPacket), |found| {
+            all[usize::from(ranges)].hold(at as u32, part(found.payload(), offset, length))
+        });
+        self.count_refusal(result);
+    }
+
+    /// Rule R7.
+    pub(crate) fn deliver_held(&mut self, ranges: u8, to: i64) {
+        let index = usize::from(ranges);
+        let Some(length) = self.instance.ranges[index].held(to as u32) else { return self.count(DropReason::NotHeld) };
+        if length == 0 || !self.may_put_out(length) {
+            return;
+        }
+        let ranges = &mut self.instance.ranges[index];
+        self.out.deliver(self.instance.flow, ranges.front(length));
+        ranges.delivered(length);
+    }
+
+    /// Rule G3.
+    pub(crate) fn append_segment(&mut self, segments: u8, end: i64, values: &[i64]) {
+        let result = self.instance.segments[usize::from(segments)].append(end as u32, values);
+        self.count_refusal(result);
+    }
+
+    /// Rule G4.
+    pub(crate) fn split_segment(&mut self, segments: u8, at: i64) {
+        let result = self.instance.segments[usize::from(segments)].split(at as u32);
+        self.count_refusal(result);
+    }
+
+    fn count_refusal(&mut self, result: Result<(), DropReason>) {
+        if let Err(reason) = result {
+            self.count(reason);
         }
     }
 

@@ -137,9 +137,9 @@ impl Run<'_> {
     }
 
     /// Rule P22.
-    pub(crate) fn build(&mut self, template: u16, to: PacketRef) {
+    pub(crate) fn build(&mut self, template: u16, wanted: &[i64], to: PacketRef) {
         let Some(endpoints) = self.instance.endpoints else { return self.count(DropReason::NoPacket) };
-        let mut packet = self.program.build(template, &endpoints, self.out);
+        let mut packet = self.program.build(template, wanted, &endpoints, self.out);
         if matches!(to, PacketRef::Slot(_)) {
             packet = self.shared.store(packet, self.out);
         }

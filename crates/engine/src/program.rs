@@ -1,6 +1,8 @@
 //! An image made ready to run: names resolved to places, rows sorted by what they wait for.
 
+use crate::instance::Instance;
 use crate::lines::groups_of;
+use crate::stores::{Ranges, Segments};
 use std::collections::BTreeMap;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
@@ -84,20 +86,40 @@ impl Program {
         (preparation.unwrap_or_default(), &cell.rows)
     }
 
+    /// Sees that an instance has its ranges and segments; one that was of another flow has them.
+    pub fn fill_stores(&self, instance: &mut Instance) {
+        if instance.ranges.len() != self.image.ranges.len() || instance.segments.len() != self.image.segments.len() {
+            instance.ranges = self.new_ranges();
+            instance.segments = self.new_segments();
+        }
+    }
+
+    /// The ranges of a new instance.
+    pub fn new_ranges(&self) -> Vec<Ranges> {
+        self.image.ranges.iter().map(|object| Ranges::new(object.most, object.bytes)).collect()
+    }
+
+    /// The segments of a new instance.
+    pub fn new_segments(&self) -> Vec<Segments> {
+        let segments = self.image.segments.iter();
+        segments.map(|object| Segments::new(object.most, object.fields.iter().map(|field| field.kind))).collect()
+    }
+
     /// Whether a packet can leave by a port of this link type (rule P18).
     pub fn fits(&self, packet: &Packet, link: LinkType) -> bool {
         link == LinkType::Ethernet || packet.get(self.ip_version).is_some()
     }
 
-    /// Builds a template's packet from this end of a flow to the other (rule P22), in a buffer of the outbox.
-    pub fn build(&self, template: u16, endpoints: &Endpoints, out: &mut Outbox) -> Packet {
+    /// Builds a template's packet from this end of a flow to the other (rule P22), in a buffer of the outbox, with the options that
+    /// are wanted.
+    pub fn build(&self, template: u16, wanted: &[i64], endpoints: &Endpoints, out: &mut Outbox) -> Packet {
         let template = &self.templates[usize::from(template)];
-        Packet::build_in(out.buffer(template.room), &template.specification(), endpoints, &self.formats)
+        Packet::build_in(out.buffer(template.room), &template.specification(wanted), endpoints, &self.formats)
     }
 
     /// A packet of a flow, to see what flow key it has.
     pub fn probe(&self, transport: TemplateTransport, endpoints: &Endpoints) -> Packet {
-        let bare = TemplateSpec { transport, tcp_options: &[], headers: &[], payload: 0, presets: &[] };
+        let bare = TemplateSpec { transport, tcp_options: &[], wanted: &[], headers: &[], payload: 0, presets: &[] };
         Packet::build(&bare, endpoints, &self.formats)
     }
 
@@ -174,6 +196,8 @@ impl Program {
             Event::Data => "data".into(),
             Event::Enter => "enter".into(),
             Event::Exit => "exit".into(),
+            Event::Abort => "abort".into(),
+            Event::Read => "read".into(),
             Event::Expire => "expire".into(),
             Event::Internal(number) => format!("internal {number}"),
         }
@@ -198,14 +222,15 @@ impl Template {
                 .collect(),
             room: 0,
         };
-        made.room = made.specification().room(formats);
+        made.room = made.specification(&[]).room(formats);
         made
     }
 
-    fn specification(&self) -> TemplateSpec<'_> {
+    fn specification<'a>(&'a self, wanted: &'a [i64]) -> TemplateSpec<'a> {
         TemplateSpec {
             transport: self.transport,
             tcp_options: &self.tcp_options,
+            wanted,
             headers: &self.headers,
             payload: self.payload,
             presets: &self.presets,

@@ -3,11 +3,12 @@
 
 use crate::program::Program;
 use crate::run::Run;
+use crate::stores::Tests;
 use crate::value::{compare, look_up};
 use crate::{EngineError, Executor, Runtime};
 use weftwire_core::DropReason;
-use weftwire_image::limits::MAX_TESTS;
-use weftwire_image::{Event, Operation, Row};
+use weftwire_image::limits::{MAX_SEGMENT_FIELDS, MAX_TEMPLATE_PARTS, MAX_TESTS};
+use weftwire_image::{Event, Operation, PayloadTest, Query, Row};
 
 /// Runs rows operation by operation, operand by operand.
 #[derive(Debug)]
@@ -45,6 +46,15 @@ impl Run<'_> {
         })
     }
 
+    /// The right sides of tests, read once.
+    fn right_sides(&self, tests: &[PayloadTest]) -> [i64; MAX_TESTS] {
+        let mut right = [0; MAX_TESTS];
+        for (value, test) in right.iter_mut().zip(tests) {
+            *value = self.read(&test.right);
+        }
+        right
+    }
+
     fn show_and_execute(&mut self, operation: &Operation) {
         self.show(operation);
         self.execute(operation);
@@ -54,6 +64,9 @@ impl Run<'_> {
         match operation {
             Operation::Compute { operator, register, left, right } => {
                 self.compute(*operator, *register, self.read(left), self.read(right));
+            }
+            Operation::MulDiv { register, left, right, divisor } => {
+                self.mul_div(*register, self.read(left), self.read(right), self.read(divisor));
             }
             Operation::Lookup { table, register, index } => {
                 let value = look_up(&self.shared.tables[usize::from(*table)], self.read(index));
@@ -72,13 +85,23 @@ impl Run<'_> {
                 self.make_room(*packet, length);
                 self.change(*packet, |packet| packet.resize_payload(length));
             }
+            Operation::Cut { packet, size } => {
+                let size = self.read(size);
+                self.change(*packet, |packet| packet.set_segment_size(size));
+            }
             Operation::Reverse { packet } => self.change(*packet, |packet| {
                 packet.reverse();
                 Ok(())
             }),
             Operation::KeepOptions { packet, kinds } => self.change(*packet, |packet| packet.keep_options(kinds)),
             Operation::Copy { from, to } => self.copy(*from, *to),
-            Operation::Build { template, to } => self.build(*template, *to),
+            Operation::Build { template, to, options } => {
+                let mut wanted = [0; MAX_TEMPLATE_PARTS];
+                for (value, option) in wanted.iter_mut().zip(options) {
+                    *value = self.read(option);
+                }
+                self.build(*template, &wanted[..options.len()], *to);
+            }
             Operation::Discard { packet } => self.discard(*packet),
             Operation::Send { packet, port } => self.send(*packet, self.read(port)),
             Operation::SetTimer { timer, delay, payload } => {
@@ -89,10 +112,7 @@ impl Run<'_> {
                 self.set_timer(*timer, self.read(delay), values);
             }
             Operation::CancelTimer { timer, tests } => {
-                let mut right = [0; MAX_TESTS];
-                for (value, test) in right.iter_mut().zip(tests) {
-                    *value = self.read(&test.right);
-                }
+                let right = self.right_sides(tests);
                 self.cancel_timer(*timer, tests, &right);
             }
             Operation::AppendData { packet, offset, length } => {
@@ -101,6 +121,42 @@ impl Run<'_> {
             Operation::ReleaseData { length } => self.release_data(self.read_length(length)),
             Operation::Deliver { packet, offset, length } => {
                 self.deliver(*packet, self.read_length(offset), self.read_length(length));
+            }
+            Operation::Begin { store, at } => self.begin(*store, self.read(at)),
+            Operation::Trim { store, to } => self.trim(*store, self.read(to)),
+            Operation::AddRange { ranges, left, right } => self.add_range(*ranges, self.read(left), self.read(right)),
+            Operation::Hold { ranges, packet, offset, length, at } => {
+                self.hold(*ranges, *packet, self.read_length(offset), self.read_length(length), self.read(at));
+            }
+            Operation::DeliverHeld { ranges, to } => self.deliver_held(*ranges, self.read(to)),
+            Operation::AppendSegment { segments, end, values } => {
+                let mut fields = [0; MAX_SEGMENT_FIELDS];
+                for (field, value) in fields.iter_mut().zip(values) {
+                    *field = self.read(value);
+                }
+                self.append_segment(*segments, self.read(end), &fields[..values.len()]);
+            }
+            Operation::SplitSegment { segments, at } => self.split_segment(*segments, self.read(at)),
+            Operation::ChangeSegments { segments, tests, writes } => {
+                let right = self.right_sides(tests);
+                let mut new = [(0, 0); MAX_SEGMENT_FIELDS];
+                for (write, (field, value)) in new.iter_mut().zip(writes) {
+                    *write = (*field, self.read(value));
+                }
+                let tests = Tests { tests, right: &right };
+                self.instance.segments[usize::from(*segments)].change(tests, &new[..writes.len()]);
+            }
+            Operation::Query { register, query } => {
+                let value = match query {
+                    Query::Ranges { ranges, what, argument } => {
+                        self.instance.ranges[usize::from(*ranges)].query(*what, self.read(argument))
+                    }
+                    Query::Segments { segments, what, field, tests } => {
+                        let tests = Tests { tests, right: &self.right_sides(tests) };
+                        self.instance.segments[usize::from(*segments)].query(*what, *field, tests)
+                    }
+                };
+                self.write(*register, value);
             }
             Operation::Notify { notice, value } => self.notify(*notice, self.read(value)),
             Operation::DeleteInstance => self.deleted = true,

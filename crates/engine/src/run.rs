@@ -10,7 +10,7 @@ use crate::program::Program;
 use weftwire_calendar::Calendar;
 use weftwire_core::buffer::Storage;
 use weftwire_core::packet::Packet;
-use weftwire_core::{DropReason, FlowId, Outbox, Ports, Time};
+use weftwire_core::{DropReason, FlowId, Listen, Outbox, Ports, Time};
 use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Table};
 
 /// A pending setting of a timer.
@@ -52,6 +52,10 @@ pub struct Shared {
     pub counts: Counts,
     /// The look-up tables as they are now.
     pub tables: Vec<Table>,
+    /// Where applications listen, sorted.
+    pub listening: Vec<Listen>,
+    /// How often each repeat was raised again in the event that runs.
+    pub rounds: Vec<u32>,
 }
 
 impl Shared {
@@ -175,14 +179,30 @@ impl<'a> Run<'a> {
     fn steps(&mut self, executor: &impl Executor, event: Event) {
         self.remove(PacketRef::Work);
         self.instance.counts.events += 1;
-        let mut raised = Some(event);
-        while let Some(event) = raised {
-            raised = self.step(executor, event);
+        self.shared.rounds.fill(0);
+        let mut handled = event;
+        while let Some(raised) = self.step(executor, handled) {
+            handled = self.repeated(handled, raised);
         }
     }
 
+    /// The event to handle when a row of `handled` has raised another one (rule E18).
+    fn repeated(&mut self, handled: Event, raised: u16) -> Event {
+        let image = &self.program.image;
+        let Some(repeat) = image.repeat_of(self.instance.state, raised) else { return Event::Internal(raised) };
+        let rounds = &mut self.shared.rounds[repeat];
+        if handled < Event::Internal(raised) {
+            *rounds = 0;
+        } else if *rounds < image.repeats[repeat].most {
+            *rounds += 1;
+        } else {
+            return Event::Internal(image.repeats[repeat].then);
+        }
+        Event::Internal(raised)
+    }
+
     /// One round of rules E6 to E8; returns the internal event to go on with.
-    fn step(&mut self, executor: &impl Executor, event: Event) -> Option<Event> {
+    fn step(&mut self, executor: &impl Executor, event: Event) -> Option<u16> {
         let before = self.out.wants_trace().then(|| self.instance.registers.clone());
         let number = executor.run_row(self, event);
         let row = number.map(|number| &self.program.image.rows[number]);
@@ -195,7 +215,7 @@ impl<'a> Run<'a> {
         if let Some(before) = before {
             self.trace_event(event, number, self.pending, &before);
         }
-        row.and_then(|row| row.raise).map(Event::Internal)
+        row.and_then(|row| row.raise)
     }
 
     /// The value of an operand now.
@@ -227,7 +247,20 @@ impl<'a> Run<'a> {
             Environment::FlowHash => self.shared.keys.of(self.instance.keys).hash_key(&self.instance.key),
             Environment::ApplicationAvailable => self.instance.send_buffer.len() as i64,
             Environment::ApplicationClosed => i64::from(self.instance.closed),
+            Environment::ApplicationListening => i64::from(self.is_listening()),
+            Environment::ApplicationRoom => {
+                let buffer = self.program.image.receive_buffer();
+                buffer.map_or(0, |(index, _)| self.instance.ranges[index].room().into())
+            }
         }
+    }
+
+    /// Rule A8.
+    fn is_listening(&self) -> bool {
+        let Some(ends) = &self.instance.endpoints else { return false };
+        let (address, port) = (Some(ends.local_address), Some(ends.local_port));
+        let wanted = [(address, port), (None, port), (address, None), (None, None)];
+        wanted.into_iter().any(|(address, port)| self.shared.listening.binary_search(&Listen { address, port }).is_ok())
     }
 
     /// Counts that something had less effect than asked for.

@@ -20,9 +20,12 @@ use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{
     Arrival, Arrivals, Buffer, CallError, Change, Command, Connections, Deadline, DropReason, Endpoints, FlowId,
-    Function, Offload, Outbox, Output, Placed, Port, Ports, Time,
+    Function, Listen, Offload, Outbox, Output, Placed, Port, Ports, Time,
 };
 use weftwire_image::{Event, OtherPackets, VerifiedImage};
+
+/// At so many ends an application may listen.
+pub(crate) const MOST_LISTENING: usize = 65_536;
 
 /// A machine whose rows `E` runs.
 #[derive(Debug)]
@@ -93,6 +96,8 @@ impl<E: Executor> Runtime<E> {
                 storage: Storage::default(),
                 counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
                 tables: program.image.tables.clone(),
+                rounds: vec![0; program.image.repeats.len()],
+                listening: Vec::new(),
             },
             made_then: Predecessors::new(program.key_length(), hasher),
             program,
@@ -202,15 +207,20 @@ impl<E: Executor> Runtime<E> {
         endless
     }
 
-    /// Rule F15: the event `expire`, if something waits for it, and the end.
+    /// Rule F15.
     fn expire(&mut self, flow: FlowId, at: Time, out: &mut Outbox) {
+        self.last_event(flow, at, Event::Expire, out);
+        self.shared.counts.flows_expired += 1;
+    }
+
+    /// An event, if something waits for it, and the end.
+    fn last_event(&mut self, flow: FlowId, at: Time, event: Event, out: &mut Outbox) {
         let Some(instance) = self.table.get_mut(flow) else { return };
-        if !self.program.cell(instance.state, Event::Expire).1.is_empty() {
+        if !self.program.cell(instance.state, event).1.is_empty() {
             let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
-            run.event(&self.executor, Event::Expire, Occasion::default());
+            run.event(&self.executor, event, Occasion::default());
         }
         self.remove(flow, out);
-        self.shared.counts.flows_expired += 1;
     }
 
     /// Makes an instance, handles `enter` of state 0 and then the event, and gives the instance its place unless it
@@ -251,6 +261,7 @@ impl<E: Executor> Runtime<E> {
         instance.registers.extend_from_slice(&self.program.initial);
         instance.slots.reserve_exact(self.program.image.slots.len());
         instance.slots.resize_with(self.program.image.slots.len(), || None);
+        self.program.fill_stores(&mut instance);
         instance.endpoints = endpoints;
         instance.created = at;
         instance.earlier = self.made_then.of(&self.key);
@@ -504,7 +515,7 @@ impl<E: Executor> Connections for Runtime<E> {
                     continue;
                 }
                 self.shared.stored += 1;
-                let packet = self.program.build(creation.template, endpoints, out);
+                let packet = self.program.build(creation.template, &[], endpoints, out);
                 let packet = self.shared.store(packet, out);
                 instance.slots[usize::from(creation.slot)] = Some(packet);
             }
@@ -548,10 +559,48 @@ impl<E: Executor> Connections for Runtime<E> {
         Ok(())
     }
 
+    /// Rule A7.
     fn abort(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        self.arrive(now, out);
+        let now = self.arrive(now, out);
         self.table.get(flow).ok_or(CallError::NoFlow(flow))?;
-        self.remove(flow, out);
+        self.last_event(flow, now, Event::Abort, out);
+        Ok(())
+    }
+
+    /// Rule A8.
+    fn listen(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
+        self.arrive(now, out);
+        let listening = &mut self.shared.listening;
+        if let Err(place) = listening.binary_search(local) {
+            if listening.len() >= MOST_LISTENING {
+                return Err(CallError::TooManyListening(MOST_LISTENING));
+            }
+            listening.insert(place, *local);
+        }
+        Ok(())
+    }
+
+    /// Rule A8.
+    fn accept(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        let now = self.arrive(now, out);
+        let active = self.table.activity(now);
+        let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
+        instance.open = !instance.closed;
+        instance.last_active = active;
+        self.table.settle(flow, now);
+        Ok(())
+    }
+
+    /// Rule A9.
+    fn consumed(&mut self, now: Time, flow: FlowId, length: usize, out: &mut Outbox) -> Result<(), CallError> {
+        let now = self.arrive(now, out);
+        let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
+        let Some((index, _)) = self.program.image.receive_buffer() else { return Ok(()) };
+        let read = instance.ranges[index].read(length);
+        if read > 0 {
+            let occasion = Occasion { values: [i64::from(read), 0, 0], ..Occasion::default() };
+            self.event(flow, now, Event::Read, occasion, out);
+        }
         Ok(())
     }
 }

@@ -69,6 +69,7 @@ impl<E: Executor> Runtime<E> {
         }
         self.samples.rename(&ready.program.image.debug.samples);
         self.shared.counts.rows = vec![0; ready.program.image.rows.len()];
+        self.shared.rounds = vec![0; ready.program.image.repeats.len()];
         let tables = std::mem::replace(&mut self.shared.tables, ready.program.image.tables.clone());
         let program = std::mem::replace(&mut self.program, ready.program);
         let executor = std::mem::replace(&mut self.executor, ready.executor);

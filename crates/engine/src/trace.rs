@@ -4,7 +4,7 @@ use crate::run::Run;
 use std::fmt::Write;
 use weftwire_core::Output;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_image::{Comparison, Environment, Event, Operand, Operation, Operator, PacketRef};
+use weftwire_image::{Comparison, Environment, Event, Operand, Operation, Operator, PacketRef, Words};
 
 impl Run<'_> {
     /// Puts out the record of an event, with the registers that changed since `before`. Events that a change of state
@@ -81,6 +81,9 @@ impl Run<'_> {
                     (_, None, _) => format!("{target} := {}({}, {})", function(*operator), value(left), value(right)),
                 }
             }
+            Operation::MulDiv { register: target, left, right, divisor } => {
+                format!("{} := {} * {} / {}", register(target), value(left), value(right), value(divisor))
+            }
             Operation::Lookup { table, register: target, index } => {
                 format!("{} := {}[{}]", register(target), image.tables[usize::from(*table)].name, value(index))
             }
@@ -89,11 +92,17 @@ impl Run<'_> {
                 format!("{} := {}{condition}", self.field_name(*of, *field), value(new))
             }
             Operation::Resize { packet: of, length } => format!("resize {} to {}", packet(of), value(length)),
+            Operation::Cut { packet: of, size } => format!("cut {} to {}", packet(of), value(size)),
             Operation::Reverse { packet: of } => format!("reverse {}", packet(of)),
             Operation::KeepOptions { packet: of, kinds } => format!("keep_options {} {kinds:?}", packet(of)),
             Operation::Copy { from, to } => format!("copy {} to {}", packet(from), packet(to)),
-            Operation::Build { template, to } => {
-                format!("build {} in {}", image.templates[usize::from(*template)].name, packet(to))
+            Operation::Build { template, to, options } => {
+                let template = &image.templates[usize::from(*template)];
+                let mut text = format!("build {} in {}", template.name, packet(to));
+                for (kind, wanted) in template.tcp_options.iter().zip(options) {
+                    write!(text, ", option {kind} {}", value(wanted)).expect("a String takes all text");
+                }
+                text
             }
             Operation::Discard { packet: of } => format!("discard {}", packet(of)),
             Operation::Send { packet: of, port } => match self.packet(*of) {
@@ -129,7 +138,15 @@ impl Run<'_> {
                 format!("notify {} {}", image.notices[usize::from(*notice)], value(of))
             }
             Operation::DeleteInstance => "delete_instance".into(),
+            Operation::Query { register: target, query } => {
+                let mut words = Words { value: &mut |operand| value(operand), packet: &|of| packet(&of).into() };
+                format!("{} := {}", register(target), image.query_text(query, &mut words))
+            }
             Operation::Snapshot { point } => format!("snapshot {}", image.debug.points[usize::from(*point)]),
+            other => {
+                let mut words = Words { value: &mut |operand| value(operand), packet: &|of| packet(&of).into() };
+                image.store_text(other, &mut words)
+            }
         }
     }
 
@@ -167,6 +184,8 @@ fn environment_name(environment: Environment) -> &'static str {
         Environment::FlowHash => "flow_hash",
         Environment::ApplicationAvailable => "application_available",
         Environment::ApplicationClosed => "application_closed",
+        Environment::ApplicationListening => "application_listening",
+        Environment::ApplicationRoom => "application_room",
     }
 }
 

@@ -117,7 +117,7 @@ fn busy_machine() -> Image {
             Event::Packet,
             vec![
                 Operation::Copy { from: CURRENT, to: first },
-                Operation::Build { template: 1, to: second },
+                Operation::Build { template: 1, to: second, options: Vec::new() },
                 Operation::SetField { packet: second, field: fields::MSS, value: constant(1), optional: false },
                 send(first, 2),
                 send(second, 2),
@@ -203,7 +203,7 @@ fn packets_built_with_data_of_the_application() {
     let mut image = busy_machine();
     let built = |to| {
         [
-            Operation::Build { template: 1, to },
+            Operation::Build { template: 1, to, options: Vec::new() },
             Operation::Resize { packet: to, length: constant(100) },
             Operation::AppendData { packet: to, offset: constant(3), length: constant(900) },
             send(to, 2),

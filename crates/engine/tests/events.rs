@@ -368,7 +368,7 @@ fn sender() -> Image {
             vec![
                 notify(Operand::Event(0)),
                 notify(Operand::Environment(Environment::ApplicationAvailable)),
-                Operation::Build { template: 0, to: WORK },
+                Operation::Build { template: 0, to: WORK, options: Vec::new() },
                 Operation::AppendData { packet: WORK, offset: constant(-2), length: constant(4) },
                 Operation::AppendData { packet: WORK, offset: constant(4), length: constant(100) },
                 Operation::AppendData { packet: WORK, offset: constant(100), length: constant(1) },

@@ -542,7 +542,7 @@ fn built_packets_go_from_the_packets_destination_to_its_source() {
     let mut image = machine();
     image.templates = vec![template("reply", TemplateTransport::Udp)];
     let operations = vec![
-        Operation::Build { template: 0, to: PacketRef::Work },
+        Operation::Build { template: 0, to: PacketRef::Work, options: Vec::new() },
         Operation::Send { packet: PacketRef::Work, port: Operand::Event(0) },
     ];
     image.rows.push(row(0, Event::Packet, operations));

@@ -16,7 +16,7 @@ use weftwire_image::layout::{FunctionLayout, StateLayout};
 use weftwire_image::{Environment, Event, Image, Operand, Operation, PacketRef, Row, WhenFull};
 
 /// Every field of a state, and how it is left out: it is as in a new flow, or in a new function.
-const OMISSIONS: [(&str, Change); 42] = [
+const OMISSIONS: [(&str, Change); 50] = [
     ("time", |state| state.time = Time::ZERO),
     ("hash key", |state| state.keys.hash = [0; 16]),
     ("random key", |state| state.keys.random = [0; 16]),
@@ -71,6 +71,21 @@ const OMISSIONS: [(&str, Change); 42] = [
         })
     }),
     ("send buffer", |state| each(state, |flow| flow.send_buffer.clear())),
+    ("listening", |state| state.listening.clear()),
+    ("floors", |state| each(state, |flow| flow.ranges.iter_mut().take(1).for_each(|ranges| ranges.floor = 0))),
+    ("ranges", |state| each(state, |flow| flow.ranges.iter_mut().take(1).for_each(|ranges| ranges.entries.clear()))),
+    ("order of ranges", |state| {
+        each(state, |flow| flow.ranges.iter_mut().for_each(|ranges| ranges.entries.sort_unstable()))
+    }),
+    ("held bytes", |state| each(state, |flow| flow.held.fill(0))),
+    ("unread", |state| each(state, |flow| flow.unread = 0)),
+    ("segments", |state| each(state, |flow| flow.segments.iter_mut().for_each(|segments| segments.records.clear()))),
+    ("fields of segments", |state| {
+        each(state, |flow| {
+            let records = flow.segments.iter_mut().flat_map(|segments| &mut segments.records);
+            records.for_each(|(_, fields)| fields.fill(0));
+        })
+    }),
 ];
 
 fn each(state: &mut FunctionState, change: impl Fn(&mut FlowState)) {
@@ -372,6 +387,7 @@ fn write_the_corpus() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let image = verified(Image { flow: rich().flow, ..lively(&rich()) });
     std::fs::write(folder.join("image_load/lively"), image.to_json()).unwrap();
+    std::fs::remove_dir_all(folder.join("flow_state")).unwrap();
     std::fs::create_dir_all(folder.join("flow_state")).unwrap();
     for (number, state) in states_to_spoil().iter().enumerate() {
         std::fs::write(folder.join(format!("flow_state/{number}")), state).unwrap();

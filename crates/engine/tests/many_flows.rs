@@ -56,8 +56,14 @@ fn flood(flows: u32, room: u32) {
     let ports = Ports::new([(Port(1), LinkType::Ethernet)]);
     let mut engine = ReferenceEngine::new(verified(image), ports, EngineOptions::default()).expect("a verified image");
     let mut out = Outbox::new();
-    let bare =
-        TemplateSpec { transport: TemplateTransport::Udp, tcp_options: &[], headers: &[], payload: 0, presets: &[] };
+    let bare = TemplateSpec {
+        transport: TemplateTransport::Udp,
+        tcp_options: &[],
+        wanted: &[],
+        headers: &[],
+        payload: 0,
+        presets: &[],
+    };
     let mut frame = weftwire_core::Buffer::default();
     for number in 0..flows {
         // Scattered over the address space, so that neighbours in time are no neighbours in the table.

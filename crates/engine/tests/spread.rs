@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use support::random::Step;
 use support::{at, client, datagram, random, segment, verified};
 use weftwire_core::function::Placed;
-use weftwire_core::{FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports};
+use weftwire_core::{FlowId, Frame, Function, LinkType, Listen, Outbox, Output, Port, Ports};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{VerifiedImage, WhenFull};
 
@@ -65,6 +65,23 @@ impl Engines {
             }),
             Step::Close(one) => self.call(number, *one, |calls, flow, out| {
                 let _ = calls.close(at(now), flow, out);
+            }),
+            Step::Listen(port) => {
+                let local = Listen { address: None, port: Some(*port).filter(|port| *port > 0) };
+                for chosen in 0..self.engines.len() {
+                    let calls = self.engines[chosen].connections().expect("engines carry connections");
+                    let _ = calls.listen(at(now), &local, &mut self.out);
+                    self.take_in(chosen, number);
+                }
+            }
+            Step::Accept(one) => self.call(number, *one, |calls, flow, out| {
+                let _ = calls.accept(at(now), flow, out);
+            }),
+            Step::Consumed(one, length) => self.call(number, *one, |calls, flow, out| {
+                let _ = calls.consumed(at(now), flow, *length, out);
+            }),
+            Step::Abort(one) => self.call(number, *one, |calls, flow, out| {
+                let _ = calls.abort(at(now), flow, out);
             }),
             Step::Fire => self.fire(number, now),
             Step::Wait(_) => {}

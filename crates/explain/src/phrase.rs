@@ -15,6 +15,7 @@ const LONGEST_EXPRESSION: usize = 6;
 /// The name of a TCP option kind.
 pub(crate) fn option_name(kind: u8) -> String {
     match kind {
+        1 => "nop".into(),
         2 => "mss".into(),
         3 => "window_scale".into(),
         4 => "sack_permitted".into(),
@@ -120,6 +121,13 @@ impl<'a> Phrases<'a> {
                 }
                 return self.define(*register, expression, style.unwrap_or(Style::Plain), reads);
             }
+            Operation::MulDiv { register, left, right, divisor } => {
+                let style = self.register_style(*register).or(self.style_of(left)).or(self.style_of(right));
+                let reads = self.reads(&[*left, *right, *divisor]);
+                let values = [left, right, divisor].map(|operand| self.value(operand));
+                let expression = Expression::Leaf(format!("muldiv({})", values.join(", ")));
+                return self.define(*register, expression, style.unwrap_or(Style::Plain), reads);
+            }
             Operation::Lookup { table, register, index } => {
                 let reads = self.reads(&[*index]);
                 let name = name(self.image.tables.get(usize::from(*table)).map(|table| &table.name), "table", *table);
@@ -138,6 +146,11 @@ impl<'a> Phrases<'a> {
                 self.changed_packet(*packet);
                 format!("resize the payload of {} to {length} bytes", self.packet(*packet))
             }
+            Operation::Cut { packet, size } => {
+                let size = self.value(size);
+                self.changed_packet(*packet);
+                format!("cut {} to segments of {size} bytes", self.packet(*packet))
+            }
             Operation::Reverse { packet } => {
                 self.changed_packet(*packet);
                 format!("reverse {}", self.packet(*packet))
@@ -152,10 +165,22 @@ impl<'a> Phrases<'a> {
                 self.changed_packet(*to);
                 format!("{} := copy of {}", self.packet(*to), self.packet(*from))
             }
-            Operation::Build { template, to } => {
+            Operation::Build { template, to, options } => {
+                let kinds =
+                    self.image.templates.get(usize::from(*template)).map_or(&[][..], |found| &found.tcp_options);
+                let mut conditions = Vec::new();
+                for (kind, wanted) in kinds.iter().zip(options).filter(|(_, wanted)| **wanted != Operand::Constant(1)) {
+                    let wanted = self.value(wanted);
+                    conditions.push(match *kind {
+                        5 => format!("{wanted} blocks of sack"),
+                        kind => format!("{} if {wanted}", option_name(kind)),
+                    });
+                }
                 self.changed_packet(*to);
                 let template = self.template(*template);
-                format!("{} := new {template}", self.packet(*to))
+                let with =
+                    if conditions.is_empty() { String::new() } else { format!(" with {}", conditions.join(", ")) };
+                format!("{} := new {template}{with}", self.packet(*to))
             }
             Operation::Discard { packet } => {
                 self.changed_packet(*packet);
@@ -201,9 +226,31 @@ impl<'a> Phrases<'a> {
                 let notice = name(self.image.notices.get(usize::from(*notice)), "notice", *notice);
                 format!("notify {notice}({})", self.value(value))
             }
+            Operation::Query { register, query } => {
+                let reads = self.reads(&operation.operands().into_iter().copied().collect::<Vec<Operand>>());
+                let image = self.image;
+                let text = image.query_text(
+                    query,
+                    &mut Words { value: &mut |operand| self.value(operand), packet: &|_| String::new() },
+                );
+                // What it reads may change behind it: it keeps its name.
+                self.named.insert(self.definitions.len());
+                return self.define(*register, Expression::Leaf(text), Style::Plain, reads);
+            }
             Operation::DeleteInstance => "delete the flow".into(),
             Operation::Snapshot { point } => {
                 format!("snapshot {}", name(self.image.debug.points.get(usize::from(*point)), "point", *point))
+            }
+            other => {
+                let image = self.image;
+                let packet = match other {
+                    Operation::Hold { packet, .. } => self.packet(*packet),
+                    _ => String::new(),
+                };
+                image.store_text(
+                    other,
+                    &mut Words { value: &mut |operand| self.value(operand), packet: &|_| packet.clone() },
+                )
             }
         })
     }
@@ -297,6 +344,13 @@ impl<'a> Phrases<'a> {
                     Environment::NowMilliseconds => "now_ms",
                     Environment::FlowHash => "flow.hash",
                     Environment::ApplicationAvailable => "application.available",
+                    Environment::ApplicationRoom => "application.room",
+                    Environment::ApplicationListening => {
+                        return Expression::Truth {
+                            yes: "application.listening".into(),
+                            no: "not application.listening".into(),
+                        };
+                    }
                     Environment::ApplicationClosed => {
                         return Expression::Truth {
                             yes: "application.closed".into(),

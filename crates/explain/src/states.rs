@@ -63,7 +63,8 @@ impl Walk<'_> {
         let mut outcomes: Vec<Outcome> = Vec::new();
         let rows = image.rows.iter().filter(|row| row.state == state && row.event == event);
         for (position, row) in rows.enumerate() {
-            let deleted = event == Event::Expire || row.operations.contains(&Operation::DeleteInstance);
+            let deleted =
+                matches!(event, Event::Expire | Event::Abort) || row.operations.contains(&Operation::DeleteInstance);
             let mut own = key_conditions(&mut phrases, row);
             if own.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
                 own.push("otherwise".into());

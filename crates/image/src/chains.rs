@@ -56,6 +56,7 @@ impl<'a> Chains<'a> {
                     self.image.timers.get(usize::from(timer)).map(|timer| timer.payload.clone()).unwrap_or_default()
                 }
                 Event::Data => vec!["accepted".into()],
+                Event::Read => vec!["read".into()],
                 _ => Vec::new(),
             })
             .collect();
@@ -127,6 +128,8 @@ pub fn event_name(image: &Image, chains: &Chains<'_>, state: u16, event: Event) 
         Event::Data => "data".into(),
         Event::Enter => "enter".into(),
         Event::Exit => "exit".into(),
+        Event::Abort => "abort".into(),
+        Event::Read => "read".into(),
         Event::Expire => "expire".into(),
         Event::Internal(number) => {
             let origins: Vec<String> = chains

@@ -25,6 +25,10 @@ impl Image {
         add(Feature::Samples, !self.debug.samples.is_empty());
         add(Feature::Snapshots, !self.debug.points.is_empty());
         add(Feature::InternalEvents, self.internal_events > 0);
+        add(Feature::Ranges, !self.ranges.is_empty());
+        add(Feature::ReceiveBuffer, self.receive_buffer().is_some());
+        add(Feature::Segments, !self.segments.is_empty());
+        add(Feature::Repeats, !self.repeats.is_empty());
         add(Feature::ImportedFormats, self.formats.iter().any(imported));
         add(Feature::Expiry, expires);
         add(Feature::Hold, self.flow.hold);
@@ -35,7 +39,10 @@ impl Image {
         let of_rows = self.rows.iter().map(|row| (row.event, &row.operations));
         let of_preparations = self.preparations.iter().map(|it| (it.event, &it.operations));
         for (event, operations) in of_rows.chain(of_preparations) {
-            add(Feature::Application, matches!(event, Event::Connect | Event::Data | Event::Close));
+            add(
+                Feature::Application,
+                matches!(event, Event::Connect | Event::Data | Event::Close | Event::Abort | Event::Read),
+            );
             add(Feature::ExpireEvent, event == Event::Expire);
             for operation in operations {
                 for feature in
@@ -57,12 +64,15 @@ impl Image {
 fn of_operation(operation: &Operation) -> Option<Feature> {
     match operation {
         Operation::Compute { operator, .. } => of_operator(*operator),
+        Operation::MulDiv { .. } => Some(Feature::MulDiv),
         Operation::Resize { .. } => Some(Feature::Resize),
+        Operation::Cut { .. } => Some(Feature::Segmentation),
         Operation::Reverse { .. } => Some(Feature::Reverse),
         Operation::KeepOptions { .. } => Some(Feature::KeepOptions),
-        Operation::AppendData { .. } | Operation::ReleaseData { .. } | Operation::Deliver { .. } => {
-            Some(Feature::Application)
-        }
+        Operation::AppendData { .. }
+        | Operation::ReleaseData { .. }
+        | Operation::Deliver { .. }
+        | Operation::DeliverHeld { .. } => Some(Feature::Application),
         Operation::Copy { to: PacketRef::Work, .. } => Some(Feature::Copy),
         Operation::Lookup { .. }
         | Operation::SetField { .. }
@@ -72,6 +82,14 @@ fn of_operation(operation: &Operation) -> Option<Feature> {
         | Operation::Send { .. }
         | Operation::SetTimer { .. }
         | Operation::CancelTimer { .. }
+        | Operation::Begin { .. }
+        | Operation::Trim { .. }
+        | Operation::AddRange { .. }
+        | Operation::Hold { .. }
+        | Operation::AppendSegment { .. }
+        | Operation::SplitSegment { .. }
+        | Operation::ChangeSegments { .. }
+        | Operation::Query { .. }
         | Operation::Notify { .. }
         | Operation::DeleteInstance
         | Operation::Snapshot { .. } => None,
@@ -91,9 +109,10 @@ fn of_operator(operator: Operator) -> Option<Feature> {
 fn of_operand(operand: &Operand) -> Option<Feature> {
     match operand {
         Operand::Environment(Environment::FlowHash) => Some(Feature::FlowHash),
-        Operand::Environment(Environment::ApplicationAvailable | Environment::ApplicationClosed) => {
-            Some(Feature::Application)
-        }
+        Operand::Environment(
+            Environment::ApplicationAvailable | Environment::ApplicationClosed | Environment::ApplicationRoom,
+        ) => Some(Feature::Application),
+        Operand::Environment(Environment::ApplicationListening) => Some(Feature::Listening),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 //! their own order, filled up with zeros. So hardware writes the fixed part word by word. `docs/live-state.md` says what
 //! each field means; [`StateLayout`] gives the places for an image.
 
-use crate::types::RegisterType;
+use crate::types::{RegisterType, Segments};
 use crate::verify::VerifiedImage;
 use std::fmt;
 use weftwire_core::DropReason;
@@ -83,6 +83,12 @@ pub struct StateLayout {
     pub timers: LayoutSection,
     /// Then stored packets, a section each slot.
     pub packets: Vec<LayoutSection>,
+    /// Then ranges, and behind those of the receive buffer its bytes.
+    pub ranges: Vec<LayoutSection>,
+    /// The bytes of the receive buffer.
+    pub receive_buffer: Option<LayoutSection>,
+    /// Then records of segments.
+    pub segments: Vec<LayoutSection>,
     /// Last the application's bytes.
     pub send_buffer: LayoutSection,
     /// Bytes of the flow key.
@@ -106,6 +112,13 @@ impl StateLayout {
             drops: entries("drops", &DROP, DropReason::ALL.len()),
             timers: entries("timers", &TIMER, image.flow.max_timers as usize),
             packets: image.slots.iter().map(packet).collect(),
+            ranges: image
+                .ranges
+                .iter()
+                .map(|it| entries(&format!("ranges {}", it.name), &RANGE, it.most as usize))
+                .collect(),
+            receive_buffer: image.receive_buffer().map(|(_, size)| bytes(HELD.into(), Vec::new(), size as usize)),
+            segments: image.segments.iter().map(segments).collect(),
             send_buffer: bytes("send buffer".into(), Vec::new(), SEND_BUFFER),
             key_bytes,
         }
@@ -113,7 +126,13 @@ impl StateLayout {
 
     /// What follows the fixed part, in this order.
     pub fn sections(&self) -> impl Iterator<Item = &LayoutSection> {
-        [&self.drops, &self.timers].into_iter().chain(&self.packets).chain([&self.send_buffer])
+        [&self.drops, &self.timers]
+            .into_iter()
+            .chain(&self.packets)
+            .chain(&self.ranges)
+            .chain(&self.receive_buffer)
+            .chain(&self.segments)
+            .chain([&self.send_buffer])
     }
 
     /// Bytes of the fixed part.
@@ -209,6 +228,18 @@ fn fixed(image: &VerifiedImage, key_bytes: usize) -> Vec<LayoutField> {
     for slot in &image.slots {
         fields.add(format!("packet {slot}"), 1, "bytes of the stored packet; 0: none");
     }
+    for ranges in &image.ranges {
+        fields.add(format!("floor {}", ranges.name), 1, "the sequence number that all ranges are at or above");
+        fields.add(format!("ranges {}", ranges.name), 1, "how many ranges");
+    }
+    if image.receive_buffer().is_some() {
+        fields.add("unread", 1, "bytes delivered and not read by the application");
+        fields.add(HELD, 1, "bytes held in the receive buffer");
+    }
+    for segments in &image.segments {
+        fields.add(format!("start {}", segments.name), 1, "the sequence number that the first record begins at");
+        fields.add(format!("segments {}", segments.name), 1, "how many records");
+    }
     fields.add("send buffer", 1, "bytes accepted and not released");
     fields.0
 }
@@ -239,6 +270,22 @@ const TIMER: [(&str, usize, &str); 5] = [
     ("first", 1, "the first value that it carries, or 0"),
     ("second", 1, "the second"),
 ];
+
+/// The section of the bytes in the receive buffer, range by range in order.
+const HELD: &str = "receive buffer";
+
+/// A range, the one changed last first.
+const RANGE: [(&str, usize, &str); 2] =
+    [("left", 1, "where it begins, behind the floor"), ("right", 1, "where it ends, behind the floor")];
+
+/// Records of segments, by their order.
+fn segments(object: &Segments) -> LayoutSection {
+    let mut entry = Fields::default();
+    entry.add("length", 1, "how many sequence numbers");
+    object.fields.iter().for_each(|field| entry.add(field.name.clone(), 1, holds(field.kind)));
+    let name = format!("segments {}", object.name);
+    LayoutSection { count: name.clone(), name, entry: entry.0, counted: Counted::Entries, most: object.most as usize }
+}
 
 /// What is known of a stored packet beside its bytes.
 const PACKET: [(&str, usize, &str); 8] = [
@@ -280,6 +327,10 @@ impl FunctionLayout {
         for (name, holds) in [
             ("drops", "refusals: a reason and a count each"),
             ("made then", "keys with counts"),
+            (
+                "listening",
+                "where applications listen: bits 0 address known, 1 port known, 16-31 the port; and the address",
+            ),
             ("flows", "flows: a state each"),
             ("due", "pending timers: a flow's number each"),
         ] {

@@ -13,7 +13,9 @@ pub mod layout;
 pub mod limits;
 pub mod profile;
 mod registers;
+mod repeats;
 mod schema;
+mod store_text;
 mod succession;
 pub mod types;
 pub mod value;
@@ -21,5 +23,6 @@ mod verify;
 
 pub use error::{Finding, Findings, ImageError};
 pub use schema::schema;
+pub use store_text::Words;
 pub use types::*;
 pub use verify::VerifiedImage;

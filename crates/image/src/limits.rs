@@ -47,6 +47,8 @@ pub const MAX_CREATIONS: usize = 2 * MAX_SLOTS;
 pub const MAX_STATES: usize = 4_096;
 /// Most internal events.
 pub const MAX_INTERNAL_EVENTS: u16 = 1_024;
+/// Most rounds of repeats inside one another in one event.
+pub const MAX_ROUNDS: u64 = 65_536;
 /// Most preparations.
 pub const MAX_PREPARATIONS: usize = 65_535;
 /// Most conditions.
@@ -59,6 +61,18 @@ pub const MAX_OPERATIONS: usize = 1_024;
 pub const MAX_ALL_OPERATIONS: usize = 1 << 18;
 /// Most tests of one `cancel_timer`, and most kinds of one `keep_options`.
 pub const MAX_TESTS: usize = 64;
+/// Most objects of ranges.
+pub const MAX_RANGES: usize = 8;
+/// Most ranges of one object.
+pub const MAX_RANGE_COUNT: u32 = 1_024;
+/// Most bytes of the receive buffer.
+pub const MAX_RECEIVE_BUFFER: u32 = 1 << 30;
+/// Most objects of segments.
+pub const MAX_SEGMENTS: usize = 8;
+/// Most records of one object.
+pub const MAX_SEGMENT_COUNT: u32 = 1 << 16;
+/// Most fields of a record, beside its two sequence numbers.
+pub const MAX_SEGMENT_FIELDS: usize = 30;
 /// Most debug points.
 pub const MAX_DEBUG_POINTS: usize = 65_535;
 /// Most sources that rows come from, besides the main one.

@@ -2,7 +2,7 @@
 
 use crate::chains::{Chains, event_name, state_name};
 use crate::limits;
-use crate::types::{Feature, Image, Row};
+use crate::types::{Event, Feature, Image, Row};
 use std::fmt;
 
 /// What a platform has room for.
@@ -20,6 +20,8 @@ pub struct Profile {
     pub operations: usize,
     /// Packet slots of an instance.
     pub slots: usize,
+    /// Rounds of repeats inside one another.
+    pub rounds: usize,
     /// Settings of timers that an instance may have pending where the program does not say; `None`: as the language has it.
     pub timers: Option<u32>,
     /// What it has no means for.
@@ -34,6 +36,7 @@ pub const SOFTWARE: Profile = Profile {
     rows: limits::MAX_ROWS,
     operations: limits::MAX_OPERATIONS,
     slots: limits::MAX_SLOTS,
+    rounds: limits::MAX_ROUNDS as usize,
     timers: None,
     lacks: &[],
 };
@@ -46,6 +49,7 @@ pub const FPGA: Profile = Profile {
     rows: 64,
     operations: 16,
     slots: 8,
+    rounds: 64,
     timers: Some(16),
     lacks: &[],
 };
@@ -101,6 +105,11 @@ impl Profile {
         let first_row_beyond = |limit: usize| image.rows.get(limit);
         let tests_beyond = |row: &&Row| row.when.iter().any(|(test, _)| usize::from(*test) >= self.conditions);
         let first_test_beyond = image.rows.iter().find(tests_beyond);
+        let (repeat, rounds) = image.most_rounds().unwrap_or((0, 0));
+        let repeated = |row: &&Row| {
+            image.repeats.get(repeat).is_some_and(|it| (row.state, row.event) == (it.state, Event::Internal(it.event)))
+        };
+        let first_repeated = image.rows.iter().find(repeated);
         for (what, limit, count, place, row) in [
             (
                 format!("registers (of which {scratch} scratch)"),
@@ -112,6 +121,7 @@ impl Profile {
             ("conditions".into(), self.conditions, image.conditions.len(), "conditions", first_test_beyond),
             ("rows".into(), self.rows, image.rows.len(), "rows", first_row_beyond(self.rows)),
             ("packet slots".into(), self.slots, image.slots.len(), "slots", None),
+            ("rounds of repeats".into(), self.rounds, rounds as usize, "repeats", first_repeated),
         ] {
             if count > limit {
                 check(what, limit, count, place.into(), row, String::new());

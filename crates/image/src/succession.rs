@@ -22,6 +22,8 @@ impl VerifiedImage {
             ("registers", registers(self).eq(registers(next))),
             ("timers", self.timers == next.timers),
             ("packet slots", self.slots == next.slots),
+            ("ranges", self.ranges == next.ranges),
+            ("segments", self.segments == next.segments),
             ("samples", samples(self) == samples(next)),
             ("notices", next.notices.starts_with(&self.notices)),
         ];

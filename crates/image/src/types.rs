@@ -9,6 +9,7 @@ mod image;
 mod operation;
 mod packet;
 mod rules;
+mod store;
 
 pub use data::{Creation, Register, RegisterType, Table, Timer};
 pub use feature::Feature;
@@ -16,7 +17,8 @@ pub use flow::{Eviction, Flow, OtherPackets, WhenFull};
 pub use image::{Debug, IMAGE_VERSION, Image, Sample};
 pub use operation::{Operation, Operator, PayloadTest};
 pub use packet::{FieldName, Format, FormatField, Place, Template, TemplateTransport, When};
-pub use rules::{Comparison, Condition, Environment, Event, Operand, PacketRef, Preparation, Row, State};
+pub use rules::{Comparison, Condition, Environment, Event, Operand, PacketRef, Preparation, Repeat, Row, State};
+pub use store::{Query, Ranges, RangesQuery, SEGMENT_ENDS, SegmentField, Segments, SegmentsQuery, Store};
 
 fn is_false(value: &bool) -> bool {
     !*value

@@ -54,6 +54,12 @@ pub fn compute(operator: Operator, left: i64, right: i64) -> Option<i64> {
     })
 }
 
+/// `left` × `right` / `divisor` towards zero, by way of 128 bits; the low 64 bits of the result. By 0 it is 0.
+pub fn mul_div(left: i64, right: i64, divisor: i64) -> i64 {
+    let product = i128::from(left) * i128::from(right);
+    product.checked_div(divisor.into()).map_or(0, |quotient| quotient as i64)
+}
+
 /// Whether this is a division or remainder by zero.
 pub fn divides_by_zero(operator: Operator, right: i64) -> bool {
     use Operator::{Div, DivUnsigned, Rem, RemUnsigned};

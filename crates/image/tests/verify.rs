@@ -275,8 +275,8 @@ fn operations() {
     );
     refuse_operation(".kinds[1]", "padding", Operation::KeepOptions { packet: work, kinds: vec![2, 1] });
     refuse_operation(".to", "`work` or a slot", Operation::Copy { from: work, to: current });
-    refuse_operation(".to", "`work` or a slot", Operation::Build { template: 0, to: current });
-    refuse_operation(".template", "no template", Operation::Build { template: 2, to: work });
+    refuse_operation(".to", "`work` or a slot", Operation::Build { template: 0, to: current, options: Vec::new() });
+    refuse_operation(".template", "no template", Operation::Build { template: 2, to: work, options: Vec::new() });
     refuse_operation(".packet", "`work` or a slot", Operation::Discard { packet: current });
     let zero = constant(0);
     refuse_operation(".packet", "`work`", Operation::AppendData { packet: current, offset: zero, length: zero });

@@ -42,6 +42,10 @@ pub enum Item {
     Template(TemplateDeclaration),
     /// `timer NAME(value: type, ...);`
     Timer { name: Name, payload: Vec<(Name, Option<Name>)> },
+    /// `ranges NAME at most N;`, `receive buffer NAME SIZE at most N ranges;`
+    Ranges { name: Name, bytes: Option<Expression>, most: Expression },
+    /// `segments NAME(field: type, ...) at most N;`
+    Segments { name: Name, fields: Vec<(Name, Option<Name>)>, most: Expression },
     /// `table NAME = [..];` or `table NAME(index in first..last) = formula;`
     Table { name: Name, contents: TableContents },
     /// `pacer NAME = "ENVELOPE";`
@@ -52,6 +56,8 @@ pub enum Item {
     Sample { register: Name, interval: Expression },
     /// A state.
     State(StateDeclaration),
+    /// `in STATE, ... { on ... }`: handlers of several states; `None`: of all.
+    Shared { states: Option<Vec<Name>>, handlers: Vec<Handler> },
 }
 
 /// One header of an import.
@@ -123,11 +129,20 @@ pub struct TemplateDeclaration {
     /// `tcp` or `udp`, then imported headers.
     pub headers: Vec<Name>,
     /// TCP options.
-    pub options: Vec<Name>,
+    pub options: Vec<TemplateOption>,
     /// `payload N;`
     pub payload: Option<Expression>,
     /// Fields set from the start.
     pub fields: Vec<(Vec<Name>, Expression)>,
+}
+
+/// A TCP option of a template: `NAME`, `NAME if CONDITION`, `sack BLOCKS`.
+#[derive(Clone, Debug)]
+pub struct TemplateOption {
+    /// The option.
+    pub name: Name,
+    /// When it is there, or how many blocks it has; `None`: always.
+    pub wanted: Option<Expression>,
 }
 
 /// A table's contents.
@@ -228,8 +243,10 @@ pub enum StatementKind {
     Let { name: Name, kind: Option<Name>, value: Expression },
     /// `if`, `else if`, `else`
     If { branches: Vec<Branch>, otherwise: Vec<Statement> },
-    /// `send PACKET to PORT;`
-    Send { packet: PacketExpression, port: Expression },
+    /// `repeat COUNT [while CONDITION] { ... }`
+    Repeat(Box<Repeat>),
+    /// `send PACKET to PORT [cut to SIZE];`
+    Send { packet: PacketExpression, port: Expression, cut: Option<Box<Expression>> },
     /// `store PACKET in SLOT;`
     Store { packet: PacketExpression, slot: Name },
     /// `discard SLOT;`
@@ -258,8 +275,53 @@ pub enum StatementKind {
     Release { length: Expression },
     /// `notify NAME[(value)];`
     Notify { name: Name, value: Option<Expression> },
+    /// About ranges, the receive buffer or segments.
+    Sequence(Box<SequenceStatement>),
     /// `ACTION(values);`
     Call { action: Name, arguments: Vec<Expression> },
+}
+
+impl StatementKind {
+    /// Whether it ends with a block, without a semicolon.
+    pub fn ends_with_block(&self) -> bool {
+        match self {
+            StatementKind::If { .. } | StatementKind::Repeat(_) => true,
+            StatementKind::Sequence(statement) => matches!(**statement, SequenceStatement::Change { .. }),
+            _ => false,
+        }
+    }
+}
+
+/// `repeat COUNT [while CONDITION] { ... }`
+#[derive(Clone, Debug)]
+pub struct Repeat {
+    /// How often at most.
+    pub count: Expression,
+    /// As long as it holds.
+    pub condition: Option<Expression>,
+    /// What.
+    pub body: Vec<Statement>,
+}
+
+/// Statements about ranges, the receive buffer and segments.
+#[derive(Clone, Debug)]
+pub enum SequenceStatement {
+    /// `begin NAME at POSITION;`
+    Begin { store: Name, at: Expression },
+    /// `trim NAME to POSITION;`
+    Trim { store: Name, to: Expression },
+    /// `add RANGES(left, right);`
+    Add { ranges: Name, arguments: Vec<Expression> },
+    /// `hold PACKET[(offset, length)] at POSITION in BUFFER;`
+    Hold { packet: Name, range: Option<(Expression, Expression)>, at: Expression, buffer: Name },
+    /// `deliver BUFFER to POSITION;`
+    DeliverHeld { buffer: Name, to: Expression },
+    /// `append SEGMENTS(end, values);`
+    Append { segments: Name, arguments: Vec<Expression> },
+    /// `split SEGMENTS at POSITION;`
+    Split { segments: Name, at: Expression },
+    /// `change SEGMENTS [where tests] { field = value; ... }`
+    Change { segments: Name, tests: Option<Expression>, writes: Vec<(Name, Expression)> },
 }
 
 /// `pace TIMER[(values)] with PACER[(UNIT)];`
@@ -323,10 +385,23 @@ pub enum ExpressionKind {
     Binary(BinaryOperator, Box<Expression>, Box<Expression>),
     /// `f(x, y)`
     Call(Name, Vec<Expression>),
+    /// `object.question(x, y)`
+    Question(Box<Question>),
     /// `table[index]`
     Index(Name, Box<Expression>),
     /// What did not parse; was reported.
     Error,
+}
+
+/// `object.question(x, y)`
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Ranges, the receive buffer or segments.
+    pub object: Name,
+    /// What is asked.
+    pub name: Name,
+    /// Its arguments.
+    pub arguments: Vec<Expression>,
 }
 
 /// Operators in front.

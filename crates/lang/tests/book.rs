@@ -54,6 +54,10 @@ impl Part {
             "table",
             "pacer",
             "action",
+            "ranges",
+            "receive",
+            "segments",
+            "in",
             "state",
             "initial",
         ];

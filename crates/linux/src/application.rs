@@ -20,6 +20,8 @@ pub struct Application {
     /// Flows opened and not yet ended.
     open: Vec<FlowId>,
     opened: bool,
+    /// Bytes delivered that the function has not been told of as read.
+    read: Vec<(FlowId, usize)>,
     /// The first flow that the peer opens is the application's.
     awaits_peer: bool,
     failure: Option<io::Error>,
@@ -106,6 +108,10 @@ impl Application {
 
     /// Offers bytes once. Returns whether it is worth calling again at once.
     pub(crate) fn feed(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> bool {
+        for (flow, length) in self.read.drain(..) {
+            // The flow may have ended since.
+            let _ = function.connections().map(|function| function.consumed(now, flow, length, out));
+        }
         let Some(source) = &mut self.source else { return false };
         match source.feed(function, now, out) {
             Ok(Progress::Fed) => true,
@@ -122,7 +128,12 @@ impl Application {
         }
     }
 
-    pub(crate) fn deliver(&mut self, bytes: &[u8]) {
+    /// Takes bytes delivered, which counts as reading them: [`Application::feed`] says so to the function.
+    pub(crate) fn deliver(&mut self, flow: FlowId, bytes: &[u8]) {
+        match self.read.last_mut().filter(|(last, _)| *last == flow) {
+            Some((_, length)) => *length += bytes.len(),
+            None => self.read.push((flow, bytes.len())),
+        }
         if let Some(sink) = &mut self.sink
             && let Err(error) = sink.write_all(bytes)
         {

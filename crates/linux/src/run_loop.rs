@@ -480,7 +480,7 @@ impl Effects {
         match item {
             // Frames go by their ports.
             Output::Send { .. } | Output::Answered(_) => {}
-            Output::Deliver { bytes, .. } => self.application.deliver(outbox.bytes(bytes)),
+            Output::Deliver { flow, bytes } => self.application.deliver(*flow, outbox.bytes(bytes)),
             Output::Released { flow, .. } => self.application.released(*flow),
             Output::Notify { at, flow, notice, value } => {
                 let name = printable(function.notice_name(*notice));

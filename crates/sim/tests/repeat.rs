@@ -9,8 +9,8 @@ use weftwire_capture::{Recorded, Tape};
 use weftwire_core::control::PortChange;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 use weftwire_core::{
-    Arrival, Arrivals, Change, Command, Connections, Endpoints, FlowId, Frame, Function, LinkType, MacAddress, Outbox,
-    Port, Ports, Time,
+    Arrival, Arrivals, Change, Command, Connections, Endpoints, FlowId, Frame, Function, LinkType, Listen, MacAddress,
+    Outbox, Port, Ports, Time,
 };
 use weftwire_engine::{EngineOptions, change_to, make};
 use weftwire_image::VerifiedImage;
@@ -25,12 +25,16 @@ flow key five_tuple expires after 1ms at most 8 flows when full evict oldest;
 register count: u32;
 register chance: u32;
 timer later;
+receive buffer held 100 at most 4 ranges;
 initial state start {
     on packet {
         count = count + 1;
         chance = u32(random());
         reset later in 5us;
         deliver packet(0, 9);
+        hold packet at held.top in held;
+        deliver held to held.top;
+        notify listened(u8(application.listening));
         send packet to 1;
         notify seen(count);
         notify drawn(chance);
@@ -38,6 +42,8 @@ initial state start {
     on connect { notify opened; }
     on data { notify written(application.available); }
     on close { notify closed; }
+    on read { notify read(read.length); }
+    on abort { notify given_up; }
     on later { notify late(count); }
 }
 ";
@@ -90,6 +96,9 @@ enum Step {
     Write(u64, usize),
     Close(u64),
     Abort(u64),
+    Listen(Option<u8>, Option<u16>),
+    Accept(u64),
+    Consumed(u64, usize),
     Set(u64, i64),
     Delete(u64),
     Port(u16, PortChange),
@@ -105,6 +114,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..9_u64, 0..900_usize).prop_map(|(flow, length)| Step::Write(flow, length)),
         1 => (0..9_u64).prop_map(Step::Close),
         1 => (0..9_u64).prop_map(Step::Abort),
+        1 => (proptest::option::of(any::<u8>()), proptest::option::of(1..3_u16))
+            .prop_map(|(address, port)| Step::Listen(address, port)),
+        1 => (0..9_u64).prop_map(Step::Accept),
+        1 => (0..9_u64, 0..60_usize).prop_map(|(flow, length)| Step::Consumed(flow, length)),
         1 => (0..9_u64, any::<i64>()).prop_map(|(flow, value)| Step::Set(flow, value)),
         1 => (0..9_u64).prop_map(Step::Delete),
         1 => (1..4_u16, port_changes()).prop_map(|(port, change)| Step::Port(port, change)),
@@ -169,6 +182,12 @@ fn recording(steps: &[Step], seed: u64, room: usize) -> Vec<u8> {
             Step::Connect(client) => drop(function.connect(at, &ends(*client), &mut out)),
             Step::Write(flow, length) => drop(function.write(at, FlowId(*flow), &vec![1; *length], &mut out)),
             Step::Close(flow) => drop(function.close(at, FlowId(*flow), &mut out)),
+            Step::Listen(address, port) => {
+                let address = address.map(|last| [10, 0, 1, last % 2].into());
+                drop(function.listen(at, &Listen { address, port: *port }, &mut out));
+            }
+            Step::Accept(flow) => drop(function.accept(at, FlowId(*flow), &mut out)),
+            Step::Consumed(flow, length) => drop(function.consumed(at, FlowId(*flow), *length, &mut out)),
             Step::Abort(flow) => drop(function.abort(at, FlowId(*flow), &mut out)),
             Step::Set(flow, value) => {
                 let change = Change::SetRegister { flow: FlowId(*flow), register: "count".into(), value: *value };

@@ -96,6 +96,11 @@ pub(crate) struct Input {
     pub(crate) close: bool,
     #[serde(default)]
     pub(crate) abort: bool,
+    /// An address and a port, or null.
+    pub(crate) listen: Option<(Option<std::net::IpAddr>, Option<u16>)>,
+    #[serde(default)]
+    pub(crate) accept: bool,
+    pub(crate) consumed: Option<usize>,
     #[serde(default)]
     pub(crate) fire: bool,
     pub(crate) set: Option<Change>,
@@ -132,6 +137,8 @@ pub(crate) struct Expected {
     pub(crate) refused: Option<String>,
     pub(crate) sent: Option<Value>,
     pub(crate) partial: Vec<usize>,
+    /// Which of the frames stand for segments of so many bytes.
+    pub(crate) cut: Vec<(usize, u16)>,
     pub(crate) flows: BTreeMap<String, Vec<Value>>,
     pub(crate) opened: Option<BTreeMap<String, Value>>,
     pub(crate) drops: BTreeMap<String, u64>,

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{
-    CallError, Change, Connections, ControlError, Endpoints, FlowId, Frame, Function, Offload, Outbox, Output, Port,
-    Time, control,
+    CallError, Change, Connections, ControlError, Endpoints, FlowId, Frame, Function, Listen, Offload, Outbox, Output,
+    Port, Time, control,
 };
 
 /// No vector has more come out of an input; an engine that does has lost its way.
@@ -28,6 +28,8 @@ struct Seen {
     sent: Vec<Value>,
     /// Which of those left with a partial checksum.
     partial: Vec<usize>,
+    /// Which of them stand for segments of so many bytes.
+    cut: Vec<(usize, u16)>,
     flows: BTreeMap<String, Vec<Value>>,
     /// The ends of flows that packets made.
     opened: BTreeMap<String, Value>,
@@ -70,6 +72,7 @@ impl Vector {
             names: BTreeMap::new(),
             sent: Vec::new(),
             partial: Vec::new(),
+            cut: Vec::new(),
             flows: BTreeMap::new(),
             opened: BTreeMap::new(),
             frames: self.document.expected.sent.is_some(),
@@ -126,6 +129,12 @@ impl Seen {
             refused = connections(engine)?.close(now, flow, out).err();
         } else if input.abort {
             refused = connections(engine)?.abort(now, flow, out).err();
+        } else if let Some((address, port)) = input.listen {
+            refused = connections(engine)?.listen(now, &Listen { address, port }, out).err();
+        } else if input.accept {
+            refused = connections(engine)?.accept(now, flow, out).err();
+        } else if let Some(length) = input.consumed {
+            refused = connections(engine)?.consumed(now, flow, length, out).err();
         } else if input.fire {
             engine.fire(now, out);
         } else if let Some(change) = &input.set {
@@ -172,6 +181,7 @@ impl Seen {
                 if offload.checksum == Checksum::Partial {
                     self.partial.push(self.sent.len());
                 }
+                self.cut.extend(offload.segmentation.map(|cut| (self.sent.len(), cut.size)));
                 return self.sent.push(json!([at.nanoseconds(), port.0, to_hex(out.bytes(bytes))]));
             }
             Output::Deliver { flow, bytes } => (*flow, json!({ "deliver": to_hex(out.bytes(bytes)) })),
@@ -229,6 +239,7 @@ impl Seen {
         if let Some(sent) = &expected.sent {
             differ("sent", json!(self.sent), sent.clone());
             differ("partial", json!(self.partial), json!(expected.partial));
+            differ("cut", json!(self.cut), json!(expected.cut));
         }
         differ("flows", json!(self.flows), json!(expected.flows));
         if let Some(wanted) = &expected.opened {
@@ -289,6 +300,7 @@ fn refusal(error: &CallError) -> &'static str {
         CallError::Closed(_) => "closed",
         CallError::NoConnections => "no_connections",
         CallError::NoParameter(_) => "no_parameter",
+        CallError::TooManyListening(_) => "too_many_listening",
     }
 }
 

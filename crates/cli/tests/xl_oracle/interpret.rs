@@ -374,7 +374,14 @@ impl Run<'_, '_> {
             Packet::Template(template, fields) => {
                 let options = TEMPLATES[*template].1;
                 let transport = if options.is_empty() { TemplateTransport::Udp } else { TemplateTransport::Tcp };
-                let bare = TemplateSpec { transport, tcp_options: options, headers: &[], payload: 0, presets: &[] };
+                let bare = TemplateSpec {
+                    transport,
+                    tcp_options: options,
+                    wanted: &[],
+                    headers: &[],
+                    payload: 0,
+                    presets: &[],
+                };
                 let mut built = self.flow.ends.map(|ends| Frame::build(&bare, &ends, &self.machine.formats))?;
                 for (field, value) in fields {
                     let value = self.value(value) as u64;

@@ -3,7 +3,7 @@
 use super::ethernet::{TYPE_ARP, TYPE_IPV4, TYPE_IPV6, TYPE_VLAN, VlanTag};
 use super::ipv4::IPV4_LENGTH;
 use super::ipv6::IPV6_LENGTH;
-use super::tcp::{MAX_OPTIONS_LENGTH, OPTION_NOP, TCP_LENGTH, TcpFlags, TcpOption};
+use super::tcp::{MAX_OPTIONS_LENGTH, OPTION_END, OPTION_NOP, TCP_LENGTH, TcpFlags, TcpOption};
 use super::{PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::MacAddress;
 use crate::buffer::Buffer;
@@ -214,11 +214,13 @@ impl FrameBuilder {
             .with(&ip.destination.octets())
     }
 
-    /// Adds a TCP header with options, padded with NOPs in front to a multiple of 32 bits.
+    /// Adds a TCP header with options, padded to a multiple of 32 bits: with NOPs in front, or if there are NOPs among the
+    /// options, with ends of list behind.
     #[must_use]
     pub fn tcp(mut self, tcp: &TcpFields, options: &[TcpOption<'_>]) -> FrameBuilder {
         let length: usize = options.iter().map(TcpOption::length).sum();
         let padding = length.next_multiple_of(4) - length;
+        let (front, behind) = if options.contains(&TcpOption::NoOperation) { (0, padding) } else { (padding, 0) };
         self.options_fit &= length <= MAX_OPTIONS_LENGTH;
         let data_offset = ((TCP_LENGTH + padding + length) as u8) << 2;
         self = self
@@ -231,11 +233,11 @@ impl FrameBuilder {
             .with(&tcp.window.to_be_bytes())
             .with(&[0; 2])
             .with(&tcp.urgent_pointer.to_be_bytes())
-            .with(&[OPTION_NOP; 4][..padding]);
+            .with(&[OPTION_NOP; 4][..front]);
         for option in options {
             option.write(&mut self.bytes);
         }
-        self
+        self.with(&[OPTION_END; 4][..behind])
     }
 
     /// Adds a UDP header.

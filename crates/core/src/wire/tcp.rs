@@ -151,6 +151,8 @@ pub const OPTION_TIMESTAMPS: u8 = 8;
 /// One TCP option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TcpOption<'a> {
+    /// Padding. Readers leave it out.
+    NoOperation,
     /// Maximum segment size in bytes.
     MaximumSegmentSize(u16),
     /// Window scale: the shift count.
@@ -195,6 +197,7 @@ impl<'a> TcpOption<'a> {
     /// Bytes of the option.
     pub(crate) fn length(&self) -> usize {
         match self {
+            TcpOption::NoOperation => 1,
             TcpOption::MaximumSegmentSize(_) => 4,
             TcpOption::WindowScale(_) => 3,
             TcpOption::SackPermitted => 2,
@@ -206,6 +209,7 @@ impl<'a> TcpOption<'a> {
     /// Appends the option's bytes.
     pub(crate) fn write(&self, bytes: &mut Buffer) {
         match *self {
+            TcpOption::NoOperation => bytes.extend_from_slice(&[OPTION_NOP]),
             TcpOption::MaximumSegmentSize(size) => {
                 bytes.extend_from_slice(&[OPTION_MSS, 4]);
                 bytes.extend_from_slice(&size.to_be_bytes());

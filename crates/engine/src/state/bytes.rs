@@ -113,6 +113,13 @@ impl<'a, 'l> Reader<'a, 'l> {
         self.filled(name, length)
     }
 
+    /// The next field, of one word, whose name begins so.
+    pub fn next_of(&mut self, names: &str) -> Result<(&'l str, u64), StateError> {
+        let name = self.fields.as_slice().first().map_or("", |field| field.name.as_str());
+        debug_assert!(name.starts_with(names), "{name} stands where {names} should");
+        Ok((name, self.word(name)?))
+    }
+
     /// The next fields, of one word each, as many as there are with names that begin so.
     pub fn list(&mut self, names: &str) -> Result<Vec<(&'l str, u64)>, StateError> {
         let mut list = Vec::new();

@@ -3,6 +3,7 @@
 use super::{FlowState, StateError, TimerState};
 use crate::axis::Axis;
 use crate::program::Program;
+use crate::stores::{Ranges, Segments};
 use crate::{SEND_BUFFER, ZERO_TIME_DEPTH};
 use std::collections::VecDeque;
 use weftwire_core::build::TemplateTransport;
@@ -179,6 +180,33 @@ impl FlowState {
             made.map_err(|problem| StateError::Packet { slot: slot.clone(), problem })
         });
         packets.collect()
+    }
+
+    /// Its ranges and segments.
+    pub(super) fn make_stores(&self, program: &Program) -> Result<(Vec<Ranges>, Vec<Segments>), StateError> {
+        let image = &program.image;
+        counted("ranges", self.ranges.len(), image.ranges.len())?;
+        counted("segments", self.segments.len(), image.segments.len())?;
+        let buffer = image.receive_buffer().map(|(index, _)| index);
+        let mut ranges = Vec::new();
+        for (index, (new, state)) in program.new_ranges().into_iter().zip(&self.ranges).enumerate() {
+            let (held, unread) = if buffer == Some(index) { (&self.held[..], self.unread) } else { (&[][..], 0) };
+            let name = || format!("ranges {}", image.ranges[index].name);
+            let made = new.restored(state, held, unread);
+            ranges.push(made.ok_or_else(|| {
+                StateError::value(name(), "otherwise", "apart, within their bounds and with their bytes")
+            })?);
+        }
+        if buffer.is_none() && (!self.held.is_empty() || self.unread != 0) {
+            return Err(StateError::value("receive buffer", "not empty", "none, as the image has none"));
+        }
+        let mut segments = Vec::new();
+        for (index, (new, state)) in program.new_segments().into_iter().zip(&self.segments).enumerate() {
+            let name = || format!("segments {}", image.segments[index].name);
+            let made = new.restored(state);
+            segments.push(made.ok_or_else(|| StateError::value(name(), "otherwise", "within their bounds and types"))?);
+        }
+        Ok((ranges, segments))
     }
 
     /// The registers with the scratch ones in their places.

@@ -7,8 +7,10 @@ use super::read::time;
 use super::{FlowState, Keys, StateError, header};
 use crate::Counts;
 use crate::program::Program;
+use crate::runtime::MOST_LISTENING;
+use std::net::{IpAddr, Ipv6Addr};
 use weftwire_core::live::Clocks;
-use weftwire_core::{DropReason, FlowId, Time};
+use weftwire_core::{DropReason, FlowId, Listen, Time};
 use weftwire_image::layout::{FunctionLayout, SEMANTICS_VERSION, STATE_SCHEMA, StateLayout, WORD};
 
 /// What the state of a function begins with.
@@ -35,6 +37,8 @@ pub struct FunctionState {
     pub earliest: Time,
     /// How many flows of a key were made at that instant, for keys whose last one has ended since; by key.
     pub made_then: Vec<(Vec<u8>, u32)>,
+    /// Where applications listen, in order (rule A8).
+    pub listening: Vec<Listen>,
     /// Counts since the start.
     pub counts: Counts,
     /// The flows by number.
@@ -76,6 +80,7 @@ impl FunctionState {
         writer.list("row ", counts.rows.iter().copied());
         writer.word("drops", counts.drops.len() as u64);
         writer.word("made then", self.made_then.len() as u64);
+        writer.word("listening", self.listening.len() as u64);
         writer.word("flows", self.flows.len() as u64);
         writer.word("due", self.due.len() as u64);
         for (reason, count) in &counts.drops {
@@ -85,6 +90,16 @@ impl FunctionState {
         for (key, count) in &self.made_then {
             writer.filled(key);
             writer.filled(&u64::from(*count).to_le_bytes());
+        }
+        for Listen { address, port } in &self.listening {
+            let known = u64::from(address.is_some()) | u64::from(port.is_some()) << 1;
+            let octets = match address {
+                None => [0; 16],
+                Some(IpAddr::V4(address)) => address.to_ipv6_mapped().octets(),
+                Some(IpAddr::V6(address)) => address.octets(),
+            };
+            writer.filled(&(known | u64::from(port.unwrap_or(0)) << 16).to_le_bytes());
+            writer.filled(&octets);
         }
         for flow in &self.flows {
             writer.bytes.extend(flow.to_bytes(&layout.flow));
@@ -146,7 +161,9 @@ impl FunctionState {
             rows: reader.list("row ")?.into_iter().map(|(_, count)| count).collect(),
             ..Counts::default()
         };
-        let lengths = [reader.word("drops")?, reader.word("made then")?, reader.word("flows")?, reader.word("due")?];
+        let lengths = ["drops", "made then", "listening", "flows", "due"].map(|section| reader.word(section));
+        let [drops, made_then, listening, flows, due] = lengths;
+        let lengths = [drops?, made_then?, listening?, flows?, due?];
         state.read_sections(&mut reader, lengths, &layout.flow)?;
         match reader.rest().len() {
             0 => Ok(state),
@@ -158,7 +175,7 @@ impl FunctionState {
     fn read_sections(
         &mut self,
         reader: &mut Reader<'_, '_>,
-        [drops, made_then, flows, due]: [u64; 4],
+        [drops, made_then, listening, flows, due]: [u64; 5],
         layout: &StateLayout,
     ) -> Result<(), StateError> {
         let mut last = None;
@@ -175,6 +192,23 @@ impl FunctionState {
             let count = word(reader, "made then")?;
             let count = u32::try_from(count).map_err(|_| StateError::value("made then", count, "of 32 bits"))?;
             self.made_then.push((key, count));
+        }
+        for _ in 0..listening {
+            let known = word(reader, "listening")?;
+            let octets: [u8; 16] = reader.filled("listening", 16)?.try_into().unwrap_or_default();
+            let address = Ipv6Addr::from(octets);
+            let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
+            let local = Listen {
+                address: (known & 1 != 0).then_some(address),
+                port: (known & 2 != 0).then_some((known >> 16) as u16),
+            };
+            let plain = known & !0xffff_0003 == 0
+                && (local.port.is_some() || known >> 16 == 0)
+                && (local.address.is_some() || octets == [0; 16]);
+            if !plain || self.listening.last().is_some_and(|last| *last >= local) {
+                return Err(StateError::value("listening", known, "an address and a port, in order"));
+            }
+            self.listening.push(local);
         }
         for _ in 0..flows {
             let length = header(reader.rest())?;
@@ -215,6 +249,9 @@ impl FunctionState {
             || self.flows.iter().any(|state| state.flow.0 > self.last_flow)
         {
             return wrong("flows", "by their numbers, up to `last flow`");
+        }
+        if self.listening.len() > MOST_LISTENING {
+            return wrong("listening", &format!("at most {MOST_LISTENING}"));
         }
         if !self.made_then.is_sorted_by(|one, other| one.0 < other.0)
             || self

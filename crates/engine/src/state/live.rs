@@ -6,6 +6,7 @@ use crate::axis::Axis;
 use crate::chance::Chance;
 use crate::instance::{Activity, FlowCounts, Instance};
 use crate::run::Setting;
+use crate::stores::{Ranges, Segments};
 use crate::{Executor, Runtime};
 use std::collections::{BTreeMap, VecDeque};
 use weftwire_core::live::Clocks;
@@ -50,6 +51,10 @@ impl<E: Executor> Runtime<E> {
             timers: self.timers_of(instance),
             samples: self.samples.of(flow).into_iter().map(|at| axis.own(at)).collect(),
             packets: instance.slots.iter().map(|slot| slot.as_ref().map(Packet::to_parts)).collect(),
+            ranges: instance.ranges.iter().map(Ranges::state).collect(),
+            held: instance.ranges.iter().flat_map(Ranges::held_bytes).collect(),
+            unread: instance.ranges.iter().map(Ranges::unread).sum(),
+            segments: instance.segments.iter().map(Segments::state).collect(),
             send_buffer: instance.send_buffer.iter().copied().collect(),
         })
     }
@@ -99,6 +104,7 @@ impl<E: Executor> Runtime<E> {
     /// Puts a flow in, with its timers behind all that are due at the same instants.
     fn put(&mut self, flow: FlowId, state: &FlowState, axis: Axis, now: Time) -> Result<(), StateError> {
         let slots = state.check(&self.program, axis, now)?;
+        let (ranges, segments) = state.make_stores(&self.program)?;
         if let Some(other) = self.table.find(&state.key) {
             return Err(StateError::Exists(other));
         }
@@ -132,6 +138,8 @@ impl<E: Executor> Runtime<E> {
             state: state.state,
             registers: state.all_registers(&self.program),
             slots,
+            ranges,
+            segments,
             timers,
             endpoints: state.endpoints,
             send_buffer: state.send_buffer.iter().copied().collect(),
@@ -170,6 +178,7 @@ impl<E: Executor> Runtime<E> {
             last_made: self.last_made,
             earliest: self.earliest,
             made_then: self.made_then.sorted(),
+            listening: self.shared.listening.clone(),
             counts: self.shared.counts.clone(),
             flows: self.table.iter().filter_map(|instance| self.snapshot(instance.flow, clocks)).collect(),
             due: calendar.drain_due(Time::MAX).map(|(_, _, setting)| setting.flow).collect(),
@@ -202,6 +211,7 @@ impl<E: Executor> Runtime<E> {
             self.made_then.set(key, *count);
         }
         self.shared.counts = state.counts.clone();
+        self.shared.listening.clone_from(&state.listening);
         Ok(())
     }
 

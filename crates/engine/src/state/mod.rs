@@ -91,6 +91,14 @@ pub struct FlowState {
     pub samples: Vec<Time>,
     /// The packet slots.
     pub packets: Vec<Option<PacketParts>>,
+    /// Ranges of sequence numbers.
+    pub ranges: Vec<RangesState>,
+    /// Bytes of the receive buffer, range by range in order.
+    pub held: Vec<u8>,
+    /// Bytes delivered from it that the application has not read.
+    pub unread: u32,
+    /// Records of segments.
+    pub segments: Vec<SegmentsState>,
     /// The application's bytes that were accepted and not released.
     pub send_buffer: Vec<u8>,
 }
@@ -106,4 +114,22 @@ pub struct TimerState {
     pub depth: u16,
     /// What it carries; values that the timer does not declare are 0.
     pub payload: [i64; 2],
+}
+
+/// Ranges of sequence numbers.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct RangesState {
+    /// The sequence number that they are at or above.
+    pub floor: u32,
+    /// Where each begins and ends behind the floor, the one changed last first.
+    pub entries: Vec<(u32, u32)>,
+}
+
+/// Records of segments.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct SegmentsState {
+    /// The sequence number that the first one begins at.
+    pub start: u32,
+    /// How many sequence numbers each has, and its fields.
+    pub records: Vec<(u32, Vec<i64>)>,
 }

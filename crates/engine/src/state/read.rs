@@ -3,7 +3,7 @@
 
 use super::bytes::Reader;
 use super::write::flags;
-use super::{FlowState, Keys, StateError, TimerState, packet};
+use super::{FlowState, Keys, RangesState, SegmentsState, StateError, TimerState, packet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weftwire_core::live::Clocks;
 use weftwire_core::{DropReason, Endpoints, FlowId, MacAddress, Time};
@@ -119,6 +119,20 @@ impl FlowState {
             let packet = (length > 0).then(|| packet::read(&mut reader, section, length)).transpose()?;
             state.packets.push(packet);
         }
+        for (state, section) in state.ranges.iter_mut().zip(&layout.ranges) {
+            for entry in &mut state.entries {
+                reader.fields(section.name.as_str(), &section.entry);
+                *entry = (reader.below("left", 1 << 32)? as u32, reader.below("right", 1 << 32)? as u32);
+            }
+        }
+        state.held = reader.filled("receive buffer", counts.held)?.to_vec();
+        for (state, section) in state.segments.iter_mut().zip(&layout.segments) {
+            for (length, values) in &mut state.records {
+                reader.fields(section.name.as_str(), &section.entry);
+                *length = reader.below("length", 1 << 32)? as u32;
+                *values = reader.list("")?.into_iter().map(|(_, value)| value as i64).collect();
+            }
+        }
         state.send_buffer = reader.filled("send buffer", counts.send_buffer)?.to_vec();
         match reader.rest().len() {
             0 => Ok(state),
@@ -128,10 +142,12 @@ impl FlowState {
 }
 
 /// How long the sections are.
+#[derive(Default)]
 struct Counts {
     drops: usize,
     timers: usize,
     packets: Vec<usize>,
+    held: usize,
     send_buffer: usize,
 }
 
@@ -176,13 +192,33 @@ fn fixed(reader: &mut Reader<'_, '_>, layout: &StateLayout) -> Result<(FlowState
     let count = |reader: &mut Reader<'_, '_>, section: &LayoutSection| {
         reader.below(&section.count, section.most as u64 + 1).map(|count| count as usize)
     };
-    let counts = Counts {
+    let mut counts = Counts {
         drops: count(reader, &layout.drops)?,
         timers: count(reader, &layout.timers)?,
         packets: layout.packets.iter().map(|section| count(reader, section)).collect::<Result<_, _>>()?,
-        send_buffer: count(reader, &layout.send_buffer)?,
+        ..Counts::default()
     };
-    let needed = layout.drops.length(counts.drops)
+    let mut stores = 0;
+    for section in &layout.ranges {
+        let floor = one(reader, "floor ")? as u32;
+        let entries = count(reader, section)?;
+        stores += section.length(entries);
+        state.ranges.push(RangesState { floor, entries: vec![(0, 0); entries] });
+    }
+    if let Some(section) = &layout.receive_buffer {
+        state.unread = reader.below("unread", 1 << 32)? as u32;
+        counts.held = count(reader, section)?;
+        stores += section.length(counts.held);
+    }
+    for section in &layout.segments {
+        let start = one(reader, "start ")? as u32;
+        let records = count(reader, section)?;
+        stores += section.length(records);
+        state.segments.push(SegmentsState { start, records: vec![(0, Vec::new()); records] });
+    }
+    counts.send_buffer = count(reader, &layout.send_buffer)?;
+    let needed = stores
+        + layout.drops.length(counts.drops)
         + layout.timers.length(counts.timers)
         + layout.packets.iter().zip(&counts.packets).map(|(section, count)| section.length(*count)).sum::<usize>()
         + layout.send_buffer.length(counts.send_buffer);
@@ -229,4 +265,12 @@ fn endpoints(reader: &mut Reader<'_, '_>, bits: u64) -> Result<Option<Endpoints>
 
 pub(super) fn time(word: u64) -> Time {
     Time::from_nanoseconds(word as i64)
+}
+
+/// The next field, of one word, whose name begins so: a sequence number.
+fn one(reader: &mut Reader<'_, '_>, names: &str) -> Result<u64, StateError> {
+    match reader.next_of(names)? {
+        (_, word) if word < 1 << 32 => Ok(word),
+        (name, word) => Err(StateError::value(name, word, "a sequence number of 32 bits")),
+    }
 }

@@ -1,7 +1,7 @@
 //! A flow's state as bytes.
 
 use super::bytes::Writer;
-use super::{FlowState, TimerState, packet};
+use super::{FlowState, RangesState, SegmentsState, TimerState, packet};
 use std::net::IpAddr;
 use weftwire_core::{Endpoints, Time};
 use weftwire_image::layout::{FLOW_MAGIC, SEMANTICS_VERSION, STATE_SCHEMA, StateLayout, WORD};
@@ -25,7 +25,7 @@ impl FlowState {
     pub fn to_bytes(&self, layout: &StateLayout) -> Vec<u8> {
         let mut writer = Writer::new(Vec::with_capacity(layout.fixed_length() + self.send_buffer.len()));
         writer.fields(&layout.fields);
-        self.write_fixed(&mut writer);
+        self.write_fixed(&mut writer, layout);
         for (reason, count) in &self.drops {
             writer.fields(&layout.drops.entry);
             writer.word("reason", reason.number());
@@ -44,13 +44,28 @@ impl FlowState {
                 packet::write(&mut writer, section, packet);
             }
         }
+        for (RangesState { entries, .. }, section) in self.ranges.iter().zip(&layout.ranges) {
+            for (left, right) in entries {
+                writer.fields(&section.entry);
+                writer.word("left", (*left).into());
+                writer.word("right", (*right).into());
+            }
+        }
+        writer.filled(&self.held);
+        for (SegmentsState { records, .. }, section) in self.segments.iter().zip(&layout.segments) {
+            for (length, values) in records {
+                writer.fields(&section.entry);
+                writer.word("length", (*length).into());
+                writer.list("", values.iter().map(|value| *value as u64));
+            }
+        }
         writer.filled(&self.send_buffer);
         let length = writer.bytes.len() as u64;
         writer.bytes[LENGTH..LENGTH + WORD].copy_from_slice(&length.to_le_bytes());
         writer.bytes
     }
 
-    fn write_fixed(&self, writer: &mut Writer<'_>) {
+    fn write_fixed(&self, writer: &mut Writer<'_>, layout: &StateLayout) {
         let clocks = self.clocks.unwrap_or_default();
         writer.string("magic", &FLOW_MAGIC);
         writer.word("schema", STATE_SCHEMA);
@@ -84,6 +99,18 @@ impl FlowState {
         writer.word("timers", self.timers.len() as u64);
         let lengths = self.packets.iter().map(|slot| slot.as_ref().map_or(0, |packet| packet.bytes.len() as u64));
         writer.list("packet ", lengths);
+        for RangesState { floor, entries } in &self.ranges {
+            writer.list("floor ", [u64::from(*floor)]);
+            writer.list("ranges ", [entries.len() as u64]);
+        }
+        if layout.receive_buffer.is_some() {
+            writer.word("unread", self.unread.into());
+            writer.word("receive buffer", self.held.len() as u64);
+        }
+        for SegmentsState { start, records } in &self.segments {
+            writer.list("start ", [u64::from(*start)]);
+            writer.list("segments ", [records.len() as u64]);
+        }
         writer.word("send buffer", self.send_buffer.len() as u64);
     }
 

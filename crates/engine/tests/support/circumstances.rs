@@ -2,7 +2,7 @@
 
 use super::random::Step;
 use super::{client, datagram, segment};
-use weftwire_core::{FlowId, Frame, Function, LinkType, Outbox, Output, Port, Ports, Time};
+use weftwire_core::{FlowId, Frame, Function, LinkType, Listen, Outbox, Output, Port, Ports, Time};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::VerifiedImage;
 
@@ -56,6 +56,19 @@ pub fn apply(step: &Step, engine: &mut dyn Function, now: &mut i64, out: &mut Ou
         }
         Step::Close(flow) => {
             let _ = engine.connections().expect("engines carry connections").close(at, FlowId(*flow), out);
+        }
+        Step::Listen(port) => {
+            let local = Listen { address: None, port: Some(*port).filter(|port| *port > 0) };
+            let _ = engine.connections().expect("engines carry connections").listen(at, &local, out);
+        }
+        Step::Accept(flow) => {
+            let _ = engine.connections().expect("engines carry connections").accept(at, FlowId(*flow), out);
+        }
+        Step::Consumed(flow, length) => {
+            let _ = engine.connections().expect("engines carry connections").consumed(at, FlowId(*flow), *length, out);
+        }
+        Step::Abort(flow) => {
+            let _ = engine.connections().expect("engines carry connections").abort(at, FlowId(*flow), out);
         }
         Step::Fire => {
             engine.fire(at, out);

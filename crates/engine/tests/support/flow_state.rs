@@ -128,7 +128,8 @@ fn live(engine: &mut ReferenceEngine) {
             remote_mac: MacAddress([2, 0, 0, 0, 0, 2]),
             vlan: None,
         };
-        let bare = TemplateSpec { transport, tcp_options: &[2, 8], headers: &[], payload: 40, presets: &[] };
+        let bare =
+            TemplateSpec { transport, tcp_options: &[2, 8], wanted: &[], headers: &[], payload: 40, presets: &[] };
         let mut frame = weftwire_core::Buffer::default();
         Packet::build(&bare, &ends, &Formats::default()).emit(LinkType::Ethernet, &mut frame);
         engine.frame(now, Port(1), Frame::new(&frame), &mut out);

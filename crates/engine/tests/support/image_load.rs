@@ -45,7 +45,8 @@ fn run(image: &VerifiedImage) {
             // The flow may have ended again at once.
             let _ = engine.connections().expect("engines carry connections").write(now, flow, &[7; 100], &mut out);
         }
-        let bare = TemplateSpec { transport, tcp_options: &[2, 8], headers: &[], payload: 40, presets: &[] };
+        let bare =
+            TemplateSpec { transport, tcp_options: &[2, 8], wanted: &[], headers: &[], payload: 40, presets: &[] };
         let mut frame = weftwire_core::Buffer::default();
         Packet::build(&bare, &ends, &Formats::default()).emit(LinkType::Ethernet, &mut frame);
         engine.frame(now, Port(1), Frame::new(&frame), &mut out);

@@ -18,7 +18,8 @@ use weftwire_engine::state::FunctionState;
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::layout::FunctionLayout;
 use weftwire_image::{
-    Comparison, Condition, Environment, Event, Flow, Image, Operand, Operation, Operator, PacketRef, Row, VerifiedImage,
+    Comparison, Condition, Environment, Event, Flow, Image, Operand, Operation, Operator, PacketRef, Query, Ranges,
+    RangesQuery, RegisterType, Row, SegmentField, Segments, SegmentsQuery, Store, VerifiedImage,
 };
 
 /// A thing of a given number, the same in every run.
@@ -48,8 +49,14 @@ pub fn lively(image: &Image) -> Image {
     let flow = Flow { max_timers: 5, ..image.flow.clone() };
     let base = rich();
     let show = |environment| notify(Operand::Environment(environment));
-    let shown =
-        [Environment::Now, Environment::FlowHash, Environment::ApplicationAvailable, Environment::ApplicationClosed];
+    let shown = [
+        Environment::Now,
+        Environment::FlowHash,
+        Environment::ApplicationAvailable,
+        Environment::ApplicationClosed,
+        Environment::ApplicationListening,
+        Environment::ApplicationRoom,
+    ];
     let shows = || shown.map(show).to_vec();
     let current = |to| Operation::Copy { from: PacketRef::Current, to };
     let send = |packet| Operation::Send { packet, port: constant(1) };
@@ -71,19 +78,24 @@ pub fn lively(image: &Image) -> Image {
         send(second),
         current(second),
         Operation::KeepOptions { packet: second, kinds: vec![8] },
-        Operation::Build { template: 1, to: PacketRef::Work },
+        Operation::Build { template: 1, to: PacketRef::Work, options: Vec::new() },
         send(PacketRef::Work),
         retry(500),
         set_timer(0, 1_000),
         retry(1_000),
     ]);
+    packet.extend(grow());
     let gone = vec![
         compute(Operator::Random, 1, constant(0), constant(0)),
         notify(Operand::Register(1)),
         Operation::DeleteInstance,
     ];
     let is_old = Condition { comparison: Comparison::Ge, left: Operand::Register(0), right: constant(9) };
-    let timer = |carried: Operand| vec![notify(carried), notify(Operand::Environment(Environment::Now))];
+    let timer = |carried: Operand| {
+        let mut shown = vec![notify(carried), notify(Operand::Environment(Environment::Now))];
+        shown.extend(show_sequences());
+        shown
+    };
     let release = Operation::ReleaseData { length: constant(700) };
     Image {
         flow,
@@ -91,6 +103,9 @@ pub fn lively(image: &Image) -> Image {
         preparations: Vec::new(),
         conditions: vec![is_old],
         internal_events: 0,
+        repeats: Vec::new(),
+        ranges: vec![ranges("seen", None), ranges("held", Some(40))],
+        segments: vec![segments()],
         rows: vec![
             Row { when: vec![(0, true)], ..row(0, Event::Packet, gone) },
             Row { next: Some(1), ..row(0, Event::Packet, packet.clone()) },
@@ -106,6 +121,50 @@ pub fn lively(image: &Image) -> Image {
         ],
         ..base
     }
+}
+
+fn ranges(name: &str, bytes: Option<u32>) -> Ranges {
+    Ranges { name: name.into(), most: 4, bytes }
+}
+
+fn segments() -> Segments {
+    let field = |name: &str, kind| SegmentField { name: name.into(), kind };
+    let fields = vec![field("mark", RegisterType::U16), field("at", RegisterType::Seq32)];
+    Segments { name: "sent".into(), most: 6, fields }
+}
+
+/// Ranges, bytes in the receive buffer and segments that grow with each packet.
+fn grow() -> Vec<Operation> {
+    let count = Operand::Register(0);
+    let hold = |offset, length, at| {
+        let packet = PacketRef::Current;
+        Operation::Hold { ranges: 1, packet, offset: constant(offset), length: constant(length), at: constant(at) }
+    };
+    vec![
+        Operation::AddRange { ranges: 0, left: constant(20), right: constant(30) },
+        Operation::AddRange { ranges: 0, left: constant(3), right: constant(14) },
+        Operation::Trim { store: Store::Ranges(0), to: count },
+        hold(0, 3, 0),
+        hold(3, 3, 6),
+        hold(1, 2, 10),
+        Operation::DeliverHeld { ranges: 1, to: constant(2) },
+        Operation::AppendSegment { segments: 0, end: constant(5), values: vec![count, count] },
+        Operation::AppendSegment { segments: 0, end: constant(9), values: vec![constant(1), count] },
+    ]
+}
+
+/// What is there of them; one byte more is delivered.
+fn show_sequences() -> Vec<Operation> {
+    let ask = |query| [Operation::Query { register: 1, query }, notify(Operand::Register(1))];
+    let of_ranges = |ranges, what, argument| ask(Query::Ranges { ranges, what, argument: constant(argument) });
+    let of_segments = |what, field| ask(Query::Segments { segments: 0, what, field, tests: Vec::new() });
+    let mut shown = vec![Operation::DeliverHeld { ranges: 1, to: constant(3) }];
+    shown.extend(of_ranges(0, RangesQuery::Floor, 0));
+    shown.extend(of_ranges(0, RangesQuery::Right, 0));
+    shown.extend(of_ranges(1, RangesQuery::Left, 0));
+    shown.extend(of_segments(SegmentsQuery::Bytes, 0));
+    shown.extend(of_segments(SegmentsQuery::Greatest, 2));
+    shown
 }
 
 /// A field of the imported header of [`rich`].
@@ -245,7 +304,7 @@ fn of_ipv6(number: u16, transport: TemplateTransport, payload: &[u8]) -> Vec<u8>
     let address = |last| IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last));
     let protocol = if transport == TemplateTransport::Tcp { 6 } else { 17 };
     let ends = Endpoints { protocol, local_address: address(number), remote_address: address(99), ..client(number) };
-    let bare = TemplateSpec { transport, tcp_options: &[2, 8], headers: &[], payload: 0, presets: &[] };
+    let bare = TemplateSpec { transport, tcp_options: &[2, 8], wanted: &[], headers: &[], payload: 0, presets: &[] };
     let mut packet = Packet::build(&bare, &ends, &Formats::default());
     packet.append_payload(payload).expect("a small payload");
     packet.finish();

@@ -184,7 +184,7 @@ pub fn segment(from: u16, options: &[u8], payload: &[u8]) -> Vec<u8> {
 }
 
 fn frame_of(ends: &Endpoints, transport: TemplateTransport, options: &[u8], payload: &[u8]) -> Vec<u8> {
-    let bare = TemplateSpec { transport, tcp_options: options, headers: &[], payload: 0, presets: &[] };
+    let bare = TemplateSpec { transport, tcp_options: options, wanted: &[], headers: &[], payload: 0, presets: &[] };
     let mut packet = Packet::build(&bare, ends, &Formats::default());
     packet.append_payload(payload).expect("a small payload");
     packet.finish();

@@ -24,6 +24,14 @@ pub enum Step {
     Write(u64, usize),
     /// It closes the flow of this number.
     Close(u64),
+    /// It listens at this port, or at all if it is 0.
+    Listen(u16),
+    /// It takes up the flow of this number.
+    Accept(u64),
+    /// It has read so many bytes on the flow of this number.
+    Consumed(u64, usize),
+    /// It gives up the flow of this number.
+    Abort(u64),
     /// What is due runs.
     Fire,
     /// Time passes, in nanoseconds.
@@ -40,6 +48,10 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..6_u16).prop_map(Step::Connect),
         1 => (0..12_u64, 0..3_000_usize).prop_map(|(flow, length)| Step::Write(flow, length)),
         1 => (0..12_u64).prop_map(Step::Close),
+        1 => (0..3_u16).prop_map(Step::Listen),
+        1 => (0..12_u64).prop_map(Step::Accept),
+        1 => (0..12_u64, 0..40_usize).prop_map(|(flow, length)| Step::Consumed(flow, length)),
+        1 => (0..12_u64).prop_map(Step::Abort),
         3 => Just(Step::Fire),
         3 => (0..3_000_i64).prop_map(Step::Wait),
     ];
@@ -77,6 +89,15 @@ pub fn image() -> impl Strategy<Value = Image> {
                 })
                 .collect();
             image.conditions = conditions;
+            image.ranges = vec![
+                Ranges { name: "seen".into(), most: 3, bytes: None },
+                Ranges { name: "held".into(), most: 3, bytes: Some(70) },
+            ];
+            let field = |name: &str, kind| SegmentField { name: name.into(), kind };
+            let fields = vec![field("mark", RegisterType::U16), field("at", RegisterType::Seq32)];
+            image.segments = vec![Segments { name: "sent".into(), most: 5, fields }];
+            image.repeats = (0..STATES).map(|state| Repeat { state, event: 0, most: 2, then: 2 }).collect();
+            image.internal_events = 3;
             image.preparations = preparations(&rows, operations);
             image.rows = rows;
             image.debug.samples = vec![Sample { register: 0, interval: 1_000 }];
@@ -113,6 +134,9 @@ fn row_of_any_kind() -> impl Strategy<Value = Row> {
         Event::Exit,
         Event::Internal(0),
         Event::Internal(1),
+        Event::Internal(2),
+        Event::Abort,
+        Event::Read,
     ]);
     let when = vec(proptest::option::of(any::<bool>()), usize::from(CONDITIONS));
     let goes = (proptest::option::of(0..STATES), proptest::option::weighted(0.2, 0..2_u16));
@@ -126,7 +150,8 @@ fn row_of_any_kind() -> impl Strategy<Value = Row> {
                 _ => next,
             };
             let raise = match event {
-                Event::Internal(0) => raise.map(|_| 1),
+                // A repeat, or on to the next.
+                Event::Internal(0) => raise,
                 Event::Internal(_) => None,
                 _ => raise,
             };
@@ -182,7 +207,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => packet().prop_map(|packet| Operation::Reverse { packet }),
         1 => (packet(), vec(2..9_u8, 0..3)).prop_map(|(packet, kinds)| Operation::KeepOptions { packet, kinds }),
         2 => (packet(), stored()).prop_map(|(from, to)| Operation::Copy { from, to }),
-        2 => (0..2_u16, stored()).prop_map(|(template, to)| Operation::Build { template, to }),
+        2 => (0..2_u16, stored()).prop_map(|(template, to)| Operation::Build { template, to, options: Vec::new() }),
         1 => stored().prop_map(|packet| Operation::Discard { packet }),
         3 => (packet(), 0..4_i64).prop_map(|(packet, port)| Operation::Send { packet, port: constant(port) }),
         2 => delay().prop_map(|delay| set_timer(0, delay)),
@@ -197,9 +222,63 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => small().prop_map(|length| Operation::ReleaseData { length }),
         1 => (packet(), small(), small())
             .prop_map(|(packet, offset, length)| Operation::Deliver { packet, offset, length }),
+        2 => on_ranges(),
+        2 => on_segments(),
         1 => operand().prop_map(notify),
         1 => Just(Operation::DeleteInstance),
         1 => Just(Operation::Snapshot { point: 0 }),
+    ]
+}
+
+/// Sequence numbers near one another, some of them on the other side of 2^32, and some others.
+fn number() -> impl Strategy<Value = Operand> {
+    prop_oneof![8 => (-40..90_i64).prop_map(|number| constant(number & 0xffff_ffff)), 1 => operand()]
+}
+
+fn on_ranges() -> impl Strategy<Value = Operation> {
+    let store = || select(vec![Store::Ranges(0), Store::Ranges(1)]);
+    let what = select(vec![RangesQuery::Top, RangesQuery::Bytes, RangesQuery::After, RangesQuery::Left]);
+    let query = |(register, ranges, what, argument): (u16, u8, RangesQuery, Operand)| {
+        let argument = if what.has_argument() { argument } else { constant(0) };
+        Operation::Query { register, query: Query::Ranges { ranges, what, argument } }
+    };
+    prop_oneof![
+        1 => (store(), number()).prop_map(|(store, at)| Operation::Begin { store, at }),
+        2 => (store(), number()).prop_map(|(store, to)| Operation::Trim { store, to }),
+        3 => (number(), number()).prop_map(|(left, right)| Operation::AddRange { ranges: 0, left, right }),
+        5 => (packet(), number(), number()).prop_map(|(packet, length, at)| Operation::Hold {
+            ranges: 1,
+            packet,
+            offset: constant(0),
+            length,
+            at
+        }),
+        2 => number().prop_map(|to| Operation::DeliverHeld { ranges: 1, to }),
+        3 => (0..REGISTERS, 0..2_u8, what, number()).prop_map(query),
+    ]
+}
+
+fn on_segments() -> impl Strategy<Value = Operation> {
+    let store = Store::Segments(0);
+    let test =
+        || (0..4_u8, number()).prop_map(|(value, right)| PayloadTest { value, comparison: Comparison::SeqGe, right });
+    let what = select(vec![SegmentsQuery::Count, SegmentsQuery::Bytes, SegmentsQuery::Last, SegmentsQuery::Greatest]);
+    let query = |(register, what, field, tests): (u16, SegmentsQuery, u8, Vec<PayloadTest>)| {
+        let field = if what.has_field() { field } else { 0 };
+        Operation::Query { register, query: Query::Segments { segments: 0, what, field, tests } }
+    };
+    prop_oneof![
+        1 => number().prop_map(move |at| Operation::Begin { store, at }),
+        2 => number().prop_map(move |to| Operation::Trim { store, to }),
+        5 => (number(), operand(), operand())
+            .prop_map(|(end, one, two)| Operation::AppendSegment { segments: 0, end, values: vec![one, two] }),
+        2 => number().prop_map(|at| Operation::SplitSegment { segments: 0, at }),
+        2 => (vec(test(), 0..2), 2..4_u8, operand()).prop_map(|(tests, field, value)| Operation::ChangeSegments {
+            segments: 0,
+            tests,
+            writes: vec![(field, value)],
+        }),
+        3 => (0..REGISTERS, what, 0..4_u8, vec(test(), 0..2)).prop_map(query),
     ]
 }
 
@@ -229,6 +308,8 @@ fn operand() -> impl Strategy<Value = Operand> {
             Environment::FlowHash,
             Environment::ApplicationAvailable,
             Environment::ApplicationClosed,
+            Environment::ApplicationListening,
+            Environment::ApplicationRoom,
         ])
         .prop_map(Operand::Environment),
     ]

@@ -83,6 +83,9 @@ pub fn sample() -> Image {
             .map(|name| State { name: (*name).into(), expire: None })
             .collect(),
         internal_events: 1,
+        repeats: Vec::new(),
+        ranges: Vec::new(),
+        segments: Vec::new(),
         preparations: vec![
             Preparation {
                 state: 1,

@@ -39,6 +39,10 @@ pub enum Feature {
     InternalEvents,
     /// TCP options taken out of a packet.
     KeepOptions,
+    /// Whether an application listens.
+    Listening,
+    /// Products of 128 bits, divided.
+    MulDiv,
     /// Products.
     Multiplication,
     /// Notices to the application.
@@ -47,12 +51,22 @@ pub enum Feature {
     PassedPackets,
     /// Random numbers.
     Random,
+    /// Ranges of sequence numbers.
+    Ranges,
+    /// Bytes kept until all in front of them is there.
+    ReceiveBuffer,
+    /// Internal events that are raised again, so and so often.
+    Repeats,
     /// Payloads made shorter or longer.
     Resize,
     /// Packets turned round.
     Reverse,
     /// Registers shown at regular times.
     Samples,
+    /// Packets that stand for many segments.
+    Segmentation,
+    /// Records of segments.
+    Segments,
     /// Packets stored in an instance.
     Slots,
     /// Registers shown by a row.

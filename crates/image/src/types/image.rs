@@ -1,8 +1,8 @@
 //! The document as a whole.
 
 use super::{
-    Condition, Creation, Feature, FieldName, Flow, Format, OtherPackets, Preparation, Register, Row, State, Table,
-    Template, Timer,
+    Condition, Creation, Feature, FieldName, Flow, Format, OtherPackets, Preparation, Ranges, Register, Repeat, Row,
+    Segments, State, Table, Template, Timer,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,12 @@ pub struct Image {
     pub fields: Vec<FieldName>,
     /// Names of the packet slots an instance has, slot 0 first.
     pub slots: Vec<String>,
+    /// Ranges of sequence numbers that an instance keeps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<Ranges>,
+    /// Records of segments that an instance keeps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<Segments>,
     /// Packets the machine can build.
     pub templates: Vec<Template>,
     /// Timers by name.
@@ -48,6 +54,9 @@ pub struct Image {
     pub states: Vec<State>,
     /// Number of internal events.
     pub internal_events: u16,
+    /// Those that may be raised again, by increasing state and event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Repeat>,
     /// Operations that run before the conditions of a (state, event); at most one entry each.
     pub preparations: Vec<Preparation>,
     /// Numbered comparisons.
@@ -56,6 +65,13 @@ pub struct Image {
     pub rows: Vec<Row>,
     /// What the image wants to show to a debugger.
     pub debug: Debug,
+}
+
+impl Image {
+    /// The receive buffer: its index among `ranges`, and its bytes.
+    pub fn receive_buffer(&self) -> Option<(usize, u32)> {
+        self.ranges.iter().enumerate().find_map(|(index, ranges)| Some((index, ranges.bytes?)))
+    }
 }
 
 /// What the image wants to show to a debugger (XTRA, Section IV.D).

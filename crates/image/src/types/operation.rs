@@ -1,6 +1,6 @@
 //! What rows do.
 
-use super::{Comparison, Operand, PacketRef};
+use super::{Comparison, Operand, PacketRef, Query, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,17 @@ pub enum Operation {
         left: Operand,
         /// Right operand.
         right: Operand,
+    },
+    /// `register := left × right / divisor`, the product of 128 bits, signed, towards zero; by 0: 0 and counted.
+    MulDiv {
+        /// Register to write.
+        register: u16,
+        /// Left factor.
+        left: Operand,
+        /// Right factor.
+        right: Operand,
+        /// Divisor.
+        divisor: Operand,
     },
     /// `register := table[index]`.
     Lookup {
@@ -72,6 +83,10 @@ pub enum Operation {
         template: u16,
         /// Where to: `work` or a slot.
         to: PacketRef,
+        /// For each of the template's TCP options whether it is there: 0 if not; of SACK the number of blocks. Absent: all
+        /// are.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        options: Vec<Operand>,
     },
     /// Empties a slot.
     Discard {
@@ -84,6 +99,13 @@ pub enum Operation {
         packet: PacketRef,
         /// Out of this port.
         port: Operand,
+    },
+    /// Lets a TCP packet stand for many segments, which whoever sends it makes of it (TSO).
+    Cut {
+        /// Which packet.
+        packet: PacketRef,
+        /// Bytes of payload of a segment; not 1 to 65,535: it stands for itself.
+        size: Operand,
     },
     /// Adds a pending setting of a timer.
     SetTimer {
@@ -124,6 +146,81 @@ pub enum Operation {
         /// How many; fewer are delivered if there are fewer.
         length: Operand,
     },
+    /// Empties ranges or segments; they begin at this sequence number.
+    Begin {
+        /// Which.
+        store: Store,
+        /// The sequence number.
+        at: Operand,
+    },
+    /// Takes what lies in front of this sequence number out of ranges or segments.
+    Trim {
+        /// Of which.
+        store: Store,
+        /// The sequence number.
+        to: Operand,
+    },
+    /// Adds the sequence numbers from `left` to in front of `right` to ranges.
+    AddRange {
+        /// Index into `ranges`.
+        ranges: u8,
+        /// The first.
+        left: Operand,
+        /// The one behind the last.
+        right: Operand,
+    },
+    /// Keeps bytes of a packet's payload in the receive buffer, and adds their sequence numbers to its ranges.
+    Hold {
+        /// Index into `ranges`.
+        ranges: u8,
+        /// Which packet.
+        packet: PacketRef,
+        /// First byte of the payload.
+        offset: Operand,
+        /// How many; fewer if there are fewer.
+        length: Operand,
+        /// Sequence number of the first.
+        at: Operand,
+    },
+    /// Hands the application the bytes of the receive buffer from its floor to in front of a sequence number.
+    DeliverHeld {
+        /// Index into `ranges`.
+        ranges: u8,
+        /// The sequence number.
+        to: Operand,
+    },
+    /// Adds a record behind the last one.
+    AppendSegment {
+        /// Index into `segments`.
+        segments: u8,
+        /// The sequence number behind its last.
+        end: Operand,
+        /// Values of its fields, as many as there are.
+        values: Vec<Operand>,
+    },
+    /// Cuts the record around a sequence number in two.
+    SplitSegment {
+        /// Index into `segments`.
+        segments: u8,
+        /// The sequence number, the first of the second part.
+        at: Operand,
+    },
+    /// Writes fields of all records that satisfy all tests.
+    ChangeSegments {
+        /// Index into `segments`.
+        segments: u8,
+        /// Tests on the fields.
+        tests: Vec<PayloadTest>,
+        /// Numbers of fields, and their new values.
+        writes: Vec<(u8, Operand)>,
+    },
+    /// `register := ` what ranges or segments say.
+    Query {
+        /// Register to write.
+        register: u16,
+        /// The question.
+        query: Query,
+    },
     /// Tells the application something.
     Notify {
         /// Index into `notices`.
@@ -151,16 +248,50 @@ macro_rules! visit_operands {
             Operation::Lookup { index: value, .. }
             | Operation::SetField { value, .. }
             | Operation::Resize { length: value, .. }
+            | Operation::Cut { size: value, .. }
             | Operation::Send { port: value, .. }
             | Operation::ReleaseData { length: value }
+            | Operation::Begin { at: value, .. }
+            | Operation::Trim { to: value, .. }
+            | Operation::DeliverHeld { to: value, .. }
+            | Operation::SplitSegment { at: value, .. }
+            | Operation::Query { query: Query::Ranges { argument: value, .. }, .. }
             | Operation::Notify { value, .. } => $visit(value),
+            Operation::MulDiv { left, right, divisor, .. } => {
+                $visit(left);
+                $visit(right);
+                $visit(divisor);
+            }
+            Operation::AddRange { left, right, .. } => {
+                $visit(left);
+                $visit(right);
+            }
+            Operation::Hold { offset, length, at, .. } => {
+                $visit(offset);
+                $visit(length);
+                $visit(at);
+            }
+            Operation::AppendSegment { end, values, .. } => {
+                $visit(end);
+                for value in values {
+                    $visit(value);
+                }
+            }
+            Operation::ChangeSegments { tests, writes, .. } => {
+                for PayloadTest { right, .. } in tests {
+                    $visit(right);
+                }
+                for (_, value) in writes {
+                    $visit(value);
+                }
+            }
             Operation::SetTimer { delay, payload, .. } => {
                 $visit(delay);
                 for value in payload {
                     $visit(value);
                 }
             }
-            Operation::CancelTimer { tests, .. } => {
+            Operation::CancelTimer { tests, .. } | Operation::Query { query: Query::Segments { tests, .. }, .. } => {
                 for PayloadTest { right, .. } in tests {
                     $visit(right);
                 }
@@ -169,10 +300,14 @@ macro_rules! visit_operands {
                 $visit(offset);
                 $visit(length);
             }
+            Operation::Build { options, .. } => {
+                for value in options {
+                    $visit(value);
+                }
+            }
             Operation::Reverse { .. }
             | Operation::KeepOptions { .. }
             | Operation::Copy { .. }
-            | Operation::Build { .. }
             | Operation::Discard { .. }
             | Operation::DeleteInstance
             | Operation::Snapshot { .. } => {}
@@ -198,7 +333,32 @@ impl Operation {
     /// The register it writes.
     pub fn target(&self) -> Option<u16> {
         match self {
-            Operation::Compute { register, .. } | Operation::Lookup { register, .. } => Some(*register),
+            Operation::Compute { register, .. }
+            | Operation::MulDiv { register, .. }
+            | Operation::Lookup { register, .. }
+            | Operation::Query { register, .. } => Some(*register),
+            _ => None,
+        }
+    }
+
+    /// Whether it only computes: what a preparation may do.
+    pub fn is_pure(&self) -> bool {
+        matches!(
+            self,
+            Operation::Compute { .. } | Operation::MulDiv { .. } | Operation::Lookup { .. } | Operation::Query { .. }
+        )
+    }
+
+    /// The ranges or segments that it changes.
+    pub fn changed_store(&self) -> Option<Store> {
+        match self {
+            Operation::Begin { store, .. } | Operation::Trim { store, .. } => Some(*store),
+            Operation::AddRange { ranges, .. }
+            | Operation::Hold { ranges, .. }
+            | Operation::DeliverHeld { ranges, .. } => Some(Store::Ranges(*ranges)),
+            Operation::AppendSegment { segments, .. }
+            | Operation::SplitSegment { segments, .. }
+            | Operation::ChangeSegments { segments, .. } => Some(Store::Segments(*segments)),
             _ => None,
         }
     }
@@ -207,6 +367,7 @@ impl Operation {
     pub fn name(&self) -> &'static str {
         match self {
             Operation::Compute { .. } => "compute",
+            Operation::MulDiv { .. } => "mul_div",
             Operation::Lookup { .. } => "lookup",
             Operation::SetField { .. } => "set_field",
             Operation::Resize { .. } => "resize",
@@ -216,11 +377,21 @@ impl Operation {
             Operation::Build { .. } => "build",
             Operation::Discard { .. } => "discard",
             Operation::Send { .. } => "send",
+            Operation::Cut { .. } => "cut",
             Operation::SetTimer { .. } => "set_timer",
             Operation::CancelTimer { .. } => "cancel_timer",
             Operation::AppendData { .. } => "append_data",
             Operation::ReleaseData { .. } => "release_data",
             Operation::Deliver { .. } => "deliver",
+            Operation::Begin { .. } => "begin",
+            Operation::Trim { .. } => "trim",
+            Operation::AddRange { .. } => "add_range",
+            Operation::Hold { .. } => "hold",
+            Operation::DeliverHeld { .. } => "deliver_held",
+            Operation::AppendSegment { .. } => "append_segment",
+            Operation::SplitSegment { .. } => "split_segment",
+            Operation::ChangeSegments { .. } => "change_segments",
+            Operation::Query { .. } => "query",
             Operation::Notify { .. } => "notify",
             Operation::DeleteInstance => "delete_instance",
             Operation::Snapshot { .. } => "snapshot",
@@ -228,11 +399,11 @@ impl Operation {
     }
 }
 
-/// A test of [`Operation::CancelTimer`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+/// A test of [`Operation::CancelTimer`] on what a setting carries, or on the fields of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PayloadTest {
-    /// Which value of the payload, from 0; it is the left side.
+    /// Which value of the payload, or which field, from 0; it is the left side.
     pub value: u8,
     /// How it is compared.
     pub comparison: Comparison,

@@ -76,8 +76,8 @@ pub struct Template {
     pub name: String,
     /// Transport header: follows the flow's protocol if `flow`.
     pub transport: TemplateTransport,
-    /// TCP options in order (kind numbers: 2 MSS, 3 window scale, 4 SACK permitted, 8 timestamps), padded to 32 bits with
-    /// NOPs in front.
+    /// TCP options in order (kind numbers: 1 NOP, 2 MSS, 3 window scale, 4 SACK permitted, 5 SACK, 8 timestamps), padded to 32
+    /// bits: with NOPs in front, or if it has NOPs itself, with ends of list behind.
     pub tcp_options: Vec<u8>,
     /// Imported formats behind the transport header, in order.
     pub headers: Vec<String>,

@@ -29,6 +29,10 @@ pub enum Event {
     Close,
     /// The application handed over bytes. Event fields: 0 the number of bytes now accepted.
     Data,
+    /// The application gives the flow up; the instance is deleted behind it.
+    Abort,
+    /// The application has read bytes that were delivered from the receive buffer. Event fields: 0 how many.
+    Read,
     /// The idle time is up; the instance is deleted behind it.
     Expire,
     /// The machine comes into the state. Event fields: those of the event that brought it there.
@@ -47,8 +51,22 @@ pub struct Preparation {
     pub state: u16,
     /// at this event,
     pub event: Event,
-    /// these run; only `compute`, `lookup` allowed.
+    /// these run; only `compute`, `mul_div`, `lookup`, `query` allowed.
     pub operations: Vec<Operation>,
+}
+
+/// A bounded loop: an internal event that rows of its own, or of greater numbers, may raise again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Repeat {
+    /// In this state,
+    pub state: u16,
+    /// this internal event
+    pub event: u16,
+    /// is raised again at most so often,
+    pub most: u32,
+    /// and in place of once more this internal event is raised, which has a greater number than those that raise it again.
+    pub then: u16,
 }
 
 /// A comparison of two operands.
@@ -112,7 +130,8 @@ pub struct Row {
     /// come into this state (absent: stay),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u16>,
-    /// and before that handle this internal event, which has a greater number than the one handled now.
+    /// and before that handle this internal event, which has a greater number than the one handled now unless it is a
+    /// [`Repeat`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise: Option<u16>,
     /// Source line the row comes from; 0: unknown.
@@ -167,6 +186,10 @@ pub enum Environment {
     ApplicationAvailable,
     /// 1 once the application has closed its sending side.
     ApplicationClosed,
+    /// 1 while an application listens at this end of the flow.
+    ApplicationListening,
+    /// Bytes that the receive buffer has room for behind its floor.
+    ApplicationRoom,
 }
 
 /// Which packet.

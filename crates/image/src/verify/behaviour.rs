@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 /// What an operation may refer to, by where it stands.
 #[derive(Clone, Copy)]
-struct Place {
+pub(super) struct Place {
     /// How many values the event carries.
-    event_values: u8,
+    pub(super) event_values: u8,
     /// Whether it stands in a preparation.
     preparation: bool,
 }
@@ -21,6 +21,7 @@ impl Verifier<'_> {
         self.report.at_most(Path::Root.member("internal_events"), usize::from(self.image.internal_events), limit);
         self.conditions();
         self.preparations();
+        self.repeats();
         self.rows();
         let rows = self.image.rows.iter().map(|row| row.operations.len());
         let preparations = self.image.preparations.iter().map(|preparation| preparation.operations.len());
@@ -56,6 +57,26 @@ impl Verifier<'_> {
             }
             let place = Place { event_values: self.event_values(preparation.event), preparation: true };
             self.operations(path.member("operations"), &preparation.operations, place);
+        }
+    }
+
+    fn repeats(&mut self) {
+        let repeats = Path::Root.member("repeats");
+        let mut before = None;
+        for (index, repeat) in self.image.repeats.iter().enumerate() {
+            let path = repeats.item(index);
+            let place = Some((repeat.state, repeat.event));
+            if before >= place {
+                self.report.add(path, "the repeat stands too late", "sort them by state and event, each once");
+            }
+            before = place;
+            self.state(path.member("state"), repeat.state);
+            self.internal_event(path.member("event"), repeat.event);
+            self.internal_event(path.member("then"), repeat.then);
+        }
+        if let Some((index, rounds)) = self.image.most_rounds().filter(|(_, rounds)| *rounds > MAX_ROUNDS) {
+            let problem = format_args!("{rounds} rounds, with those of the repeats around it");
+            self.report.add(repeats.item(index), problem, format_args!("at most {MAX_ROUNDS}"));
         }
     }
 
@@ -100,8 +121,12 @@ impl Verifier<'_> {
                 if let Event::Internal(handled) = row.event
                     && raise <= handled
                 {
-                    let problem = format_args!("internal event {raise} raised from internal event {handled}");
-                    self.report.add(raise_path, problem, "raise a greater number than the one handled");
+                    let then = self.image.repeat_of(row.state, raise).map(|index| self.image.repeats[index].then);
+                    if then.is_none_or(|then| then <= handled) {
+                        let problem = format_args!("internal event {raise} raised from internal event {handled}");
+                        let remedy = "raise a greater number than the one handled, or one that `repeats` has, with a greater `then`";
+                        self.report.add(raise_path, problem, remedy);
+                    }
                 }
             }
         }
@@ -111,8 +136,12 @@ impl Verifier<'_> {
         self.report.at_most(path, operations.len(), MAX_OPERATIONS);
         for (index, operation) in operations.iter().enumerate() {
             let item = path.item(index);
-            if place.preparation && !matches!(operation, Operation::Compute { .. } | Operation::Lookup { .. }) {
-                self.report.add(item, "an action in a preparation", "use `compute` and `lookup` only");
+            if place.preparation && !operation.is_pure() {
+                self.report.add(
+                    item,
+                    "an action in a preparation",
+                    "use `compute`, `mul_div`, `lookup` and `query` only",
+                );
             }
             self.operation(item, operation, place);
         }
@@ -129,6 +158,12 @@ impl Verifier<'_> {
                     self.report.add(path, "`random` with operands", "it uses none: make them constants 0");
                 }
             }
+            Operation::MulDiv { register, left, right, divisor } => {
+                self.target(path.member("register"), *register, place);
+                self.operand(path.member("left"), left, values);
+                self.operand(path.member("right"), right, values);
+                self.operand(path.member("divisor"), divisor, values);
+            }
             Operation::Lookup { table, register, index } => {
                 let table = usize::from(*table);
                 self.report.index(path.member("table"), "table", table, self.image.tables.len());
@@ -144,6 +179,10 @@ impl Verifier<'_> {
                 self.packet(path.member("packet"), *packet);
                 self.operand(path.member("length"), length, values);
             }
+            Operation::Cut { packet, size } => {
+                self.packet(path.member("packet"), *packet);
+                self.operand(path.member("size"), size, values);
+            }
             Operation::Reverse { packet } => self.packet(path.member("packet"), *packet),
             Operation::KeepOptions { packet, kinds } => {
                 self.packet(path.member("packet"), *packet);
@@ -158,9 +197,19 @@ impl Verifier<'_> {
                 self.packet(path.member("from"), *from);
                 self.stored_packet(path.member("to"), *to);
             }
-            Operation::Build { template, to } => {
+            Operation::Build { template, to, options } => {
                 let template = usize::from(*template);
-                self.report.index(path.member("template"), "template", template, self.image.templates.len());
+                let options_path = path.member("options");
+                if self.report.index(path.member("template"), "template", template, self.image.templates.len()) {
+                    let count = self.image.templates[template].tcp_options.len();
+                    if !options.is_empty() && options.len() != count {
+                        let problem = format_args!("{} values", options.len());
+                        self.report.add(options_path, problem, format_args!("none, or {count}: one for each option"));
+                    }
+                }
+                for (index, value) in options.iter().enumerate() {
+                    self.operand(options_path.item(index), value, values);
+                }
                 self.stored_packet(path.member("to"), *to);
             }
             Operation::Discard { packet } => self.stored_packet(path.member("packet"), *packet),
@@ -209,6 +258,15 @@ impl Verifier<'_> {
                 self.report.index(path.member("notice"), "notice", notice, self.image.notices.len());
                 self.operand(path.member("value"), value, values);
             }
+            Operation::Begin { .. }
+            | Operation::Trim { .. }
+            | Operation::AddRange { .. }
+            | Operation::Hold { .. }
+            | Operation::DeliverHeld { .. }
+            | Operation::AppendSegment { .. }
+            | Operation::SplitSegment { .. }
+            | Operation::ChangeSegments { .. }
+            | Operation::Query { .. } => self.store_operation(path, operation, place),
             Operation::DeleteInstance => {}
             Operation::Snapshot { point } => {
                 let point = usize::from(*point);
@@ -217,7 +275,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn operand(&mut self, path: Path<'_>, operand: &Operand, event_values: u8) {
+    pub(super) fn operand(&mut self, path: Path<'_>, operand: &Operand, event_values: u8) {
         match *operand {
             Operand::Register(register) => {
                 let register = usize::from(register);
@@ -250,8 +308,8 @@ impl Verifier<'_> {
         match event {
             Event::Packet | Event::Internal(_) | Event::Enter | Event::Exit => 3,
             Event::Timer(timer) => self.image.timers.get(usize::from(timer)).map_or(0, |it| it.payload.len() as u8),
-            Event::Data => 1,
-            Event::Connect | Event::Close | Event::Expire => 0,
+            Event::Data | Event::Read => 1,
+            Event::Connect | Event::Close | Event::Abort | Event::Expire => 0,
         }
     }
 
@@ -267,6 +325,8 @@ impl Verifier<'_> {
             | Event::Data
             | Event::Enter
             | Event::Exit
+            | Event::Abort
+            | Event::Read
             | Event::Expire => {}
         }
     }
@@ -288,7 +348,7 @@ impl Verifier<'_> {
     }
 
     /// A register that an operation writes: in a preparation a scratch one.
-    fn target(&mut self, path: Path<'_>, register: u16, place: Place) {
+    pub(super) fn target(&mut self, path: Path<'_>, register: u16, place: Place) {
         let register = usize::from(register);
         let good = self.report.index(path, "register", register, self.image.registers.len());
         if good && place.preparation && !self.image.registers[register].scratch {

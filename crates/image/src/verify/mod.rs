@@ -5,6 +5,7 @@ mod endings;
 mod packets;
 mod report;
 mod scratch;
+mod stores;
 
 use crate::error::ImageError;
 use crate::limits::*;
@@ -71,6 +72,7 @@ impl Image {
         verifier.registers();
         verifier.flow();
         verifier.tables();
+        verifier.stores();
         verifier.debug();
         verifier.packets();
         verifier.behaviour();
@@ -148,6 +150,8 @@ impl Verifier<'_> {
         self.list_of_names(list("tables"), image.tables.iter().map(|it| &it.name), MAX_TABLES);
         self.list_of_names(list("notices"), image.notices.iter(), MAX_NOTICES);
         self.list_of_names(list("states"), image.states.iter().map(|it| &it.name), MAX_STATES);
+        self.list_of_names(list("ranges"), image.ranges.iter().map(|it| &it.name), MAX_RANGES);
+        self.list_of_names(list("segments"), image.segments.iter().map(|it| &it.name), MAX_SEGMENTS);
         let debug = list("debug");
         self.list_of_names(debug.member("points"), image.debug.points.iter(), MAX_DEBUG_POINTS);
         let timers = list("timers");
@@ -282,7 +286,12 @@ impl Verifier<'_> {
     }
 
     /// Names of one list: not too many, none empty or too long, all different.
-    fn list_of_names<'n>(&mut self, path: Path<'_>, names: impl ExactSizeIterator<Item = &'n String>, limit: usize) {
+    pub(super) fn list_of_names<'n>(
+        &mut self,
+        path: Path<'_>,
+        names: impl ExactSizeIterator<Item = &'n String>,
+        limit: usize,
+    ) {
         self.report.at_most(path, names.len(), limit);
         let mut seen = BTreeSet::new();
         for (index, name) in names.enumerate() {

@@ -18,7 +18,9 @@ const FIXED_FIELDS: [(&str, &str); 6] = [
 ];
 
 /// TCP options a template may have: MSS, window scale, SACK permitted, timestamps.
-const TEMPLATE_OPTIONS: [u8; 4] = [2, 3, 4, 8];
+const TEMPLATE_OPTIONS: [u8; 6] = [OPTION_NOP, 2, 3, 4, 5, 8];
+/// Kind of the TCP option that is only padding: a template may have it more than once.
+const OPTION_NOP: u8 = 1;
 
 /// Formats of the headers that every built packet has, or has if the flow is so.
 const FRAME_FORMATS: [&str; 6] = ["ethernet", "vlan", "network", "ipv4", "ipv6", "transport"];
@@ -159,9 +161,9 @@ impl Verifier<'_> {
         let mut seen = BTreeSet::new();
         for (index, kind) in template.tcp_options.iter().enumerate() {
             if !TEMPLATE_OPTIONS.contains(kind) {
-                let remedy = "use 2 (MSS), 3 (window scale), 4 (SACK permitted) or 8 (timestamps)";
+                let remedy = "use 1 (NOP), 2 (MSS), 3 (window scale), 4 (SACK permitted), 5 (SACK) or 8 (timestamps)";
                 self.report.add(options.item(index), format_args!("option kind {kind}"), remedy);
-            } else if !seen.insert(kind) {
+            } else if *kind != OPTION_NOP && !seen.insert(kind) {
                 self.report.add(options.item(index), format_args!("option kind {kind} again"), "list it once");
             }
         }

@@ -28,8 +28,8 @@ impl Verifier<'_> {
         for (&(state, event), rows) in &rows_at {
             let written = match event {
                 // Nothing raises it: it never runs.
-                Event::Internal(_) => match written_before.remove(&(state, event)) {
-                    Some(written) => written,
+                Event::Internal(_) => match written_before.get(&(state, event)) {
+                    Some(written) => written.clone(),
                     None => continue,
                 },
                 _ => Registers::new(),
@@ -57,12 +57,25 @@ impl Verifier<'_> {
                         "write it first, on every way to this row, or store it",
                     );
                 }
-                if let Some(raised) = row.raise {
-                    written_before
-                        .entry((state, Event::Internal(raised)))
-                        .and_modify(|before| before.retain(|register| check.written.contains(register)))
-                        .or_insert_with(|| check.written.clone());
-                }
+                let Some(raised) = row.raise else { continue };
+                let again = Event::Internal(raised) <= event;
+                let next = match self.image.repeat_of(state, raised).filter(|_| again) {
+                    Some(repeat) => {
+                        // What was written on the way to the first round has to be written on the way to the next.
+                        let first = written_before.get(&(state, Event::Internal(raised)));
+                        if first.is_none_or(|first| !first.is_subset(&check.written)) {
+                            let problem = format_args!("internal event {raised} is repeated without its first round");
+                            let rows = Path::Root.member("rows");
+                            self.report.add(rows.item(number), problem, "raise it first from an event before it");
+                        }
+                        self.image.repeats[repeat].then
+                    }
+                    None => raised,
+                };
+                written_before
+                    .entry((state, Event::Internal(next)))
+                    .and_modify(|before| before.retain(|register| check.written.contains(register)))
+                    .or_insert_with(|| check.written.clone());
             }
         }
     }

@@ -62,6 +62,9 @@ pub fn machine() -> Image {
         creation: Vec::new(),
         states: vec![state("start")],
         internal_events: 0,
+        repeats: Vec::new(),
+        ranges: Vec::new(),
+        segments: Vec::new(),
         preparations: Vec::new(),
         conditions: Vec::new(),
         rows: Vec::new(),
@@ -241,7 +244,7 @@ pub fn rich() -> Image {
         Operation::Deliver { packet: PacketRef::Current, offset: constant(0), length: constant(10) },
     ];
     let resend = vec![
-        Operation::Build { template: 1, to: PacketRef::Work },
+        Operation::Build { template: 1, to: PacketRef::Work, options: Vec::new() },
         Operation::Resize { packet: PacketRef::Work, length: constant(12) },
         Operation::AppendData { packet: PacketRef::Work, offset: constant(0), length: constant(500) },
         Operation::Send { packet: PacketRef::Work, port: constant(2) },

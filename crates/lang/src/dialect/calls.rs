@@ -40,7 +40,7 @@ impl Parser<'_> {
         Some(match name.text.as_str() {
             "sendPacket" => {
                 let packet = self.packet(&next()?)?;
-                StatementKind::Send { packet: plain(packet), port: next()? }
+                StatementKind::Send { packet: plain(packet), port: next()?, cut: None }
             }
             "storePacket" => {
                 let slot = self.slot(&next()?)?;

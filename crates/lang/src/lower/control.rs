@@ -12,7 +12,7 @@ use std::rc::Rc;
 use weftwire_image::limits::{
     MAX_ALL_OPERATIONS, MAX_CONDITIONS, MAX_INTERNAL_EVENTS, MAX_OPERATIONS, MAX_REGISTERS, MAX_ROWS,
 };
-use weftwire_image::{Comparison, Condition, Event, Operand, Operation, Preparation, Row};
+use weftwire_image::{Comparison, Condition, Event, Operand, Operation, Preparation, Repeat, Row};
 
 /// All rows together test so many conditions: no document of an image holds more.
 const MAX_TESTS: usize = 1 << 20;
@@ -24,6 +24,7 @@ pub(crate) struct Rules<'s, 'a> {
     pub(crate) preparations: Vec<Preparation>,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) rows: Vec<Row>,
+    pub(crate) repeats: Vec<Repeat>,
     pub(crate) scratch: Allocator,
     /// Whether two fields (indexes) of one packet overlap.
     pub(crate) overlaps: &'a dyn Fn(u16, u16) -> bool,
@@ -47,6 +48,8 @@ enum Rest<'s> {
     End,
     /// It goes on in an internal event.
     Raise(usize),
+    /// A round of a repeat, if there is another one; else it goes on in an internal event.
+    Round(&'s Step, usize),
     /// Steps of a block, and what follows the block.
     Steps(&'s [Step], Rc<Rest<'s>>),
 }
@@ -64,7 +67,7 @@ impl<'s> Rest<'s> {
             for step in *steps {
                 match step {
                     Step::Release(_) => {}
-                    Step::If { .. } => return false,
+                    Step::If { .. } | Step::Repeat { .. } => return false,
                     _ if work == MAX_COPIED_STEPS => return false,
                     _ => work += 1,
                 }
@@ -126,6 +129,7 @@ impl<'s, 'a> Rules<'s, 'a> {
             preparations: Vec::new(),
             conditions: Vec::new(),
             rows: Vec::new(),
+            repeats: Vec::new(),
             scratch: Allocator::new(first_scratch),
             overlaps,
             refreshed,
@@ -209,6 +213,10 @@ impl<'s, 'a> Rules<'s, 'a> {
             let (step, others, next) = match rest {
                 Rest::End => return self.finish(making, draft, None),
                 Rest::Raise(node) => return self.finish(making, draft, Some(node)),
+                Rest::Round(step, then) => {
+                    let Event::Internal(head) = making.event else { return };
+                    return self.round(making, draft, step, usize::from(head), then);
+                }
                 Rest::Steps(steps, next) => match steps.split_first() {
                     Some((step, others)) => (step, others, next),
                     None => {
@@ -238,9 +246,38 @@ impl<'s, 'a> Rules<'s, 'a> {
                     }
                     return self.branches(making, draft, branches, otherwise, Rest::Steps(others, next));
                 }
+                Step::Repeat { .. } => return self.repeat(making, draft, step, Rest::Steps(others, next)),
             }
             rest = Rest::Steps(others, next);
         }
+    }
+
+    /// A repeat is two nodes: one that tests whether there is another round, and the rest of the handler.
+    fn repeat(&mut self, making: &mut Making, draft: Draft, step: &'s Step, rest: Rest<'s>) {
+        let Step::Repeat { most, .. } = step else { return };
+        let then = self.continuation(making.state, &draft, rest);
+        let head = self.continuation(making.state, &draft, Rest::Round(step, then));
+        // The first round is raised from before it.
+        self.repeats.push(Repeat { state: making.state, event: head as u16, most: most - 1, then: then as u16 });
+        self.finish(making, draft, Some(head));
+    }
+
+    /// The first node of a repeat, whose number is `head`.
+    fn round(&mut self, making: &mut Making, draft: Draft, step: &'s Step, head: usize, then: usize) {
+        let Step::Repeat { condition, body, line, .. } = step else { return };
+        let again = |draft| (Draft { line: *line, ..draft }, Rest::Steps(body, Rc::new(Rest::Raise(head))));
+        match self.guard(making, &draft, condition) {
+            Guard::Never => {}
+            Guard::Always => {
+                let (draft, rest) = again(draft);
+                return self.steps(making, draft, rest);
+            }
+            Guard::When(when) => {
+                let (round, rest) = again(Draft { when, ..draft.clone() });
+                self.steps(making, round, rest);
+            }
+        }
+        self.finish(making, draft, Some(then));
     }
 
     /// A node for the rest of a handler.
@@ -318,6 +355,7 @@ impl<'s, 'a> Rules<'s, 'a> {
                 Operand::Constant(_) | Operand::Event(_) => true,
             };
         });
+        value.stores(&mut |store| independent &= !writes.stores.contains(&store));
         independent
     }
 
@@ -389,7 +427,10 @@ impl<'s, 'a> Rules<'s, 'a> {
                 *place = operand;
             }
         }
-        if let Operation::Compute { register, .. } | Operation::Lookup { register, .. } = &mut operation
+        if let Operation::Compute { register, .. }
+        | Operation::MulDiv { register, .. }
+        | Operation::Lookup { register, .. }
+        | Operation::Query { register, .. } = &mut operation
             && *register >= FIRST_LOCAL
         {
             let local = usize::from(*register - FIRST_LOCAL);
@@ -456,10 +497,13 @@ impl<'s, 'a> Rules<'s, 'a> {
     /// Numbers the internal events so that each raises only greater numbers, and returns how many there are.
     pub(crate) fn number_internal_events(&mut self) -> u16 {
         let count = self.nodes.len();
+        let behind: BTreeMap<u16, u16> = self.repeats.iter().map(|repeat| (repeat.event, repeat.then)).collect();
         let mut raises: Vec<Vec<usize>> = vec![Vec::new(); count];
         for row in &self.rows {
             if let (Event::Internal(from), Some(to)) = (row.event, row.raise) {
-                raises[usize::from(from)].push(usize::from(to));
+                // The nodes of a round are made after the first; what comes behind a repeat needs a greater number than they.
+                let then = behind.get(&to).filter(|_| from >= to);
+                raises[usize::from(from)].push(usize::from(*then.unwrap_or(&to)));
             }
         }
         // Depth-first; a node is finished after all it raises, so numbers are given from the back.
@@ -484,6 +528,11 @@ impl<'s, 'a> Rules<'s, 'a> {
             }
         }
         let renumber = |old: u16| number[usize::from(old)] as u16;
+        for repeat in &mut self.repeats {
+            repeat.event = renumber(repeat.event);
+            repeat.then = renumber(repeat.then);
+        }
+        self.repeats.sort_by_key(|repeat| (repeat.state, repeat.event));
         for row in &mut self.rows {
             row.raise = row.raise.map(renumber);
         }
@@ -511,7 +560,12 @@ fn substitute(value: &Ir, locals: &BTreeMap<usize, u16>) -> Ir {
         Ir::Compute { operator, left, right, modular } => {
             Ir::Compute { operator: *operator, left: inner(left), right: inner(right), modular: *modular }
         }
+        Ir::MulDiv(values) => Ir::MulDiv(Box::new(values.each_ref().map(|value| substitute(value, locals)))),
         Ir::Lookup { table, index } => Ir::Lookup { table: *table, index: inner(index) },
+        Ir::Query { query, values } => {
+            let values = values.iter().map(|value| substitute(value, locals)).collect();
+            Ir::Query { query: query.clone(), values }
+        }
         Ir::Compare { comparison, left, right } => {
             Ir::Compare { comparison: *comparison, left: inner(left), right: inner(right) }
         }
@@ -555,17 +609,19 @@ fn canonical_test(test: &Ir) -> (Comparison, Ir, Ir, bool) {
 }
 
 fn note_writes(operation: &Operation, writes: &mut Writes) {
+    writes.stores.extend(operation.changed_store());
     let Writes { fields, packets, sent, application, .. } = writes;
     let _new = match operation {
         Operation::SetField { packet, field, .. } => fields.insert((*packet, *field)),
         Operation::Resize { packet, .. }
+        | Operation::Cut { packet, .. }
         | Operation::Reverse { packet }
         | Operation::KeepOptions { packet, .. }
         | Operation::AppendData { packet, .. }
         | Operation::Discard { packet } => packets.insert(*packet),
         Operation::Copy { to, .. } | Operation::Build { to, .. } => packets.insert(*to),
         Operation::Send { packet, .. } => sent.insert(*packet),
-        Operation::ReleaseData { .. } => !std::mem::replace(application, true),
+        Operation::ReleaseData { .. } | Operation::DeliverHeld { .. } => !std::mem::replace(application, true),
         _ => false,
     };
 }

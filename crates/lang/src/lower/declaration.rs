@@ -8,7 +8,7 @@ use crate::ast::{
     EvictedStates, Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration, TableContents,
     TableFormula,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weftwire_image::{
     Debug, Eviction, Flow, IMAGE_VERSION, Image, OtherPackets, Register, RegisterType, Sample, Table, Timer, WhenFull,
@@ -29,6 +29,8 @@ const DIALECT_TIMERS: u32 = limits::MAX_PENDING_TIMERS;
 const MAX_TABLE: i64 = 1 << 20;
 /// Greatest number of operators that all formulas of tables compute together.
 const MAX_TABLE_WORK: usize = 1 << 25;
+/// Greatest number of handlers that states share, counted for each of them.
+const MAX_SHARED: usize = 16_384;
 /// Greatest number of timers.
 const MAX_TIMERS: usize = 64;
 
@@ -70,6 +72,9 @@ pub(crate) fn empty_image(name: &str, dialect: Dialect, timers: Option<u32>) -> 
         creation: Vec::new(),
         states: Vec::new(),
         internal_events: 0,
+        repeats: Vec::new(),
+        ranges: Vec::new(),
+        segments: Vec::new(),
         preparations: Vec::new(),
         conditions: Vec::new(),
         rows: Vec::new(),
@@ -104,6 +109,7 @@ impl Lowerer<'_> {
                 _ => {}
             }
         }
+        self.share_handlers(&mut states, program);
         self.order_states(&mut states, program);
         for item in &program.items {
             if self.full() {
@@ -122,6 +128,8 @@ impl Lowerer<'_> {
                     }
                 }
                 Item::Timer { name, payload } => self.timer(name, payload),
+                Item::Ranges { name, bytes, most } => self.ranges(name, bytes.as_ref(), most),
+                Item::Segments { name, fields, most } => self.segments(name, fields, most),
                 Item::Table { name, contents } => self.table(name, contents),
                 Item::Pacer(declaration) => self.pacer(declaration),
                 Item::Template(template) => self.template(template),
@@ -133,7 +141,7 @@ impl Lowerer<'_> {
                 }
                 Item::OtherPackets { pairs, span } => self.other_packets(pairs, *span),
                 Item::Sample { register, interval } => self.sample(register, interval),
-                Item::Action(_) | Item::State(_) | Item::Import { .. } => {}
+                Item::Action(_) | Item::State(_) | Item::Shared { .. } | Item::Import { .. } => {}
             }
         }
         match flow {
@@ -161,6 +169,53 @@ impl Lowerer<'_> {
             return;
         }
         self.symbols.insert(name.text.clone(), (symbol, name.span));
+    }
+
+    /// Gives handlers that several states share to each of them. The handlers of a state are tried in the order in which they
+    /// stand in the program, wherever that is.
+    fn share_handlers(&mut self, states: &mut [StateDeclaration], program: &Program) {
+        let names: BTreeMap<String, usize> =
+            states.iter().enumerate().map(|(index, state)| (state.name.text.clone(), index)).collect();
+        let mut all = 0;
+        let mut handlers = vec![Vec::new(); states.len()];
+        for item in &program.items {
+            match item {
+                Item::State(state) => {
+                    if let Some(index) = names.get(&state.name.text) {
+                        handlers[*index].extend(state.handlers.iter().cloned());
+                    }
+                }
+                Item::Shared { states, handlers: shared } => {
+                    let mut targets = BTreeSet::new();
+                    for name in states.iter().flatten() {
+                        match names.get(&name.text) {
+                            Some(index) if !targets.insert(*index) => {
+                                let message = format!("the state `{}` stands here twice", name.text);
+                                self.report(Diagnostic::error(name.span, message));
+                            }
+                            Some(_) => {}
+                            None => self.unknown_state(name, names.keys().map(String::as_str)),
+                        }
+                    }
+                    if states.is_none() {
+                        targets.extend(0..handlers.len());
+                    }
+                    all += targets.len() * shared.len();
+                    if let Some(first) = shared.first().filter(|_| all > MAX_SHARED) {
+                        return self.too_many(
+                            first.event.span,
+                            "handlers, those of several states counted for each",
+                            MAX_SHARED,
+                        );
+                    }
+                    targets.iter().for_each(|index| handlers[*index].extend(shared.iter().cloned()));
+                }
+                _ => {}
+            }
+        }
+        for (state, handlers) in states.iter_mut().zip(handlers) {
+            state.handlers = handlers;
+        }
     }
 
     fn order_states(&mut self, states: &mut Vec<StateDeclaration>, program: &Program) {

@@ -67,6 +67,8 @@ pub(crate) fn emit(
             operations.push(Operation::Lookup { table: *table, register, index });
             return Operand::Register(register);
         }
+        Ir::MulDiv(_) => return emit_mul_div(value, target, operations, take),
+        Ir::Query { .. } => return emit_query(value, target, operations, take),
         Ir::Compute { operator, left, right, .. } => (*operator, left, right),
         Ir::Compare { comparison, left, right } => {
             let (operator, swapped) = comparing(*comparison);
@@ -86,6 +88,36 @@ pub(crate) fn emit(
     let right = emit(right, None, operations, take);
     let register = target.unwrap_or_else(|| take(value));
     operations.push(Operation::Compute { operator, register, left, right });
+    Operand::Register(register)
+}
+
+fn emit_mul_div(
+    value: &Ir,
+    target: Option<u16>,
+    operations: &mut Vec<Operation>,
+    take: &mut dyn FnMut(&Ir) -> u16,
+) -> Operand {
+    let Ir::MulDiv(values) = value else { return Operand::Constant(0) };
+    let [left, right, divisor] = values.each_ref().map(|value| emit(value, None, operations, take));
+    let register = target.unwrap_or_else(|| take(value));
+    operations.push(Operation::MulDiv { register, left, right, divisor });
+    Operand::Register(register)
+}
+
+fn emit_query(
+    value: &Ir,
+    target: Option<u16>,
+    operations: &mut Vec<Operation>,
+    take: &mut dyn FnMut(&Ir) -> u16,
+) -> Operand {
+    let Ir::Query { query, values } = value else { return Operand::Constant(0) };
+    let operands: Vec<Operand> = values.iter().map(|value| emit(value, None, operations, take)).collect();
+    let register = target.unwrap_or_else(|| take(value));
+    let mut operation = Operation::Query { register, query: query.clone() };
+    for (place, operand) in operation.operands_mut().into_iter().zip(operands) {
+        *place = operand;
+    }
+    operations.push(operation);
     Operand::Register(register)
 }
 

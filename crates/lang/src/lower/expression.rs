@@ -120,6 +120,9 @@ impl Lowerer<'_> {
                 value
             }
             ExpressionKind::Call(name, arguments) => self.call(name, arguments, span, scope),
+            ExpressionKind::Question(question) => {
+                self.question(&question.object, &question.name, &question.arguments, scope)
+            }
             ExpressionKind::Index(table, index) => {
                 let index = self.typed(index, Type::Integer, scope);
                 match self.symbol(table, "a table") {

@@ -5,7 +5,7 @@ use super::ir::{FIRST_LOCAL, Ir, Step, local_operand};
 use super::types::{self, Type};
 use super::{Lowerer, Scope};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name};
-use weftwire_image::{Environment, Operand, Operation, Operator, PacketRef};
+use weftwire_image::{Environment, Operand, Operation, Operator, PacketRef, value};
 use weftwire_text::diagnostic::{Diagnostic, nearest};
 use weftwire_text::source::Span;
 
@@ -21,6 +21,7 @@ impl Lowerer<'_> {
         };
         match name.text.as_str() {
             "min" | "max" if count(self, 2) => self.least_or_greatest(name.text == "min", arguments, span, scope),
+            "muldiv" if count(self, 3) => self.mul_div(arguments, scope),
             "hash" if !arguments.is_empty() => {
                 let mut values =
                     arguments.iter().map(|argument| self.expression(argument, scope).ir).collect::<Vec<_>>();
@@ -46,9 +47,8 @@ impl Lowerer<'_> {
                 Value::new(fold(Operator::Div, time, Ir::constant(scale)), Type::Integer)
             }
             cast if types::named(cast).is_some() && count(self, 1) => self.cast(cast, &arguments[0], scope),
-            "min" | "max" | "random" | "present" | "nanoseconds" | "microseconds" | "milliseconds" | "seconds" => {
-                Value::error()
-            }
+            "min" | "max" | "muldiv" | "random" | "present" | "nanoseconds" | "microseconds" | "milliseconds"
+            | "seconds" => Value::error(),
             "hash" => {
                 count(self, 2);
                 Value::error()
@@ -58,6 +58,7 @@ impl Lowerer<'_> {
                 let known = [
                     "min",
                     "max",
+                    "muldiv",
                     "hash",
                     "random",
                     "present",
@@ -75,6 +76,36 @@ impl Lowerer<'_> {
                 Value::error()
             }
         }
+    }
+
+    /// `muldiv(a, b, c)`: a × b / c, where what a is, the result is, and b and c are alike.
+    fn mul_div(&mut self, arguments: &[Expression], scope: &mut Scope) -> Value {
+        let [left, right, divisor] = [0, 1, 2].map(|index| self.expression(&arguments[index], scope));
+        if [&left, &right, &divisor].into_iter().any(|value| value.kind == Type::Error) {
+            return Value::error();
+        }
+        let measure = |kind: Type| self.untyped || kind.is_number() || matches!(kind, Type::Time | Type::Rate);
+        for (value, argument) in [(&left, &arguments[0]), (&right, &arguments[1]), (&divisor, &arguments[2])] {
+            if !measure(value.kind) {
+                let message = format!("{} can't be multiplied or divided", value.kind.name());
+                self.report(Diagnostic::error(argument.span, message));
+                return Value::error();
+            }
+        }
+        let number = |value: &Value| value.kind.is_number();
+        if right.kind != divisor.kind && !(number(&right) && number(&divisor)) && !self.untyped {
+            let message = format!("`muldiv` divides {} by {}", right.kind.name(), divisor.kind.name());
+            let error = Diagnostic::error(arguments[2].span, message);
+            self.report(error.help("the second and the third argument are alike: their ratio is a number"));
+            return Value::error();
+        }
+        let ir = match [&left, &right, &divisor].map(|value| value.ir.as_constant()) {
+            [Some(left), Some(right), Some(divisor)] if divisor != 0 => {
+                Ir::constant(value::mul_div(left, right, divisor))
+            }
+            _ => Ir::MulDiv(Box::new([left.ir, right.ir, divisor.ir])),
+        };
+        Value::new(ir, if left.kind == Type::Unsigned { Type::Integer } else { left.kind })
     }
 
     fn least_or_greatest(&mut self, least: bool, arguments: &[Expression], span: Span, scope: &mut Scope) -> Value {

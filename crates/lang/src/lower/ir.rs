@@ -1,7 +1,7 @@
 //! Typed, resolved programs between the syntax tree and the flat image.
 
 use std::collections::BTreeSet;
-use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef};
+use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef, Query, Store};
 
 /// A value to compute. Pure: computing it twice gives the same, and only divisions by zero leave a trace (a count).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -14,9 +14,16 @@ pub(crate) enum Ir {
         right: Box<Ir>,
         modular: bool,
     },
+    /// Left × right / divisor.
+    MulDiv(Box<[Ir; 3]>),
     Lookup {
         table: u16,
         index: Box<Ir>,
+    },
+    /// A question about ranges or segments; its operands are filled in from values, in their order.
+    Query {
+        query: Query,
+        values: Vec<Ir>,
     },
     Compare {
         comparison: Comparison,
@@ -55,8 +62,31 @@ impl Ir {
                 left.operands(visit);
                 right.operands(visit);
             }
+            Ir::MulDiv(values) => values.iter().for_each(|value| value.operands(visit)),
             Ir::Lookup { index, .. } => index.operands(visit),
+            Ir::Query { values, .. } => values.iter().for_each(|value| value.operands(visit)),
             Ir::Not(inner) => inner.operands(visit),
+        }
+    }
+
+    /// All ranges and segments it reads.
+    pub(crate) fn stores(&self, visit: &mut dyn FnMut(Store)) {
+        match self {
+            Ir::Operand(_) => {}
+            Ir::Compute { left, right, .. }
+            | Ir::Compare { left, right, .. }
+            | Ir::And(left, right)
+            | Ir::Or(left, right) => {
+                left.stores(visit);
+                right.stores(visit);
+            }
+            Ir::MulDiv(values) => values.iter().for_each(|value| value.stores(visit)),
+            Ir::Lookup { index, .. } => index.stores(visit),
+            Ir::Query { query, values } => {
+                visit(query.store());
+                values.iter().for_each(|value| value.stores(visit));
+            }
+            Ir::Not(inner) => inner.stores(visit),
         }
     }
 
@@ -74,7 +104,11 @@ impl Ir {
             Ir::Compare { left, right, .. } | Ir::And(left, right) | Ir::Or(left, right) => {
                 left.may_divide_by_zero() || right.may_divide_by_zero()
             }
+            Ir::MulDiv(values) => {
+                values[2].as_constant().is_none_or(|divisor| divisor == 0) || values.iter().any(Ir::may_divide_by_zero)
+            }
             Ir::Lookup { index, .. } => index.may_divide_by_zero(),
+            Ir::Query { values, .. } => values.iter().any(Ir::may_divide_by_zero),
             Ir::Not(inner) => inner.may_divide_by_zero(),
         }
     }
@@ -100,6 +134,8 @@ pub(crate) enum Step {
     Do { operation: Operation, values: Vec<Ir> },
     /// The first branch whose condition holds; else `otherwise`.
     If { branches: Vec<(Ir, Vec<Step>, SourceLine)>, otherwise: Vec<Step>, hoisted: bool },
+    /// The body, as long as the condition holds, at most so often.
+    Repeat { most: u32, condition: Ir, body: Vec<Step>, line: SourceLine },
     /// The next state; takes effect at the event's end.
     Goto(u16),
     /// End of a scope: locals from this number on are no longer needed.
@@ -126,6 +162,10 @@ pub(crate) fn mark_tested(steps: &mut [Step]) -> BTreeSet<u16> {
                     join(&mut needed, mark_tested(body));
                 }
                 join(&mut needed, mark_tested(otherwise));
+            }
+            Step::Repeat { condition, body, .. } => {
+                locals(condition, &mut needed);
+                join(&mut needed, mark_tested(body));
             }
             Step::Local { local, value, tested } => {
                 *tested = needed.contains(&(FIRST_LOCAL + *local as u16));
@@ -155,6 +195,7 @@ pub(crate) struct Writes {
     pub(crate) packets: BTreeSet<PacketRef>,
     pub(crate) sent: BTreeSet<PacketRef>,
     pub(crate) application: bool,
+    pub(crate) stores: BTreeSet<Store>,
 }
 
 /// Register numbers from here on stand for locals until they get their scratch registers.

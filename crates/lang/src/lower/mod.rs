@@ -12,6 +12,7 @@ mod ir;
 mod names;
 mod pacer;
 mod statement;
+mod stores;
 mod suspicion;
 mod template;
 mod timers;
@@ -38,6 +39,8 @@ pub(crate) enum Symbol {
     Condition(Expression),
     Register(u16),
     Slot(u8),
+    Ranges(u8),
+    Segments(u8),
     Template(u16),
     Timer(u8),
     Table(u16),
@@ -52,6 +55,8 @@ impl Symbol {
             Symbol::Condition(_) => "a condition",
             Symbol::Register(_) => "a register",
             Symbol::Slot(_) => "a slot",
+            Symbol::Ranges(_) => "ranges",
+            Symbol::Segments(_) => "segments",
             Symbol::Template(_) => "a template",
             Symbol::Timer(_) => "a timer",
             Symbol::Table(_) => "a table",
@@ -66,7 +71,8 @@ pub(crate) enum EventKind {
     Packet,
     Timer(u8),
     Data,
-    /// `connect` and `close`.
+    Read,
+    /// `connect`, `close`, `abort` and `expire`.
     Call,
     /// `enter` and `exit`: they come in the course of any other event.
     Other,
@@ -90,6 +96,9 @@ pub(crate) struct Scope {
     pub(crate) blocks: usize,
     pub(crate) no_goto: bool,
 }
+
+/// Names and types of values that belong together.
+pub(crate) type Fields = Vec<(String, (Type, RegisterType))>;
 
 /// A handler in steps: all that one state does at one event.
 struct LoweredHandler {
@@ -115,8 +124,12 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) used_actions: BTreeSet<usize>,
     pub(crate) register_types: Vec<Type>,
     /// Names and types of what each timer carries.
-    pub(crate) timers: Vec<Vec<(String, (Type, RegisterType))>>,
+    pub(crate) timers: Vec<Fields>,
+    /// Those of the fields of segments, `left` and `right` included.
+    pub(crate) segments: Vec<Fields>,
     pub(crate) set_timers: BTreeSet<u8>,
+    /// For each option of each template when it is there.
+    pub(crate) wanted_options: BTreeMap<u16, Vec<Option<Expression>>>,
     /// Whether the program says how many settings may be pending.
     pub(crate) timers_said: bool,
     /// Settings of timers with a constant delay: where, and how long.
@@ -193,7 +206,9 @@ pub(crate) fn lower(
         used_actions: BTreeSet::new(),
         register_types: Vec::new(),
         timers: Vec::new(),
+        segments: Vec::new(),
         set_timers: BTreeSet::new(),
+        wanted_options: BTreeMap::new(),
         timers_said: dialect == Dialect::Xtra && timers.is_none(),
         long_timers: BTreeSet::new(),
         used: BTreeSet::new(),
@@ -274,13 +289,17 @@ impl Lowerer<'_> {
         if let Some((state, _)) = self.states.get(&name.text) {
             return Some(*state);
         }
-        let mut error = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
-        error = match weftwire_text::diagnostic::nearest(&name.text, self.states.keys().map(String::as_str)) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help(format!("states are {}", list(self.states.keys().map(String::as_str)))),
-        };
-        self.report(error);
+        let known: Vec<String> = self.states.keys().cloned().collect();
+        self.unknown_state(name, known.iter().map(String::as_str));
         None
+    }
+
+    pub(crate) fn unknown_state<'n>(&mut self, name: &Name, known: impl Iterator<Item = &'n str> + Clone) {
+        let error = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
+        self.report(match weftwire_text::diagnostic::nearest(&name.text, known.clone()) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help(format!("states are {}", list(known))),
+        });
     }
 
     pub(crate) fn notice(&mut self, name: &Name) -> u16 {
@@ -466,6 +485,8 @@ impl Lowerer<'_> {
             "close" => (Event::Close, EventKind::Call),
             "data" => (Event::Data, EventKind::Data),
             "expire" if !self.symbols.contains_key("expire") => (Event::Expire, EventKind::Call),
+            "abort" if !self.symbols.contains_key("abort") => (Event::Abort, EventKind::Call),
+            "read" if !self.symbols.contains_key("read") => (Event::Read, EventKind::Read),
             _ => match self.symbols.get(&name.text) {
                 Some((Symbol::Timer(timer), _)) => (Event::Timer(*timer), EventKind::Timer(*timer)),
                 _ => {
@@ -503,6 +524,7 @@ impl Lowerer<'_> {
             }
         }
         self.image.internal_events = rules.number_internal_events();
+        self.image.repeats = rules.repeats;
         self.image.preparations = rules.preparations;
         self.image.conditions = rules.conditions;
         self.image.rows = rules.rows;

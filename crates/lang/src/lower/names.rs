@@ -20,6 +20,12 @@ impl Lowerer<'_> {
         {
             return self.timer_value(timer, value, index, scope);
         }
+        if let [object, question] = path
+            && let Some(Symbol::Ranges(_) | Symbol::Segments(_)) =
+                self.symbols.get(&object.text).map(|(symbol, _)| symbol)
+        {
+            return self.question(object, question, &[], scope);
+        }
         let environment = match texts[..] {
             ["packet", name @ ("port" | "length" | "payload")] => {
                 if scope.event != EventKind::Packet {
@@ -40,6 +46,12 @@ impl Lowerer<'_> {
                 }
                 return Value::new(Ir::Operand(Operand::Event(0)), Type::Integer);
             }
+            ["read", "length"] => {
+                if scope.event != EventKind::Read {
+                    self.report(Diagnostic::error(span, "`read.length` is known only in `on read`"));
+                }
+                return Value::new(Ir::Operand(Operand::Event(0)), Type::Integer);
+            }
             ["flow", "id"] => {
                 let help = "`flow.hash` is the same for a flow wherever it runs; a register and `random` make a name of its own";
                 self.report(Diagnostic::error(span, "a flow has no number that a machine could see").help(help));
@@ -48,6 +60,8 @@ impl Lowerer<'_> {
             ["flow", "hash"] => Some((Environment::FlowHash, Type::Unsigned)),
             ["application", "available"] => Some((Environment::ApplicationAvailable, Type::Integer)),
             ["application", "closed"] => Some((Environment::ApplicationClosed, Type::Bool)),
+            ["application", "listening"] => Some((Environment::ApplicationListening, Type::Bool)),
+            ["application", "room"] => Some((Environment::ApplicationRoom, Type::Integer)),
             _ => None,
         };
         if let Some((environment, kind)) = environment {
@@ -192,7 +206,7 @@ impl Lowerer<'_> {
         let event = match scope.event {
             EventKind::Packet => "a packet".to_string(),
             EventKind::Timer(timer) => format!("the timer `{}`", self.image.timers[usize::from(timer)].name),
-            EventKind::Data | EventKind::Call => "a call of the application".to_string(),
+            EventKind::Data | EventKind::Read | EventKind::Call => "a call of the application".to_string(),
             EventKind::Other => "entering or leaving a state".to_string(),
         };
         format!("{help}; `{action}` is called at {event} on line {line}")

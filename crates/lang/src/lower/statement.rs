@@ -5,12 +5,12 @@ use super::ir::{Ir, MAX_LOCALS, Step, local_operand};
 use super::types::{self, Type};
 use super::{EventKind, Lowerer, Scope, Symbol, Value};
 use crate::ast::{
-    BinaryOperator, Branch, Expression, ExpressionKind, Name, PacketExpression, Statement, StatementKind,
+    BinaryOperator, Branch, Expression, ExpressionKind, Name, PacketExpression, Repeat, Statement, StatementKind,
 };
 use crate::parser::MAX_DEPTH;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use weftwire_image::{Operand, Operation, Operator, PacketRef, RegisterType};
+use weftwire_image::{Operand, Operation, Operator, PacketRef, RegisterType, limits};
 use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::source::Span;
 
@@ -86,12 +86,17 @@ impl Lowerer<'_> {
             }
             StatementKind::Let { name, kind, value } => self.let_local(name, kind.as_ref(), value, scope, steps),
             StatementKind::If { branches, otherwise } => self.if_statement(branches, otherwise, scope, steps),
-            StatementKind::Send { packet, port } => {
+            StatementKind::Repeat(repeat) => self.repeat(repeat, span, scope, steps),
+            StatementKind::Send { packet, port, cut } => {
                 let packet = self.packet_expression(packet, PacketRef::Work, scope, steps);
+                let size = cut.as_ref().map(|size| self.typed(size, Type::Integer, scope));
                 let port = self.port(port, scope);
-                if let Some(packet) = packet {
-                    push(steps, Operation::Send { packet, port: NO_VALUE }, vec![port]);
+                let Some(packet) = packet else { return };
+                if let Some(size) = size {
+                    steps.append(&mut scope.before);
+                    push(steps, Operation::Cut { packet, size: NO_VALUE }, vec![size]);
                 }
+                push(steps, Operation::Send { packet, port: NO_VALUE }, vec![port]);
             }
             StatementKind::Store { packet, slot } => {
                 let Some(to) = self.slot(slot) else { return };
@@ -171,6 +176,7 @@ impl Lowerer<'_> {
                 let notice = self.notice(name);
                 push(steps, Operation::Notify { notice, value: NO_VALUE }, vec![value]);
             }
+            StatementKind::Sequence(statement) => self.sequence_statement(statement, scope, steps),
             StatementKind::Call { action, arguments } => self.call_action(action, arguments, scope, steps),
         }
     }
@@ -357,6 +363,20 @@ impl Lowerer<'_> {
         scope.next_local - 1
     }
 
+    fn repeat(
+        &mut self,
+        Repeat { count, condition, body }: &Repeat,
+        span: Span,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
+        let most = self.bounded(count, Type::Integer, 1, limits::MAX_ROUNDS as i64) as u32;
+        let line = self.source_line(span);
+        let condition = condition.as_ref().map_or(Ir::constant(1), |condition| self.condition(condition, scope));
+        let body = self.block(body, scope);
+        steps.push(Step::Repeat { most, condition, body, line });
+    }
+
     fn if_statement(&mut self, branches: &[Branch], otherwise: &[Statement], scope: &mut Scope, steps: &mut Vec<Step>) {
         let mut made = Vec::new();
         for branch in branches {
@@ -396,7 +416,9 @@ impl Lowerer<'_> {
                 return self.packet_name(&packet.name, scope);
             }
         };
-        push(steps, Operation::Build { template, to: place }, Vec::new());
+        let wanted = self.wanted_options(template, scope);
+        let options = vec![NO_VALUE; wanted.len()];
+        push(steps, Operation::Build { template, to: place, options }, wanted);
         for (path, value) in &packet.fields {
             let span = path.first().map_or(value.span, |name| name.span);
             if path.len() != 2 {
@@ -406,7 +428,8 @@ impl Lowerer<'_> {
             let Some((index, kind)) = self.field(&path[0], &path[1]) else { continue };
             let new = self.expression(value, scope);
             steps.append(&mut scope.before);
-            let target = FieldTarget { packet: place, field: index, kind, optional: false };
+            let optional = self.may_lack(template, index);
+            let target = FieldTarget { packet: place, field: index, kind, optional };
             self.set_field(target, new, span, value.span, steps);
         }
         if let Some((offset, length)) = &packet.data {

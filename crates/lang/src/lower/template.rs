@@ -1,7 +1,8 @@
 //! Templates of packets, and the packets that a dialect program has without declaring them.
 
+use super::ir::Ir;
 use super::types::Type;
-use super::{Lowerer, Symbol};
+use super::{Lowerer, Scope, Symbol};
 use crate::ast::{Item, Name, Program, Statement, StatementKind, TemplateDeclaration};
 use weftwire_image::{Creation, Place, Template, TemplateTransport, limits};
 use weftwire_text::diagnostic::Diagnostic;
@@ -12,7 +13,52 @@ const DIALECT_PAYLOAD: u16 = 1_448;
 /// `tcp.flags` of the dialect's preset segments: ACK.
 const DIALECT_FLAGS: i64 = 0x10;
 
+/// Kind of the padding among TCP options.
+const OPTION_NOP: u8 = 1;
+/// Kind of selective acknowledgments.
+const OPTION_SACK: u8 = 5;
+
 impl Lowerer<'_> {
+    fn template_option_kind(&mut self, name: &Name) -> Option<u8> {
+        if name.text == "nop" { Some(OPTION_NOP) } else { self.option_kind(name) }
+    }
+
+    /// Whether each option of a template is there: a value each, none if all are. Conditions are read where the template is
+    /// declared, and see no locals.
+    pub(super) fn wanted_options(&mut self, template: u16, scope: &mut Scope) -> Vec<Ir> {
+        let Some(wanted) = self.wanted_options.get(&template).cloned() else { return Vec::new() };
+        if wanted.iter().all(Option::is_none) {
+            return Vec::new();
+        }
+        let kinds = self.image.templates[usize::from(template)].tcp_options.clone();
+        let locals = std::mem::take(&mut scope.locals);
+        let values = wanted.iter().zip(kinds).map(|(wanted, kind)| match wanted {
+            None => Ir::constant(1),
+            Some(count) if kind == OPTION_SACK => self.typed(count, Type::Integer, scope),
+            Some(condition) => self.condition(condition, scope),
+        });
+        let values = values.collect();
+        scope.locals = locals;
+        values
+    }
+
+    /// Whether a field is one of an option that the template may go without.
+    pub(super) fn may_lack(&self, template: u16, field: u16) -> bool {
+        let name = &self.image.fields[usize::from(field)];
+        let kind = match name.field.as_str() {
+            _ if name.format != "tcp" => return false,
+            "mss" => 2,
+            "window_scale" => 3,
+            "sack_permitted" => 4,
+            "timestamp" | "timestamp_echo" => 8,
+            other if other.starts_with("sack_") => OPTION_SACK,
+            _ => return false,
+        };
+        let kinds = &self.image.templates[usize::from(template)].tcp_options;
+        let wanted = self.wanted_options.get(&template).into_iter().flatten();
+        kinds.iter().zip(wanted).any(|(known, wanted)| *known == kind && wanted.is_some())
+    }
+
     pub(super) fn template(&mut self, declaration: &TemplateDeclaration) {
         let Some(transport_name) = declaration.headers.first() else { return };
         let transport = match transport_name.text.as_str() {
@@ -53,21 +99,26 @@ impl Lowerer<'_> {
                 }
             }
         }
-        if transport == TemplateTransport::Udp && !declaration.options.is_empty() {
-            self.report(Diagnostic::error(declaration.options[0].span, "UDP has no options"));
+        if let Some(option) = declaration.options.first().filter(|_| transport == TemplateTransport::Udp) {
+            self.report(Diagnostic::error(option.name.span, "UDP has no options"));
         }
-        if let Some(sack) = declaration.options.iter().find(|option| option.text == "sack") {
-            let error = Diagnostic::error(sack.span, "a template can't have the option `sack`: its length varies");
-            self.report(error.help("options of templates are mss, window_scale, sack_permitted and timestamps"));
-        }
-        let mut tcp_options = Vec::new();
+        let (mut tcp_options, mut wanted) = (Vec::new(), Vec::new());
         for option in &declaration.options {
-            let Some(kind) = self.option_kind(option) else { continue };
-            if tcp_options.contains(&kind) {
-                self.report(Diagnostic::error(option.span, format!("the option `{}` stands here twice", option.text)));
-            } else {
-                tcp_options.push(kind);
+            if tcp_options.len() >= limits::MAX_TEMPLATE_PARTS {
+                return self.too_many(option.name.span, "options in a template", limits::MAX_TEMPLATE_PARTS);
             }
+            let Some(kind) = self.template_option_kind(&option.name) else { continue };
+            if kind != OPTION_NOP && tcp_options.contains(&kind) {
+                let message = format!("the option `{}` stands here twice", option.name.text);
+                self.report(Diagnostic::error(option.name.span, message));
+                continue;
+            }
+            if kind == OPTION_SACK && option.wanted.is_none() {
+                let error = Diagnostic::error(option.name.span, "how many blocks does it have?");
+                self.report(error.help("write `sack COUNT`: with 0 the option is left out"));
+            }
+            tcp_options.push(kind);
+            wanted.push(option.wanted.clone());
         }
         let payload =
             declaration.payload.as_ref().map_or(0, |length| self.bounded(length, Type::Integer, 0, 65_000) as u16);
@@ -98,6 +149,7 @@ impl Lowerer<'_> {
             }
         }
         self.declare(&declaration.name, Symbol::Template(self.image.templates.len() as u16));
+        self.wanted_options.insert(self.image.templates.len() as u16, wanted);
         let name = declaration.name.text.clone();
         self.image.templates.push(Template { name, transport, tcp_options, headers, payload, presets });
     }

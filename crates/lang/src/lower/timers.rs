@@ -4,8 +4,8 @@ use super::expression::{Value, compare, modular};
 use super::ir::{Ir, Step};
 use super::statement::{NO_VALUE, push};
 use super::types::Type;
-use super::{Lowerer, Scope, Symbol};
-use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name};
+use super::{Fields, Lowerer, Scope, Symbol};
+use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, UnaryOperator};
 use std::collections::BTreeSet;
 use weftwire_image::{Comparison, Event, Image, Operand, Operation, PayloadTest, limits};
 use weftwire_text::diagnostic::Diagnostic;
@@ -60,7 +60,8 @@ impl Lowerer<'_> {
         let mut made = Vec::new();
         let mut values = Vec::new();
         if let Some(tests) = tests {
-            self.cancel_tests(timer, tests, scope, &mut made, &mut values);
+            let fields = self.timers[usize::from(timer)].clone();
+            self.field_tests(("the timer", &fields), tests, scope, &mut made, &mut values);
         }
         push(steps, Operation::CancelTimer { timer, tests: made }, values);
     }
@@ -76,48 +77,61 @@ impl Lowerer<'_> {
         }
     }
 
-    fn cancel_tests(
+    /// Tests of fields, joined by `and`: `field == value`; a truth value may stand alone. `owner` is for messages.
+    pub(super) fn field_tests(
         &mut self,
-        timer: u8,
+        (owner, fields): (&str, &Fields),
         tests: &Expression,
         scope: &mut Scope,
         made: &mut Vec<PayloadTest>,
         values: &mut Vec<Ir>,
     ) {
         let wrong = |lowerer: &mut Self, span| {
-            let payload = &lowerer.timers[usize::from(timer)];
-            let names: Vec<&str> = payload.iter().map(|(name, _)| name.as_str()).collect();
+            let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
             let help = if names.is_empty() {
-                "this timer carries nothing: `cancel NAME;` cancels all its settings".to_string()
+                "it carries nothing to test".to_string()
             } else {
                 format!("write tests like `{} == value`, joined by `and`", names.join(" == value` or `"))
             };
-            lowerer.report(Diagnostic::error(span, "this is no test of what the timer carries").help(help));
+            lowerer.report(Diagnostic::error(span, format!("this is no test of what {owner} carries")).help(help));
         };
-        let ExpressionKind::Binary(operator, left, right) = &tests.kind else { return wrong(self, tests.span) };
-        if *operator == BinaryOperator::And {
-            self.cancel_tests(timer, left, scope, made, values);
-            self.cancel_tests(timer, right, scope, made, values);
-            return;
-        }
-        let position = |lowerer: &Self, side: &Expression| match &side.kind {
-            ExpressionKind::Path(path) if path.len() == 1 => {
-                lowerer.timers[usize::from(timer)].iter().position(|(name, _)| *name == path[0].text)
-            }
+        let position = |side: &Expression| match &side.kind {
+            ExpressionKind::Path(path) if path.len() == 1 => fields.iter().position(|(name, _)| *name == path[0].text),
             _ => None,
         };
-        let (value, operator, other) = match (position(self, left), position(self, right)) {
-            (Some(value), _) => (value, *operator, right),
-            (None, Some(value)) => (value, flipped(*operator), left),
+        if made.len() >= limits::MAX_TESTS {
+            return self.too_many(tests.span, "tests of one statement", limits::MAX_TESTS);
+        }
+        let truth = |side: &Expression| position(side).filter(|value| fields[*value].1.0 == Type::Bool);
+        let comparison = |right| PayloadTest { value: 0, comparison: right, right: NO_VALUE };
+        let (operator, left, right) = match &tests.kind {
+            ExpressionKind::Binary(operator, left, right) => (*operator, left, right),
+            ExpressionKind::Unary(UnaryOperator::Not, inner) if truth(inner).is_some() => {
+                made.push(PayloadTest { value: truth(inner).unwrap_or(0) as u8, ..comparison(Comparison::Eq) });
+                return values.push(Ir::constant(0));
+            }
+            _ => match truth(tests) {
+                Some(value) => {
+                    made.push(PayloadTest { value: value as u8, ..comparison(Comparison::Ne) });
+                    return values.push(Ir::constant(0));
+                }
+                None => return wrong(self, tests.span),
+            },
+        };
+        if operator == BinaryOperator::And {
+            self.field_tests((owner, fields), left, scope, made, values);
+            self.field_tests((owner, fields), right, scope, made, values);
+            return;
+        }
+        let (value, operator, other) = match (position(left), position(right)) {
+            (Some(value), _) => (value, operator, right),
+            (None, Some(value)) => (value, flipped(operator), left),
             (None, None) => return wrong(self, tests.span),
         };
         if !operator.is_comparison() {
             return wrong(self, tests.span);
         }
-        if made.len() >= limits::MAX_TESTS {
-            return self.too_many(tests.span, "tests of one `cancel`", limits::MAX_TESTS);
-        }
-        let (kind, _) = self.timers[usize::from(timer)][value].1;
+        let (kind, _) = fields[value].1;
         let right = self.expression(other, scope);
         let from = right.kind;
         let mut right = self.coerce(right, kind, other.span);

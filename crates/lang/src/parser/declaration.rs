@@ -3,14 +3,14 @@
 use super::cursor::{Cursor, describe};
 use super::statement::STATEMENTS;
 use crate::ast::{
-    ActionDeclaration, EvictedStates, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name,
-    PacerDeclaration, StateDeclaration, TableContents, TableFormula, TemplateDeclaration,
+    ActionDeclaration, EvictedStates, Expression, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name,
+    PacerDeclaration, StateDeclaration, TableContents, TableFormula, TemplateDeclaration, TemplateOption,
 };
 use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::lexer::Kind;
 
 const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `flow key`, `other packets`, \
-     `register`, `slot`, `template`, `timer`, `table`, `pacer`, `action`, `#debug` and `state`";
+     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `segments`, `table`, `pacer`, `action`, `#debug`, `state` and `in`";
 
 impl Cursor<'_> {
     /// A declaration, or `None` after an error.
@@ -29,6 +29,7 @@ impl Cursor<'_> {
         };
         let item = match word.as_str() {
             "state" | "initial" => return self.state(false),
+            "in" => return self.shared_handlers(),
             "action" => return self.action(),
             "template" => return self.template(),
             "import" => return self.import(),
@@ -42,6 +43,9 @@ impl Cursor<'_> {
                 Some(Item::Slot { names: self.names("a slot's name") })
             }
             "timer" => self.timer(),
+            "ranges" => self.ranges(),
+            "receive" => self.receive_buffer(),
+            "segments" => self.segments(),
             "table" => self.table(),
             "pacer" => self.pacer(),
             "State" | "Register" | "Event" | "Action" => {
@@ -63,6 +67,9 @@ impl Cursor<'_> {
                     "register",
                     "slot",
                     "timer",
+                    "ranges",
+                    "receive",
+                    "segments",
                     "table",
                     "pacer",
                     "machine",
@@ -91,7 +98,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn constant(&mut self, what: &str) -> Option<(Name, crate::ast::Expression)> {
+    fn constant(&mut self, what: &str) -> Option<(Name, Expression)> {
         self.advance();
         let name = self.name(what)?;
         self.expect("=", "behind the name");
@@ -140,6 +147,36 @@ impl Cursor<'_> {
         self.advance();
         let name = self.name("a timer's name")?;
         Some(Item::Timer { name, payload: self.parameters() })
+    }
+
+    /// `at most N`
+    fn at_most(&mut self) -> Expression {
+        self.expect_word("at", "and how many at most");
+        self.expect_word("most", "behind `at`");
+        self.expression()
+    }
+
+    fn ranges(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("a name")?;
+        Some(Item::Ranges { name, bytes: None, most: self.at_most() })
+    }
+
+    fn receive_buffer(&mut self) -> Option<Item> {
+        self.advance();
+        self.expect_word("buffer", "behind `receive`");
+        let name = self.name("the buffer's name")?;
+        let bytes = Some(self.expression());
+        let most = self.at_most();
+        self.expect_word("ranges", "behind the number");
+        Some(Item::Ranges { name, bytes, most })
+    }
+
+    fn segments(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("a name")?;
+        let fields = self.parameters();
+        Some(Item::Segments { name, fields, most: self.at_most() })
     }
 
     fn table(&mut self) -> Option<Item> {
@@ -256,7 +293,7 @@ impl Cursor<'_> {
         while !self.at_end() && !self.at_punctuation("}") {
             let before = self.position();
             if self.take_word("options") {
-                template.options.extend(self.names("a TCP option"));
+                self.template_options(&mut template.options);
             } else if self.take_word("payload") {
                 template.payload = Some(self.expression());
             } else if let Some(path) = self.path("a field, `options` or `payload`") {
@@ -268,6 +305,21 @@ impl Cursor<'_> {
         }
         self.expect("}", "to close the template");
         Some(Item::Template(template))
+    }
+
+    /// Behind `options`.
+    fn template_options(&mut self, options: &mut Vec<TemplateOption>) {
+        while let Some(name) = self.name("a TCP option") {
+            let wanted = match name.text.as_str() {
+                "sack" if !self.at_punctuation(",") && !self.at_punctuation(";") => Some(self.expression()),
+                _ if self.take_word("if") => Some(self.condition()),
+                _ => None,
+            };
+            options.push(TemplateOption { name, wanted });
+            if !self.take(",") {
+                return;
+            }
+        }
     }
 
     fn flow(&mut self) -> Option<Item> {
@@ -414,11 +466,8 @@ impl Cursor<'_> {
             if debug && !self.at_word("on") {
                 self.misplaced_debug();
             }
-            if self.at_word("on") {
-                self.advance();
-                if let Some(handler) = self.handler(debug) {
-                    state.handlers.push(handler);
-                }
+            if self.take_word("on") {
+                state.handlers.extend(self.handler(debug));
             } else if self.take_word("enter") {
                 state.enter.extend(self.block("to open the entry actions"));
             } else if self.take_word("exit") {
@@ -438,8 +487,36 @@ impl Cursor<'_> {
         Some(Item::State(state))
     }
 
+    /// `in STATE, ... { on ... }`, `in any { on ... }`
+    fn shared_handlers(&mut self) -> Option<Item> {
+        self.advance();
+        let states = if self.take_word("any") { None } else { Some(self.names("a state")) };
+        if !self.expect("{", "to open the handlers") {
+            self.recover();
+            return None;
+        }
+        let mut handlers = Vec::new();
+        while !self.at_end() && !self.at_punctuation("}") {
+            let before = self.position();
+            let debug = self.take_debug();
+            if self.take_word("on") {
+                handlers.extend(self.handler(debug));
+            } else {
+                let found = describe(self.peek());
+                let help = "`enter` and `exit` belong to one state: write them there";
+                self.error_here(&format!("expected `on` among handlers of several states, found {found}"), Some(help));
+                self.advance();
+                self.recover();
+            }
+            self.must_move(before);
+        }
+        self.expect("}", "to close the handlers");
+        Some(Item::Shared { states, handlers })
+    }
+
     fn handler(&mut self, debug: bool) -> Option<Handler> {
-        let event = self.name("an event: `packet`, `connect`, `close`, `data`, `expire` or a timer")?;
+        let event =
+            self.name("an event: `packet`, `connect`, `close`, `data`, `read`, `abort`, `expire` or a timer")?;
         let from = if self.take_word("from") { Some(self.expression()) } else { None };
         let when = if self.take_word("when") { Some(self.condition()) } else { None };
         Some(Handler { event, from, when, debug, body: self.block("to open the handler") })

@@ -2,7 +2,7 @@
 //! `|`; `^`; `&`; `<< >>`; `+ -`; `* / %`; unary `- ~`.
 
 use super::cursor::{Cursor, MAX_OPERATORS, describe};
-use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, UnaryOperator};
+use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, Question, UnaryOperator};
 use BinaryOperator::*;
 use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::lexer::{Kind, NumberValue};
@@ -21,6 +21,11 @@ impl Cursor<'_> {
         let parsed = self.nested(|cursor| cursor.binary(0)).unwrap_or(Expression { kind: ExpressionKind::Error, span });
         self.expressions -= 1;
         parsed
+    }
+
+    /// An expression without comparisons: in front of a word that would compare, as `in` does.
+    pub(crate) fn additive(&mut self) -> Expression {
+        self.binary(COMPARISON + 1)
     }
 
     fn binary_operator(&self) -> Option<(BinaryOperator, u8)> {
@@ -199,6 +204,14 @@ impl Cursor<'_> {
     fn path_or_call(&mut self) -> Expression {
         let span = self.span();
         let Some(path) = self.path("a value") else { return Expression { kind: ExpressionKind::Error, span } };
+        if let [object, question] = &path[..]
+            && self.at_punctuation("(")
+        {
+            let (object, name) = (object.clone(), question.clone());
+            let question = Question { object, name, arguments: self.arguments() };
+            let kind = ExpressionKind::Question(Box::new(question));
+            return Expression { kind, span: span.to(self.previous_span()) };
+        }
         let single = (path.len() == 1).then(|| path[0].clone());
         let kind = match single {
             Some(name) if self.at_punctuation("(") => ExpressionKind::Call(name, self.arguments()),

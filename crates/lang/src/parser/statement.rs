@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, describe};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind};
-use crate::ast::{Branch, Name, PaceStatement, PacketExpression, Statement, StatementKind};
+use crate::ast::{Branch, Name, PaceStatement, PacketExpression, Repeat, SequenceStatement, Statement, StatementKind};
 use weftwire_text::diagnostic::{Diagnostic, nearest};
 use weftwire_text::lexer::Kind;
 
@@ -49,6 +49,8 @@ impl Cursor<'_> {
                 return None;
             }
             "let" => self.let_statement()?,
+            // Only in front of a count: a good name for a register, too.
+            "repeat" if !self.is_target() => self.repeat_statement()?,
             "send" => self.send_statement()?,
             "store" => self.store_statement()?,
             "discard" => {
@@ -79,6 +81,10 @@ impl Cursor<'_> {
                 StatementKind::DeleteInstance
             }
             "deliver" => self.deliver_statement()?,
+            // Only in front of a name, as above.
+            "begin" | "trim" | "add" | "hold" | "append" | "split" | "change" if self.word_follows() => {
+                StatementKind::Sequence(Box::new(self.sequence_statement(word)?))
+            }
             "release" => {
                 self.advance();
                 StatementKind::Release { length: self.expression() }
@@ -92,8 +98,7 @@ impl Cursor<'_> {
             }
             "while" | "for" | "loop" if !self.is_target() => {
                 let message = format!("XL has no loop `{word}`");
-                let help =
-                    "each event runs to its end; a timer, or a state that is entered again, makes the next round";
+                let help = "how often at most must be known: `repeat 64 while CONDITION { ... }`";
                 self.error_here(&message, Some(help));
                 self.advance();
                 while !self.at_end() && !matches!(self.peek(), Kind::Punctuation("{" | ";" | "}")) {
@@ -104,7 +109,7 @@ impl Cursor<'_> {
             }
             _ => self.assignment_or_call()?,
         };
-        if !matches!(kind, StatementKind::If { .. }) {
+        if !kind.ends_with_block() {
             self.semicolon();
         }
         Some(Statement { kind, span: start.to(self.previous_span()) })
@@ -219,7 +224,12 @@ impl Cursor<'_> {
         self.advance();
         let packet = self.packet_expression()?;
         self.expect_word("to", "and a port behind the packet");
-        Some(StatementKind::Send { packet, port: self.expression() })
+        let port = self.expression();
+        let cut = self.take_word("cut").then(|| {
+            self.expect_word("to", "and the bytes of a segment behind `cut`");
+            Box::new(self.expression())
+        });
+        Some(StatementKind::Send { packet, port, cut })
     }
 
     fn store_statement(&mut self) -> Option<StatementKind> {
@@ -227,6 +237,14 @@ impl Cursor<'_> {
         let packet = self.packet_expression()?;
         self.expect_word("in", "and a slot behind the packet");
         Some(StatementKind::Store { packet, slot: self.name("a slot")? })
+    }
+
+    fn repeat_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let count = self.expression();
+        let condition = if self.take_word("while") { Some(self.condition()) } else { None };
+        let body = self.block("to open what is repeated");
+        Some(StatementKind::Repeat(Box::new(Repeat { count, condition, body })))
     }
 
     fn keep_statement(&mut self) -> Option<StatementKind> {
@@ -286,9 +304,58 @@ impl Cursor<'_> {
         Some(StatementKind::Cancel { timer, tests })
     }
 
+    /// Statements about ranges, the receive buffer and segments.
+    fn sequence_statement(&mut self, word: &str) -> Option<SequenceStatement> {
+        self.advance();
+        let name = self.name("ranges, segments or a packet")?;
+        Some(match word {
+            "begin" => {
+                self.expect_word("at", "and a sequence number behind the name");
+                SequenceStatement::Begin { store: name, at: self.expression() }
+            }
+            "trim" => {
+                self.expect_word("to", "and a sequence number behind the name");
+                SequenceStatement::Trim { store: name, to: self.expression() }
+            }
+            "add" => SequenceStatement::Add { ranges: name, arguments: self.arguments() },
+            "append" => SequenceStatement::Append { segments: name, arguments: self.arguments() },
+            "split" => {
+                self.expect_word("at", "and a sequence number behind the name");
+                SequenceStatement::Split { segments: name, at: self.expression() }
+            }
+            "hold" => {
+                let range = if self.at_punctuation("(") { self.pair(&name.text) } else { None };
+                self.expect_word("at", "and the sequence number of the first byte");
+                let at = self.nested(|cursor| cursor.additive())?;
+                self.expect_word("in", "and the receive buffer behind the sequence number");
+                SequenceStatement::Hold { packet: name, range, at, buffer: self.name("the receive buffer")? }
+            }
+            _ => {
+                let tests = if self.take_word("where") { Some(self.condition()) } else { None };
+                self.expect("{", "and the fields to change");
+                let mut writes = Vec::new();
+                while !self.at_end() && !self.at_punctuation("}") {
+                    let before = self.position();
+                    if let Some(field) = self.name("a field of the segments") {
+                        self.expect("=", "behind the field");
+                        writes.push((field, self.expression()));
+                    }
+                    self.semicolon();
+                    self.must_move(before);
+                }
+                self.expect("}", "to close the changes");
+                SequenceStatement::Change { segments: name, tests, writes }
+            }
+        })
+    }
+
     fn deliver_statement(&mut self) -> Option<StatementKind> {
         self.advance();
-        let packet = self.name("a packet")?;
+        let packet = self.name("a packet, or the receive buffer")?;
+        if self.take_word("to") {
+            let statement = SequenceStatement::DeliverHeld { buffer: packet, to: self.expression() };
+            return Some(StatementKind::Sequence(Box::new(statement)));
+        }
         let range = if self.at_punctuation("(") { self.pair(&packet.text) } else { None };
         Some(StatementKind::Deliver { packet, range })
     }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect};
 use weftwire_core::{
-    Arrivals, CallError, Change, Command, Connections, Deadline, Endpoints, FlowId, Formats, Frame, Function, Outbox,
-    Output, Packet, Port, Ports, Time,
+    Arrivals, CallError, Change, Command, Connections, Deadline, Endpoints, FlowId, Formats, Frame, Function, Listen,
+    Outbox, Output, Packet, Port, Ports, Time,
 };
 use weftwire_network::model::NodeIndex;
 
@@ -384,6 +384,18 @@ impl Connections for Watch {
 
     fn abort(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
         self.watch(now, out, false, |watch, out| watch.inner()?.abort(now, flow, out))
+    }
+
+    fn listen(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
+        self.watch(now, out, false, |watch, out| watch.inner()?.listen(now, local, out))
+    }
+
+    fn accept(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
+        self.watch(now, out, false, |watch, out| watch.inner()?.accept(now, flow, out))
+    }
+
+    fn consumed(&mut self, now: Time, flow: FlowId, length: usize, out: &mut Outbox) -> Result<(), CallError> {
+        self.watch(now, out, false, |watch, out| watch.inner()?.consumed(now, flow, length, out))
     }
 }
 

@@ -285,11 +285,12 @@ impl Simulation<'_> {
             return Ok(());
         }
         let outbox = std::mem::take(&mut machine.outbox);
-        let mut ready = Vec::new();
+        let (mut ready, mut read) = (Vec::new(), Vec::new());
         for item in outbox.items() {
             match item {
                 Output::Send { port, bytes, offload, .. } => self.depart(node, *port, outbox.bytes(bytes), *offload)?,
                 Output::Deliver { flow, bytes } => {
+                    read.push((*flow, outbox.bytes(bytes).len()));
                     if let Some(resume) = self.deliver(node, *flow, outbox.bytes(bytes), frame) {
                         ready.push(resume);
                     }
@@ -325,6 +326,11 @@ impl Simulation<'_> {
             // The outbox goes back with its memory.
             machine.outbox = outbox;
             machine.outbox.clear();
+        }
+        for (flow, length) in read {
+            // Applications read at once. The flow may have ended in this very instant.
+            let _ = self.connections(node, |function, time, outbox| function.consumed(time, flow, length, outbox));
+            self.outputs(node, None)?;
         }
         for (number, side) in ready {
             self.feed_function(number, side)?;

@@ -1,0 +1,311 @@
+//! Records of segments in the order of their sequence numbers.
+
+use super::distance;
+use crate::state::SegmentsState;
+use crate::value::compare;
+use std::collections::VecDeque;
+use weftwire_core::DropReason;
+use weftwire_image::{Comparison, PayloadTest, RegisterType, SEGMENT_ENDS, SegmentsQuery};
+
+/// Records side by side: each begins where the one in front ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Segments {
+    /// Where the first one begins; without records, where the next one will.
+    start: u32,
+    /// The records' fields one after the other; the first two are the ends.
+    values: VecDeque<i64>,
+    /// Types of the fields, those of the ends included.
+    kinds: Vec<RegisterType>,
+    most: usize,
+}
+
+/// Tests of fields, with the values of their right sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Tests<'a> {
+    /// The tests.
+    pub tests: &'a [PayloadTest],
+    /// The right sides, one for each.
+    pub right: &'a [i64],
+}
+
+impl Segments {
+    /// No records; at most so many, with these fields.
+    pub fn new(most: u32, fields: impl Iterator<Item = RegisterType>) -> Segments {
+        let kinds = [RegisterType::Seq32; SEGMENT_ENDS.len()].into_iter().chain(fields).collect();
+        Segments { start: 0, values: VecDeque::new(), kinds, most: most as usize }
+    }
+
+    fn width(&self) -> usize {
+        self.kinds.len()
+    }
+
+    fn count(&self) -> usize {
+        self.values.len() / self.width()
+    }
+
+    fn end(&self) -> u32 {
+        match self.count() {
+            0 => self.start,
+            count => self.values[(count - 1) * self.width() + 1] as u32,
+        }
+    }
+
+    /// As new, with so many bytes of memory at most.
+    pub fn blank(&mut self, kept: usize) {
+        self.begin(0);
+        self.values.shrink_to(kept / size_of::<i64>());
+    }
+
+    /// Rule G2.
+    pub fn begin(&mut self, at: u32) {
+        self.start = at;
+        self.values.clear();
+    }
+
+    /// Rule G3.
+    pub fn append(&mut self, end: u32, fields: &[i64]) -> Result<(), DropReason> {
+        let left = self.end();
+        if distance(left, end) <= 0 || distance(self.start, end) <= 0 {
+            return Ok(());
+        }
+        if self.count() >= self.most {
+            return Err(DropReason::SegmentsFull);
+        }
+        self.values.extend([i64::from(left), i64::from(end)]);
+        let own = self.kinds[SEGMENT_ENDS.len()..].iter().zip(fields);
+        self.values.extend(own.map(|(kind, value)| kind.cut(*value)));
+        Ok(())
+    }
+
+    /// The record around a sequence number: its index.
+    fn around(&self, at: u32) -> Option<usize> {
+        let (mut low, mut high) = (0, self.count());
+        if !(0..distance(self.start, self.end())).contains(&distance(self.start, at)) {
+            return None;
+        }
+        while high - low > 1 {
+            let middle = (low + high) / 2;
+            let left = self.values[middle * self.width()] as u32;
+            if distance(left, at) >= 0 { low = middle } else { high = middle }
+        }
+        Some(low)
+    }
+
+    /// Rule G4.
+    pub fn split(&mut self, at: u32) -> Result<(), DropReason> {
+        let Some(place) = self.around(at).map(|index| index * self.width()) else { return Ok(()) };
+        if self.values[place] == i64::from(at) {
+            return Ok(());
+        }
+        if self.count() >= self.most {
+            return Err(DropReason::SegmentsFull);
+        }
+        let second: Vec<i64> = self.values.range(place..place + self.width()).copied().collect();
+        self.values[place + 1] = at.into();
+        let behind = place + self.width();
+        let tail = self.values.split_off(behind);
+        self.values.push_back(at.into());
+        self.values.extend(&second[1..]);
+        self.values.extend(tail);
+        Ok(())
+    }
+
+    /// Rule G5.
+    pub fn trim(&mut self, to: u32) {
+        if distance(self.start, to) <= 0 {
+            return;
+        }
+        match self.around(to) {
+            None => {
+                self.start = self.end();
+                self.values.clear();
+            }
+            Some(index) => {
+                self.values.drain(..index * self.width());
+                self.values[0] = to.into();
+                self.start = to;
+            }
+        }
+    }
+
+    /// Rule G6.
+    pub fn change(&mut self, tests: Tests<'_>, writes: &[(u8, i64)]) {
+        let width = self.width();
+        for place in (0..self.values.len()).step_by(width) {
+            if passes(&self.values, place, tests) {
+                for (field, value) in writes {
+                    let field = usize::from(*field);
+                    self.values[place + field] = self.kinds[field].cut(*value);
+                }
+            }
+        }
+    }
+
+    /// Rule G7.
+    pub fn query(&self, what: SegmentsQuery, field: u8, tests: Tests<'_>) -> i64 {
+        match what {
+            SegmentsQuery::Start => return self.start.into(),
+            SegmentsQuery::End => return self.end().into(),
+            _ => {}
+        }
+        let places = (0..self.values.len()).step_by(self.width());
+        let mut passing = places.filter(|place| passes(&self.values, *place, tests));
+        let value = |place: usize| self.values[place + usize::from(field)];
+        let least = match self.kinds[usize::from(field)] {
+            RegisterType::Seq32 => Comparison::SeqLt,
+            RegisterType::U64 => Comparison::LtUnsigned,
+            _ => Comparison::Lt,
+        };
+        let less = |one: i64, other: i64| compare(least, one, other);
+        let found = match what {
+            SegmentsQuery::First => passing.next().map(value),
+            SegmentsQuery::Last => passing.next_back().map(value),
+            SegmentsQuery::Least => passing.map(value).reduce(|one, other| if less(other, one) { other } else { one }),
+            SegmentsQuery::Greatest => {
+                passing.map(value).reduce(|one, other| if less(one, other) { other } else { one })
+            }
+            SegmentsQuery::Bytes => {
+                let length = |place: usize| distance(self.values[place] as u32, self.values[place + 1] as u32);
+                Some(passing.map(length).sum())
+            }
+            _ => Some(passing.count() as i64),
+        };
+        found.unwrap_or(0)
+    }
+
+    /// The state.
+    pub(crate) fn state(&self) -> SegmentsState {
+        let record = |place: usize| {
+            let length = distance(self.values[place] as u32, self.values[place + 1] as u32) as u32;
+            (length, self.values.range(place + SEGMENT_ENDS.len()..place + self.width()).copied().collect())
+        };
+        SegmentsState { start: self.start, records: (0..self.values.len()).step_by(self.width()).map(record).collect() }
+    }
+
+    /// As they were. Nothing of it has to be true; `None` if there can be no such records.
+    pub(crate) fn restored(mut self, state: &SegmentsState) -> Option<Segments> {
+        self.begin(state.start);
+        for (length, fields) in &state.records {
+            let whole = *length < 1 << 31 && fields.len() + SEGMENT_ENDS.len() == self.width();
+            let cut =
+                self.kinds[SEGMENT_ENDS.len()..].iter().zip(fields).all(|(kind, value)| kind.cut(*value) == *value);
+            let before = self.count();
+            let end = self.end().wrapping_add(*length);
+            if !whole || !cut || self.append(end, fields).is_err() || self.count() == before {
+                return None;
+            }
+        }
+        Some(self)
+    }
+}
+
+fn passes(values: &VecDeque<i64>, place: usize, tests: Tests<'_>) -> bool {
+    let mut tests = tests.tests.iter().zip(tests.right);
+    tests.all(|(test, right)| compare(test.comparison, values[place + usize::from(test.value)], *right))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use weftwire_image::Operand;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Append(i64, i64),
+        Split(i64),
+        Trim(i64),
+        Change(i64, i64, i64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => (-3..30_i64, 0..5_i64).prop_map(|(length, value)| Step::Append(length, value)),
+            2 => (-10..130_i64).prop_map(Step::Split),
+            1 => (-10..60_i64).prop_map(Step::Trim),
+            2 => (-10..130_i64, 0..60_i64, 0..5_i64).prop_map(|(left, length, value)| Step::Change(left, left + length, value)),
+        ];
+        prop::collection::vec(step, 0..60)
+    }
+
+    fn test(value: u8, comparison: Comparison) -> PayloadTest {
+        PayloadTest { value, comparison, right: Operand::Constant(0) }
+    }
+
+    const MOST: usize = 6;
+
+    proptest! {
+        /// Against a list of records with numbers that do not wrap.
+        #[test]
+        fn records_are_a_list(start in any::<u32>(), steps in steps()) {
+            let mut segments = Segments::new(MOST as u32, [RegisterType::U8].into_iter());
+            segments.begin(start);
+            // (left, right, value) behind `start`.
+            let (mut list, mut floor, mut end) = (Vec::<(i64, i64, i64)>::new(), 0_i64, 0_i64);
+            let number = |place: i64| start.wrapping_add(place as u32);
+            for step in steps {
+                match step {
+                    Step::Append(length, value) => {
+                        let full = length > 0 && list.len() >= MOST;
+                        let result = segments.append(number(end + length), &[value]);
+                        prop_assert_eq!(result, if full { Err(DropReason::SegmentsFull) } else { Ok(()) });
+                        if length > 0 && !full {
+                            list.push((end, end + length, value));
+                            end += length;
+                        }
+                    }
+                    Step::Split(at) => {
+                        let at = floor + at;
+                        let inside = list.iter().position(|record| record.0 < at && at < record.1);
+                        let full = inside.is_some() && list.len() >= MOST;
+                        let result = segments.split(number(at));
+                        prop_assert_eq!(result, if full { Err(DropReason::SegmentsFull) } else { Ok(()) });
+                        if let Some(index) = inside.filter(|_| !full) {
+                            let (left, right, value) = list[index];
+                            list.splice(index..=index, [(left, at, value), (at, right, value)]);
+                        }
+                    }
+                    Step::Trim(to) => {
+                        segments.trim(number(floor + to));
+                        if to > 0 {
+                            floor = (floor + to).min(end);
+                            list.retain(|record| record.1 > floor);
+                            if let Some(first) = list.first_mut() {
+                                first.0 = floor;
+                            }
+                        }
+                    }
+                    Step::Change(left, right, value) => {
+                        let (left, right) = (floor + left, floor + right);
+                        let tests = [test(0, Comparison::SeqGe), test(1, Comparison::SeqLe)];
+                        let sides = [number(left).into(), number(right).into()];
+                        segments.change(Tests { tests: &tests, right: &sides }, &[(2, 256 + value)]);
+                        for record in list.iter_mut().filter(|record| record.0 >= left && record.1 <= right) {
+                            record.2 = value;
+                        }
+                    }
+                }
+                use SegmentsQuery::*;
+                let none = Tests { tests: &[], right: &[] };
+                prop_assert_eq!(segments.query(Start, 0, none), i64::from(number(floor)));
+                prop_assert_eq!(segments.query(End, 0, none), i64::from(number(end)));
+                for value in 0..5 {
+                    let tests = Tests { tests: &[test(2, Comparison::Ge)], right: &[value] };
+                    let passing: Vec<_> = list.iter().filter(|record| record.2 >= value).collect();
+                    let bytes: i64 = passing.iter().map(|record| record.1 - record.0).sum();
+                    let ask = |what, field| segments.query(what, field, tests);
+                    prop_assert_eq!((ask(Count, 0), ask(Bytes, 0)), (passing.len() as i64, bytes));
+                    let left = passing.first().map_or(0, |record| i64::from(number(record.0)));
+                    let right = passing.last().map_or(0, |record| i64::from(number(record.1)));
+                    prop_assert_eq!((ask(First, 0), ask(Last, 1)), (left, right));
+                    prop_assert_eq!((ask(Least, 0), ask(Greatest, 1)), (left, right));
+                    let values = || passing.iter().map(|record| record.2);
+                    let bounds = (values().min().unwrap_or(0), values().max().unwrap_or(0));
+                    prop_assert_eq!((ask(Least, 2), ask(Greatest, 2)), bounds);
+                }
+                let again = Segments::new(MOST as u32, [RegisterType::U8].into_iter());
+                prop_assert_eq!(again.restored(&segments.state()), Some(segments.clone()));
+            }
+        }
+    }
+}

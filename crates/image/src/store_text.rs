@@ -1,0 +1,107 @@
+//! Operations on ranges and segments in words: as programs write them.
+
+use crate::types::{Comparison, Image, Operand, Operation, PacketRef, PayloadTest, Query, Store};
+
+/// How operands and packets are shown.
+pub struct Words<'a> {
+    /// An operand.
+    pub value: &'a mut dyn FnMut(&Operand) -> String,
+    /// A packet.
+    pub packet: &'a dyn Fn(PacketRef) -> String,
+}
+
+impl Image {
+    /// The name of ranges or segments, or their number if the image has none.
+    pub fn store_name(&self, store: Store) -> String {
+        let (kind, index, found) = match store {
+            Store::Ranges(index) => ("ranges", index, self.ranges.get(usize::from(index)).map(|it| &it.name)),
+            Store::Segments(index) => ("segments", index, self.segments.get(usize::from(index)).map(|it| &it.name)),
+        };
+        found.cloned().unwrap_or_else(|| format!("{kind} {index}"))
+    }
+
+    fn segment_field(&self, segments: u8, field: u8) -> String {
+        let found = self.segments.get(usize::from(segments)).and_then(|object| object.field_name(field));
+        found.map_or_else(|| format!("field {field}"), str::to_owned)
+    }
+
+    fn segment_tests(&self, segments: u8, tests: &[PayloadTest], words: &mut Words<'_>) -> String {
+        let text = |test: &PayloadTest| {
+            let field = self.segment_field(segments, test.value);
+            format!("{field} {} {}", sign(test.comparison), (words.value)(&test.right))
+        };
+        tests.iter().map(text).collect::<Vec<String>>().join(" and ")
+    }
+
+    /// A question: `arrived.after(x)`, `sent.count(lost == 1)`.
+    pub fn query_text(&self, query: &Query, words: &mut Words<'_>) -> String {
+        let name = self.store_name(query.store());
+        match query {
+            Query::Ranges { what, argument, .. } if what.has_argument() => {
+                format!("{name}.{}({})", what.name(), (words.value)(argument))
+            }
+            Query::Ranges { what, .. } => format!("{name}.{}", what.name()),
+            Query::Segments { segments, what, field, tests } => {
+                let field = what.has_field().then(|| self.segment_field(*segments, *field));
+                let tests = self.segment_tests(*segments, tests, words);
+                let arguments: Vec<String> = field.into_iter().chain((!tests.is_empty()).then_some(tests)).collect();
+                match arguments.is_empty() {
+                    true => format!("{name}.{}", what.name()),
+                    false => format!("{name}.{}({})", what.name(), arguments.join(", ")),
+                }
+            }
+        }
+    }
+
+    /// An operation on ranges or segments, but a query; of any other its name.
+    pub fn store_text(&self, operation: &Operation, words: &mut Words<'_>) -> String {
+        let ranges = |index: u8| self.store_name(Store::Ranges(index));
+        let segments = |index: u8| self.store_name(Store::Segments(index));
+        match operation {
+            Operation::Begin { store, at } => format!("begin {} at {}", self.store_name(*store), (words.value)(at)),
+            Operation::Trim { store, to } => format!("trim {} to {}", self.store_name(*store), (words.value)(to)),
+            Operation::AddRange { ranges: index, left, right } => {
+                let (left, right) = ((words.value)(left), (words.value)(right));
+                format!("add {}({left}, {right})", ranges(*index))
+            }
+            Operation::Hold { ranges: index, packet, offset, length, at } => {
+                let packet = (words.packet)(*packet);
+                let (offset, length, at) = ((words.value)(offset), (words.value)(length), (words.value)(at));
+                format!("hold {packet}({offset}, {length}) at {at} in {}", ranges(*index))
+            }
+            Operation::DeliverHeld { ranges: index, to } => {
+                format!("deliver {} to {}", ranges(*index), (words.value)(to))
+            }
+            Operation::AppendSegment { segments: index, end, values } => {
+                let all: Vec<String> = [end].into_iter().chain(values).map(|value| (words.value)(value)).collect();
+                format!("append {}({})", segments(*index), all.join(", "))
+            }
+            Operation::SplitSegment { segments: index, at } => {
+                format!("split {} at {}", segments(*index), (words.value)(at))
+            }
+            Operation::ChangeSegments { segments: index, tests, writes } => {
+                let tests = self.segment_tests(*index, tests, words);
+                let which = if tests.is_empty() { String::new() } else { format!(" where {tests}") };
+                let write = |(field, value): &(u8, Operand)| {
+                    format!("{} := {}", self.segment_field(*index, *field), (words.value)(value))
+                };
+                let writes: Vec<String> = writes.iter().map(write).collect();
+                format!("change {}{which}: {}", segments(*index), writes.join(", "))
+            }
+            other => other.name().into(),
+        }
+    }
+}
+
+/// The sign of a comparison.
+fn sign(comparison: Comparison) -> &'static str {
+    use Comparison::*;
+    match comparison {
+        Eq => "==",
+        Ne => "!=",
+        Lt | LtUnsigned | SeqLt => "<",
+        Le | LeUnsigned | SeqLe => "<=",
+        Gt | GtUnsigned | SeqGt => ">",
+        Ge | GeUnsigned | SeqGe => ">=",
+    }
+}
