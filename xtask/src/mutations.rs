@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 61] = [
+pub const MUTATIONS: [Mutation; 74] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -95,7 +95,7 @@ pub const MUTATIONS: [Mutation; 61] = [
         "[timer, sample, expiry].into_iter().flatten().min_by_key(|(at, due)| (*at, std::cmp::Reverse(*due)))",
     ),
     at("runtime.rs", "arrival.then(|| self.table.activity(at))", "Some(self.table.activity(at))"),
-    at("runtime.rs", "!self.program.cell(instance.state, Event::Expire).1.is_empty()", "false"),
+    at("runtime.rs", "!self.program.cell(instance.state, event).1.is_empty()", "false"),
     at("runtime.rs", "self.table.to_evict(at)", "None"),
     at("runtime.rs", "instance.earlier + 1", "instance.earlier"),
     at("runtime.rs", "self.shared.calendar.remove(handle);", "let _ = handle;"),
@@ -106,4 +106,17 @@ pub const MUTATIONS: [Mutation; 61] = [
     at("runtime.rs", "instance.last_active = active;", ""),
     at("value.rs", "i128::from(index) - i128::from(table.base)", "i128::from(index)"),
     at("value.rs", "value::divides_by_zero(operator, right)", "false"),
+    at("run.rs", "*rounds < image.repeats[repeat].most", "*rounds <= image.repeats[repeat].most"),
+    at("run.rs", "handled < Event::Internal(raised)", "false"),
+    at("runtime.rs", "instance.open = !instance.closed;", ""),
+    at("stores/ranges.rs", "self.entries.len() - count >= self.most", "self.entries.len() - count > self.most"),
+    at("stores/ranges.rs", "entry.1 < left || right < entry.0", "entry.1 <= left || right <= entry.0"),
+    at("stores/ranges.rs", "self.entries.insert(0, (left, right));", "self.entries.push((left, right));"),
+    at("stores/ranges.rs", "!before.iter().any(|entry| (entry.0..entry.1).contains(&place))", "true"),
+    at("stores/ranges.rs", "entry.0 == 0 && i64::from(entry.1) >= length", "i64::from(entry.1) >= length"),
+    at("stores/ranges.rs", "buffer.unread += length as u32;", ""),
+    at("stores/segments.rs", "self.values[place] == i64::from(at)", "false"),
+    at("stores/segments.rs", "distance(left, end) <= 0 || distance(self.start, end) <= 0", "distance(left, end) <= 0"),
+    at("stores/segments.rs", "self.kinds[field].cut(*value)", "*value"),
+    at("stores/segments.rs", "self.values[0] = to.into();", ""),
 ];

@@ -238,6 +238,8 @@ fn a_switch_without_privileges_finds_its_controller_again() -> Result<()> {
     let switch = space.spawn(&[&[WEFT][..], &words, &["--port", "1=tun:one", "--port", "2=tun:two"]].concat())?;
     let follows = || ask(&["topology"], &socket).is_ok_and(|said| said.contains("up to date"));
     wait_for("the switch", LIMIT, follows)?;
+    // The controller has sent everything, but only a switch that has taken it runs.
+    wait_for("the switch's run", LIMIT, || Path::new(&log).exists())?;
     first.kill();
     let second = controller()?;
     wait_for("the switch, again", LIMIT, follows)?;

@@ -4,7 +4,7 @@
 use crate::chance::Chance;
 use crate::counts::Counts;
 use crate::flow_table::FlowTable;
-use crate::instance::Instance;
+use crate::instance::{Activity, Instance};
 use crate::key_sets::KeySets;
 use crate::predecessors::Predecessors;
 use crate::program::Program;
@@ -187,6 +187,14 @@ impl<E: Executor> Runtime<E> {
             })));
         }
         self.remove(flow, out);
+    }
+
+    /// A call that raises no event counts all the same (rules A1 and A8).
+    fn called(&mut self, flow: FlowId, active: Activity) {
+        if let Some(instance) = self.table.get_mut(flow) {
+            instance.last_active = active;
+        }
+        self.table.settle(flow, active.at);
     }
 
     /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
@@ -540,8 +548,7 @@ impl<E: Executor> Connections for Runtime<E> {
             let occasion = Occasion { values: [accepted as i64, 0, 0], ..Occasion::default() };
             self.event(flow, now, Event::Data, occasion, out);
         } else {
-            instance.last_active = active;
-            self.table.settle(flow, now);
+            self.called(flow, active);
         }
         Ok(accepted)
     }
@@ -586,8 +593,7 @@ impl<E: Executor> Connections for Runtime<E> {
         let active = self.table.activity(now);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
         instance.open = !instance.closed;
-        instance.last_active = active;
-        self.table.settle(flow, now);
+        self.called(flow, active);
         Ok(())
     }
 

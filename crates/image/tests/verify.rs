@@ -200,7 +200,7 @@ fn formats_and_fields() {
 
 #[test]
 fn templates_and_creation() {
-    refuse("templates[0].tcp_options[1]", "kind 5", |image| image.templates[0].tcp_options[1] = 5);
+    refuse("templates[0].tcp_options[1]", "kind 9", |image| image.templates[0].tcp_options[1] = 9);
     refuse("templates[0].tcp_options[1]", "2 again", |image| image.templates[0].tcp_options[1] = 2);
     refuse("templates[1].tcp_options", "in a UDP packet", |image| image.templates[1].tcp_options.push(2));
     refuse("templates[0].headers[0]", "stands behind `tcp`", |image| image.templates[0].headers.push("report".into()));

@@ -28,6 +28,8 @@ pub enum Item {
     Constant { name: Name, value: Expression },
     /// `condition NAME = expression;`, and the dialect's `Event`.
     Condition { name: Name, value: Expression },
+    /// `value NAME = expression;`
+    Value { name: Name, value: Expression },
     /// `import "file.p4" { header [as NAME] after HEADER [when FIELD == VALUE] [with FIELD: type, ...]; ... }`
     Import { file: Name, headers: Vec<ImportedHeader> },
     /// `flow key ...;`

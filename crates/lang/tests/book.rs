@@ -45,6 +45,7 @@ impl Part {
             "import",
             "const",
             "condition",
+            "value",
             "flow",
             "other",
             "register",

@@ -5,7 +5,7 @@ use crate::system::{poll, poll_input};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use weftwire_core::{CallError, Endpoints, FlowId, Function, Outbox, Time};
+use weftwire_core::{CallError, Endpoints, FlowId, Function, Listen, Outbox, Time};
 
 /// Bytes read from the source at once.
 const CHUNK: usize = 64 * 1024;
@@ -68,6 +68,15 @@ impl Application {
     /// Whether there are connections to open.
     pub(crate) fn connects(&self) -> bool {
         !self.connects.is_empty()
+    }
+
+    /// Waits for connections that others open, if it opens none itself. Before the first input, so that time does not begin.
+    pub(crate) fn listen(&mut self, function: &mut dyn Function, out: &mut Outbox) -> Result<(), LinuxError> {
+        let takes = self.awaits_peer || self.sink.is_some() && !self.connects();
+        match function.connections().filter(|_| takes) {
+            Some(connections) => Ok(connections.listen(Time::ZERO, &Listen::default(), out)?),
+            None => Ok(()),
+        }
     }
 
     /// Opens the connections.

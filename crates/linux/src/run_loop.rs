@@ -171,6 +171,7 @@ impl Turns<'_> {
         self.effects.choose_tracing(&mut self.outbox);
         let absent = self.ports.iter().zip(&self.links).filter(|(_, link)| link.condition != Condition::Up);
         self.tell(absent.map(|(open, _)| (open.port, PortChange::Down)).collect());
+        self.effects.application.listen(self.function, &mut self.outbox)?;
         if self.effects.application.connects() {
             self.await_operational(stop, end)?;
             let now = self.input_time();
@@ -381,6 +382,8 @@ impl Turns<'_> {
 
     /// Waits until something can be done.
     fn wait(&mut self, stop: &StopSignal, end: Time, options: &RunOptions) -> Result<(), LinuxError> {
+        // Nothing that was delivered waits with it.
+        self.effects.application.flush();
         let descriptors = &mut self.descriptors;
         descriptors.clear();
         // A device that is gone is always ready to say so.

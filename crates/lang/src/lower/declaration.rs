@@ -121,6 +121,7 @@ impl Lowerer<'_> {
                     self.declare(name, Symbol::Constant(value));
                 }
                 Item::Condition { name, value } => self.declare(name, Symbol::Condition(value.clone())),
+                Item::Value { name, value } => self.declare(name, Symbol::Value(value.clone())),
                 Item::Register { names, kind, initial } => self.registers(names, kind.as_ref(), initial.as_ref()),
                 Item::Slot { names } => {
                     for name in names {

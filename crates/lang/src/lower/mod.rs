@@ -37,6 +37,7 @@ use weftwire_text::source::{Loader, SourceMap, Span};
 pub(crate) enum Symbol {
     Constant(Value),
     Condition(Expression),
+    Value(Expression),
     Register(u16),
     Slot(u8),
     Ranges(u8),
@@ -53,6 +54,7 @@ impl Symbol {
         match self {
             Symbol::Constant(_) => "a constant",
             Symbol::Condition(_) => "a condition",
+            Symbol::Value(_) => "a value that is computed",
             Symbol::Register(_) => "a register",
             Symbol::Slot(_) => "a slot",
             Symbol::Ranges(_) => "ranges",

@@ -85,18 +85,14 @@ impl Lowerer<'_> {
                 Value::new(Ir::Operand(Operand::Register(index)), self.register_types[usize::from(index)])
             }
             Some(Symbol::Condition(condition)) => {
-                if scope.depth > 50 {
-                    self.report(Diagnostic::error(name.span, format!("the condition `{}` names itself", name.text)));
-                    return Value::error();
-                }
-                scope.depth += 1;
-                // A condition is read where it is declared: it sees no locals, nor parameters that hide a register.
-                let locals = std::mem::take(&mut scope.locals);
-                let ir = self.condition(&condition, scope);
-                scope.locals = locals;
-                scope.depth -= 1;
-                Value::new(ir, Type::Bool)
+                self.named(name, scope, |lowerer, scope| Value::new(lowerer.condition(&condition, scope), Type::Bool))
             }
+            Some(Symbol::Value(value)) => self.named(name, scope, |lowerer, scope| {
+                let pure = std::mem::replace(&mut scope.allow_random, false);
+                let value = Value { literal: false, ..lowerer.expression(&value, scope) };
+                scope.allow_random = pure;
+                value
+            }),
             Some(other) => {
                 let message = format!("`{}` is {}, not a value", name.text, other.describe());
                 self.report(Diagnostic::error(name.span, message));
@@ -116,6 +112,20 @@ impl Lowerer<'_> {
                 }
             },
         }
+    }
+
+    /// A named expression, written out. It is read where it is declared: it sees no locals, nor parameters that hide a register.
+    fn named(&mut self, name: &Name, scope: &mut Scope, read: impl FnOnce(&mut Self, &mut Scope) -> Value) -> Value {
+        if scope.depth > 50 {
+            self.report(Diagnostic::error(name.span, format!("`{}` names itself", name.text)));
+            return Value::error();
+        }
+        scope.depth += 1;
+        let locals = std::mem::take(&mut scope.locals);
+        let value = read(self, scope);
+        scope.locals = locals;
+        scope.depth -= 1;
+        value
     }
 
     fn timer_value(&mut self, timer: &Name, value: &Name, index: u8, scope: &Scope) -> Value {

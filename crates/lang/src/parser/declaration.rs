@@ -9,7 +9,7 @@ use crate::ast::{
 use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::lexer::Kind;
 
-const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `flow key`, `other packets`, \
+const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `value`, `flow key`, `other packets`, \
      `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `segments`, `table`, `pacer`, `action`, `#debug`, `state` and `in`";
 
 impl Cursor<'_> {
@@ -35,6 +35,7 @@ impl Cursor<'_> {
             "import" => return self.import(),
             "const" => self.constant("a constant's name").map(|(name, value)| Item::Constant { name, value }),
             "condition" => self.constant("a condition's name").map(|(name, value)| Item::Condition { name, value }),
+            "value" => self.constant("a value's name").map(|(name, value)| Item::Value { name, value }),
             "flow" => self.flow(),
             "other" => self.other_packets(),
             "register" => self.register(),
@@ -62,6 +63,7 @@ impl Cursor<'_> {
                     "import",
                     "const",
                     "condition",
+                    "value",
                     "flow",
                     "other",
                     "register",

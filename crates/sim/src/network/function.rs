@@ -13,8 +13,8 @@ use weftwire_core::inspect::Counters;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceKind;
 use weftwire_core::{
-    Arrival, Arrivals, CallError, Connections, Endpoints, FlowId, Frame, Function, LinkType, Offload, Outbox, Output,
-    Port, Ports, Time, segments,
+    Arrival, Arrivals, CallError, Connections, Endpoints, FlowId, Frame, Function, LinkType, Listen, Offload, Outbox,
+    Output, Port, Ports, Time, segments,
 };
 use weftwire_network::model::{NodeIndex, NodeKind, PortPlace};
 use weftwire_network::routing::Flow;
@@ -52,10 +52,15 @@ impl Simulation<'_> {
             return Err(io::Error::other(format!("`{}` has no function", description.name)));
         };
         let ports = Ports::new((1..=description.ports.len() as u16).map(|port| (Port(port), LinkType::Ethernet)));
-        let function = self.surroundings.function(index, &ports, self.network.node_seed(index) ^ restarts)?;
+        let mut function = self.surroundings.function(index, &ports, self.network.node_seed(index) ^ restarts)?;
+        let mut outbox = if settings.trace { Outbox::tracing() } else { Outbox::new() };
+        if let Some(connections) = function.connections() {
+            // Applications take all connections that others open.
+            connections.listen(Time::ZERO, &Listen::default(), &mut outbox).map_err(io::Error::other)?;
+        }
         Ok(Box::new(NodeFunction {
             function,
-            outbox: if settings.trace { Outbox::tracing() } else { Outbox::new() },
+            outbox,
             clock: Clock::new(0),
             scheduled: NEVER,
             transparent: settings.transparent,

@@ -1,0 +1,168 @@
+//! The TCP of `examples/transports/tcp` against the kernel's, both ways, through a router that loses packets.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests write files")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use sha2::{Digest as _, Sha256};
+use weftwire_testbed::{Namespace, Payload, Running, sha256_of_file, skip_unless_root, wait_for};
+
+const WEFT: &str = env!("CARGO_BIN_EXE_weft");
+/// No connection here takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Bytes each way.
+const BYTES: u64 = 8_000_000;
+
+/// The machine, 10.79.1.2 behind the TUN device of its host; a router; a host with the kernel's TCP, 10.79.2.1.
+struct Route {
+    machine: Namespace,
+    _router: Namespace,
+    kernel: Namespace,
+}
+
+impl Route {
+    /// `lost` packets of 1,000 are lost on their way, each way.
+    fn build(lost: u32) -> Result<Route> {
+        let route = Route { machine: Namespace::new()?, _router: Namespace::new()?, kernel: Namespace::new()? };
+        let Route { machine, _router: router, kernel } = &route;
+        machine.join(("eth0", "02:00:00:00:00:01"), router, ("port1", "02:00:00:00:00:02"))?;
+        router.join(("port2", "02:00:00:00:00:03"), kernel, ("eth0", "02:00:00:00:00:04"))?;
+        // What the router loses is packets of the wire.
+        for (host, interface) in [(machine, "eth0"), (router, "port1"), (router, "port2"), (kernel, "eth0")] {
+            host.set_offloads(interface, false)?;
+        }
+        machine.exec("ip address add 10.79.10.1/24 dev eth0")?;
+        machine.exec("ip tuntap add dev weft0 mode tun")?;
+        machine.exec("ip link set weft0 up")?;
+        machine.exec("ip route add 10.79.1.2/32 dev weft0")?;
+        machine.exec("ip route add default via 10.79.10.2")?;
+        machine.sysctl("net.ipv4.ip_forward", "1")?;
+        router.exec("ip address add 10.79.10.2/24 dev port1")?;
+        router.exec("ip address add 10.79.2.2/24 dev port2")?;
+        router.exec("ip route add 10.79.1.2/32 via 10.79.10.1")?;
+        router.sysctl("net.ipv4.ip_forward", "1")?;
+        kernel.exec("ip address add 10.79.2.1/24 dev eth0")?;
+        kernel.exec("ip route add default via 10.79.2.2")?;
+        if lost > 0 {
+            router.nft(&format!(
+                "table inet weft_loss {{
+                    chain forwarding {{
+                        type filter hook forward priority 0
+                        numgen random mod 1000 < {lost} drop
+                    }}
+                }}"
+            ))?;
+        }
+        Ok(route)
+    }
+
+    /// Starts `weft run` and waits until it holds its device.
+    fn start(&self, more: &[&str]) -> Result<Running> {
+        let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/transports/tcp/tcp.xl");
+        let image = image.to_str().context("the path of the example is not UTF-8")?;
+        let host = &self.machine;
+        let words = [WEFT, "run", image, "--name", host.name(), "--port", "1=tun:weft0"];
+        let mut weft = host.spawn(&[&words, more].concat())?;
+        wait_for("weft to take its TUN device", LIMIT, || {
+            !weft.is_running() || host.exec("ip link show dev weft0").is_ok_and(|link| link.contains("LOWER_UP"))
+        })?;
+        Ok(weft)
+    }
+}
+
+/// The kernel's side: sends a file, closes for sending, and reads to the end. The digest of what it read.
+fn talk(mut stream: TcpStream, sent: &Path) -> Result<String> {
+    stream.set_read_timeout(Some(LIMIT))?;
+    let (mut writer, data) = (stream.try_clone()?, std::fs::read(sent)?);
+    let writing = thread::spawn(move || -> std::io::Result<()> {
+        writer.write_all(&data)?;
+        writer.shutdown(Shutdown::Write)
+    });
+    let (mut digest, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match stream.read(&mut buffer)? {
+            0 => break,
+            length => digest.update(&buffer[..length]),
+        }
+    }
+    writing.join().expect("it does not panic")?;
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Both sides send a file at once; `connects`: the machine opens the connection.
+fn exchange(lost: u32, connects: bool) -> Result<()> {
+    let Some(_turn) = skip_unless_root(&["nft", "ethtool"]) else { return Ok(()) };
+    let route = Route::build(lost)?;
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (ours, theirs) =
+        (Payload::create(&folder.join("tcp-ours"), BYTES, 1)?, Payload::create(&folder.join("tcp-theirs"), BYTES, 2)?);
+    let received = folder.join(format!("tcp-received-{lost}-{connects}"));
+    if received.exists() {
+        std::fs::remove_file(&received)?;
+    }
+    let name = |file: &Path| file.to_str().map(str::to_owned).context("the target folder's path is not UTF-8");
+    let (send, receive) = (name(&ours.path)?, name(&received)?);
+    let files = ["--send", &send, "--receive", &receive, "--exit-when-ended"];
+    let (weft, digest) = if connects {
+        let listener = route.kernel.enter(|| TcpListener::bind("10.79.2.1:80"))??;
+        let weft = route.start(&[&files[..], &["--connect", "10.79.1.2:4000-10.79.2.1:80"]].concat())?;
+        (weft, talk(listener.accept()?.0, &theirs.path)?)
+    } else {
+        let weft = route.start(&files)?;
+        let stream = route.kernel.enter(|| TcpStream::connect("10.79.1.2:80"))??;
+        (weft, talk(stream, &theirs.path)?)
+    };
+    ensure!(digest == ours.sha256, "the kernel read other bytes");
+    wait_for("the last bytes", LIMIT, || received.metadata().is_ok_and(|file| file.len() == theirs.bytes))?;
+    let said = weft.stop()?;
+    ensure!(said.status.success(), "{}{}", said.stdout, said.stderr);
+    ensure!(sha256_of_file(&received)? == theirs.sha256, "the machine read other bytes");
+    for told in ["established", "finished"] {
+        ensure!(said.stderr.contains(told), "{told} is not told: {}", said.stderr);
+    }
+    Ok(())
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
+fn the_machine_connects_to_the_kernel() -> Result<()> {
+    exchange(0, true)
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
+fn the_kernel_connects_to_the_machine() -> Result<()> {
+    exchange(0, false)
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
+fn the_machine_connects_through_loss() -> Result<()> {
+    exchange(20, true)
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
+fn the_kernel_connects_through_loss() -> Result<()> {
+    exchange(20, false)
+}
+
+#[test]
+fn a_port_that_nobody_listens_at_is_refused() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&["ethtool"]) else { return Ok(()) };
+    let route = Route::build(0)?;
+    let weft = route.start(&[])?;
+    let refused = route.kernel.enter(|| TcpStream::connect("10.79.1.2:80"))?.map_err(|error| error.kind());
+    ensure!(matches!(refused, Err(std::io::ErrorKind::ConnectionRefused)), "{refused:?}");
+    ensure!(weft.stop()?.status.success());
+    // The other way round: the kernel refuses, and the machine says so.
+    let weft = route.start(&["--connect", "10.79.1.2:4000-10.79.2.1:81", "--exit-when-ended"])?;
+    let said = weft.wait(LIMIT)?;
+    ensure!(said.status.success() && said.stderr.contains("refused"), "{}", said.stderr);
+    Ok(())
+}
