@@ -219,6 +219,7 @@ impl<'a> Run<'a> {
     }
 
     /// The value of an operand now.
+    #[inline]
     pub fn read(&self, operand: &Operand) -> i64 {
         match *operand {
             Operand::Register(register) => self.instance.registers[usize::from(register)],
@@ -238,6 +239,8 @@ impl<'a> Run<'a> {
         self.packet(packet)?.get(self.program.places[usize::from(field)])
     }
 
+    // Within `read` it would keep that from being inlined where operands are read.
+    #[inline(never)]
     fn environment(&self, environment: Environment) -> i64 {
         let now = self.instance.axis.own(self.at).nanoseconds();
         match environment {
