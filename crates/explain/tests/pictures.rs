@@ -61,6 +61,23 @@ fn an_image_that_names_what_it_has_not_got_is_still_shown() {
     states(&image).svg("x");
 }
 
+/// One decision behind another has as many ways through it as there are numbers of so many bits.
+#[test]
+fn long_chains_of_decisions_are_shown_at_once() {
+    let mut image = sample();
+    let first = image.rows.iter().find(|row| row.raise.is_some()).expect("a chain").clone();
+    let condition = image.rows.iter().find_map(|row| row.when.first().copied()).expect("a condition");
+    image.internal_events = 500;
+    image.rows.retain(|row| !(row.state == first.state && matches!(row.event, Event::Internal(_))));
+    for number in 0..499 {
+        for when in [vec![condition], Vec::new()] {
+            image.rows.push(Row { event: Event::Internal(number), when, raise: Some(number + 1), ..first.clone() });
+        }
+    }
+    assert!(explain(&image, Form::Text).contains("(#498)"));
+    assert!(!states(&image).svg("x").is_empty());
+}
+
 #[test]
 fn the_diagram_follows_chains_of_internal_events() {
     let dot = states(&sample()).dot("x");

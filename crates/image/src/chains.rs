@@ -9,6 +9,8 @@ pub struct Chains<'a> {
     image: &'a Image,
     /// Events of the outside from which (state, internal event) is reached.
     origins: BTreeMap<(u16, u16), BTreeSet<Event>>,
+    /// What (state, internal event) reads of scratch registers; see [`Chains::live`].
+    live: BTreeMap<(u16, u16), BTreeSet<u16>>,
 }
 
 impl<'a> Chains<'a> {
@@ -25,7 +27,7 @@ impl<'a> Chains<'a> {
             };
             origins.entry((row.state, raised)).or_default().extend(from);
         }
-        Chains { image, origins }
+        Chains { image, origins, live: live(image) }
     }
 
     /// The events of the outside that lead to `event` in `state`; an outside event leads to itself.
@@ -66,16 +68,29 @@ impl<'a> Chains<'a> {
 
     /// The scratch registers that internal event `number` in `state`, or one it raises, reads from those before it.
     pub fn live(&self, state: u16, number: u16) -> BTreeSet<u16> {
-        let event = Event::Internal(number);
-        let mut live = BTreeSet::new();
-        let mut written = BTreeSet::new();
-        for operation in preparation(self.image, state, event) {
-            scan(operation, &mut live, &mut written);
+        self.live.get(&(state, number)).cloned().unwrap_or_default()
+    }
+}
+
+/// The scratch registers that each internal event, or one it raises, reads from those before it. Greater numbers first: what
+/// an event raises is known then.
+fn live(image: &Image) -> BTreeMap<(u16, u16), BTreeSet<u16>> {
+    let mut events: BTreeMap<(u16, u16), Vec<&Row>> = BTreeMap::new();
+    for row in &image.rows {
+        if let Event::Internal(number) = row.event {
+            events.entry((row.state, number)).or_default().push(row);
         }
-        let prepared = written;
-        for row in self.image.rows.iter().filter(|row| row.state == state && row.event == event) {
+    }
+    let mut known: BTreeMap<(u16, u16), BTreeSet<u16>> = BTreeMap::new();
+    for ((state, number), rows) in events.into_iter().rev() {
+        let mut live = BTreeSet::new();
+        let mut prepared = BTreeSet::new();
+        for operation in preparation(image, state, Event::Internal(number)) {
+            scan(operation, &mut live, &mut prepared);
+        }
+        for row in rows {
             for (index, _) in &row.when {
-                if let Some(condition) = self.image.conditions.get(usize::from(*index)) {
+                if let Some(condition) = image.conditions.get(usize::from(*index)) {
                     read(&condition.left, &prepared, &mut live);
                     read(&condition.right, &prepared, &mut live);
                 }
@@ -84,13 +99,15 @@ impl<'a> Chains<'a> {
             for operation in &row.operations {
                 scan(operation, &mut live, &mut written);
             }
-            if let Some(raised) = row.raise.filter(|raised| *raised > number) {
-                live.extend(self.live(state, raised).difference(&written));
+            let raised = row.raise.filter(|raised| *raised > number);
+            if let Some(further) = raised.and_then(|raised| known.get(&(state, raised))) {
+                live.extend(further.difference(&written));
             }
         }
-        live.retain(|register| self.image.registers.get(usize::from(*register)).is_some_and(|found| found.scratch));
-        live
+        live.retain(|register| image.registers.get(usize::from(*register)).is_some_and(|found| found.scratch));
+        known.insert((state, number), live);
     }
+    known
 }
 
 fn read(operand: &Operand, written: &BTreeSet<u16>, live: &mut BTreeSet<u16>) {
