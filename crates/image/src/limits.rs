@@ -46,7 +46,7 @@ pub const MAX_CREATIONS: usize = 2 * MAX_SLOTS;
 /// Most states.
 pub const MAX_STATES: usize = 4_096;
 /// Most internal events.
-pub const MAX_INTERNAL_EVENTS: u16 = 1_024;
+pub const MAX_INTERNAL_EVENTS: u16 = 4_096;
 /// Most rounds of repeats inside one another in one event.
 pub const MAX_ROUNDS: u64 = 65_536;
 /// Most preparations.

@@ -42,10 +42,12 @@ impl Lowerer<'_> {
         values
     }
 
-    /// Whether a field is one of an option that the template may go without.
+    /// Whether packets of the template may go without a field: one of an option that has a condition, or of the version of
+    /// IP that the flow does not have.
     pub(super) fn may_lack(&self, template: u16, field: u16) -> bool {
         let name = &self.image.fields[usize::from(field)];
         let kind = match name.field.as_str() {
+            _ if matches!(name.format.as_str(), "ipv4" | "ipv6") => return true,
             _ if name.format != "tcp" => return false,
             "mss" => 2,
             "window_scale" => 3,
