@@ -4,7 +4,7 @@ use crate::CatalogError;
 use std::sync::Arc;
 use weftwire_core::{Function, Ports};
 use weftwire_engine::{EngineOptions, make};
-use weftwire_image::VerifiedImage;
+use weftwire_image::{Event, VerifiedImage};
 use weftwire_network::memory::FRAME;
 use weftwire_subscribe::Compiler;
 use weftwire_switch::SubscriptionSwitch;
@@ -35,6 +35,14 @@ impl Loaded {
         match self {
             Loaded::Machine(image) => &image.name,
             Loaded::Subscriptions { name, .. } => name,
+        }
+    }
+
+    /// Whether it does anything when an application opens a connection.
+    pub fn opens_connections(&self) -> bool {
+        match self {
+            Loaded::Machine(image) => image.rows.iter().any(|row| row.event == Event::Connect),
+            Loaded::Subscriptions { .. } => false,
         }
     }
 

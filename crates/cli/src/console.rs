@@ -1,6 +1,7 @@
 //! Standard output and standard error, as all commands write to them. Neither may end a command by a panic: both can be
 //! closed, or be a file on a full disk.
 
+use crate::ending;
 use crate::output::WriteFailure;
 use anyhow::Result;
 use serde::Serialize;
@@ -93,7 +94,7 @@ pub fn end(outcome: Result<()>) -> ExitCode {
         Err(error) if WriteFailure::is_closed_output(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
             tell!("error: {error:#}");
-            ExitCode::FAILURE
+            ending::code(&error).into()
         }
     }
 }

@@ -12,6 +12,7 @@ mod arguments;
 mod commands;
 mod console;
 mod diagnostics;
+mod ending;
 mod folder;
 mod load;
 mod memory;
@@ -37,6 +38,8 @@ struct Arguments {
 enum Command {
     /// Measure this machine.
     Bench(commands::bench::Arguments),
+    /// Open one connection by a machine, as nc does: standard input goes out, what comes goes to standard output.
+    Cat(Box<commands::cat::Arguments>),
     /// Check programs and images.
     Check(commands::check::Arguments),
     /// Compile a program to a machine image.
@@ -45,8 +48,12 @@ enum Command {
     Explain(commands::explain::Arguments),
     /// Draw a machine's state diagram.
     Graph(commands::graph::Arguments),
+    /// Take one connection by a machine: standard input goes out, what comes goes to standard output.
+    Listen(Box<commands::listen::Arguments>),
     /// Pace packets from a rate envelope.
     Pace(commands::pace::Arguments),
+    /// Join connections of the kernel's TCP with connections of a machine.
+    Proxy(Box<commands::proxy::Arguments>),
     /// Run a function in virtual time from captures.
     Replay(commands::replay::Arguments),
     /// Make one HTML page of a capture.
@@ -91,11 +98,14 @@ fn main() -> ExitCode {
 fn execute(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Bench(arguments) => commands::bench::execute(&arguments),
+        Command::Cat(arguments) => commands::cat::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(arguments),
         Command::Compile(arguments) => commands::compile::execute(arguments),
         Command::Explain(arguments) => commands::explain::execute(arguments),
         Command::Graph(arguments) => commands::graph::execute(arguments),
+        Command::Listen(arguments) => commands::listen::execute(&arguments),
         Command::Pace(arguments) => commands::pace::execute(&arguments),
+        Command::Proxy(arguments) => commands::proxy::execute(&arguments),
         Command::Replay(arguments) => commands::replay::execute(arguments),
         Command::Report(arguments) => commands::report::execute(arguments),
         Command::Run(arguments) => commands::run::execute(&arguments),

@@ -2,14 +2,11 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests write files")]
 
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use sha2::{Digest as _, Sha256};
 use weftwire_testbed::{Namespace, Payload, Running, sha256_of_file, skip_unless_root, wait_for};
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
@@ -76,22 +73,9 @@ impl Route {
 }
 
 /// The kernel's side: sends a file, closes for sending, and reads to the end. The digest of what it read.
-fn talk(mut stream: TcpStream, sent: &Path) -> Result<String> {
+fn talk(stream: TcpStream, sent: &Path) -> Result<String> {
     stream.set_read_timeout(Some(LIMIT))?;
-    let (mut writer, data) = (stream.try_clone()?, std::fs::read(sent)?);
-    let writing = thread::spawn(move || -> std::io::Result<()> {
-        writer.write_all(&data)?;
-        writer.shutdown(Shutdown::Write)
-    });
-    let (mut digest, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
-    loop {
-        match stream.read(&mut buffer)? {
-            0 => break,
-            length => digest.update(&buffer[..length]),
-        }
-    }
-    writing.join().expect("it does not panic")?;
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(weftwire_testbed::exchange(stream, &std::fs::read(sent)?)?)
 }
 
 /// Both sides send a file at once; `connects`: the machine opens the connection.

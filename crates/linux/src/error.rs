@@ -121,6 +121,29 @@ pub enum LinuxError {
     /// More runs than there are users for them.
     #[error("all 606 users that runs become (60578 to 61183) are taken; give one by name with --user")]
     NoPrivateUser,
+    /// A port whose frames go nowhere when a connection is to be opened.
+    #[error(
+        "no route: port {port} ({name}) is not operational; bring it up with: ip link set {name} up, and see that it has a carrier"
+    )]
+    NotOperational {
+        /// The port's number.
+        port: Port,
+        /// Its interface.
+        name: String,
+    },
+    /// More connections than the process may have descriptors for.
+    #[error(
+        "{connections} connections at once need {needed} descriptors, and this process may have {allowed}; ask for fewer, or \
+         allow more (ulimit -n)"
+    )]
+    TooFewDescriptors {
+        /// What was asked for.
+        connections: usize,
+        /// Descriptors for that.
+        needed: usize,
+        /// Descriptors that there may be.
+        allowed: usize,
+    },
     /// The function refused a connection.
     #[error("cannot connect")]
     Connect(#[from] weftwire_core::CallError),

@@ -1,14 +1,14 @@
 //! The run loop: one thread that moves frames, time and the application's bytes between the world and a function.
 //!
-//! Each turn takes one batch of every port with one reading of the clock, runs what is due, feeds the application's
-//! bytes, and sends what the function put into its outbox. When a turn finds nothing to do, the loop waits by `ppoll`
+//! Each turn takes one batch of every port with one reading of the clock, runs what is due, lets the application
+//! work, and sends what the function put into its outbox. When a turn finds nothing to do, the loop waits by `ppoll`
 //! until the next deadline; with [`RunOptions::spin`] it never waits. Waiting is as exact as [`RunOptions::precision`] says: a policy that
 //! spins wakes up early, looks at the ports until shortly before the deadline, and then at nothing but the clock.
 //!
 //! The function's time is 0 at its first input, a connection or a frame, as in a replay: so a capture of the run, replayed,
 //! gives the same values of `now`. The time of a function that begins with the state of another run goes on instead.
 
-use crate::application::Application;
+use crate::application::{Application, Calls};
 use crate::commands::CommandQueue;
 use crate::control::{Condition, ControlServer, PortStatus};
 use crate::control_server::Asked;
@@ -25,7 +25,7 @@ use std::io::Write;
 use std::time::Duration;
 use weftwire_core::control::PortChange;
 use weftwire_core::live::Clocks;
-use weftwire_core::{Arrivals, Change, Command, Frame, Function, Outbox, Output, Port, Time};
+use weftwire_core::{Arrivals, CallError, Change, Command, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
 
 /// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
@@ -47,8 +47,10 @@ pub struct RunOptions {
     pub precision: Policy,
     /// End after this time.
     pub duration: Option<Duration>,
-    /// End when every connection that was opened has ended.
-    pub exit_when_ended: bool,
+    /// End with an error when connections are to be opened and a port is not operational; else open them all the same.
+    pub needs_ports: bool,
+    /// Notices of the function are not told.
+    pub silent: bool,
     /// End with an error when the interface of a port is gone; else wait until it is back.
     pub exit_when_gone: bool,
     /// The function begins with the state that another run left at this time, which stood so to the machine's clocks: its time
@@ -83,11 +85,11 @@ impl OpenPort {
 }
 
 /// Everything a run needs beside the function.
-pub struct Run {
+pub struct Run<'a> {
     /// The ports.
     pub ports: Vec<OpenPort>,
     /// The application's side.
-    pub application: Application,
+    pub application: &'a mut dyn Application,
     /// The run's files.
     pub recorder: Recorder,
     /// Where flows can be looked into from outside.
@@ -102,8 +104,8 @@ pub struct Run {
     pub options: RunOptions,
 }
 
-impl Run {
-    /// Runs `function` until the end: a signal, the duration, or the end of all connections.
+impl Run<'_> {
+    /// Runs `function` until the end: a signal, the duration, or that its application is over.
     ///
     /// # Errors
     /// A connection is refused at the start, or a port fails for good.
@@ -112,7 +114,7 @@ impl Run {
         let watch = LinkWatch::open()?;
         let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
         let messages = Messages::start(messages).map_err(|error| LinuxError::system("begin a run", error))?;
-        let mut effects = Effects { application, recorder, control, messages, no_port: 0 };
+        let mut effects = Effects { application, recorder, control, messages, silent: options.silent, no_port: 0 };
         if options.resumes.is_some() {
             effects.recorder.start();
         }
@@ -145,7 +147,7 @@ struct Turns<'a> {
     /// The interfaces of the ports.
     links: Vec<PortLink>,
     watch: LinkWatch,
-    effects: Effects,
+    effects: Effects<'a>,
     commands: Option<CommandQueue>,
     /// Time since the start of the run.
     clock: Clock,
@@ -171,14 +173,15 @@ impl Turns<'_> {
         self.effects.choose_tracing(&mut self.outbox);
         let absent = self.ports.iter().zip(&self.links).filter(|(_, link)| link.condition != Condition::Up);
         self.tell(absent.map(|(open, _)| (open.port, PortChange::Down)).collect());
-        self.effects.application.listen(self.function, &mut self.outbox)?;
-        if self.effects.application.connects() {
-            self.await_operational(stop, end)?;
-            let now = self.input_time();
-            self.effects.application.start(self.function, now, &mut self.outbox)?;
-            self.dispatch();
-        }
+        self.listen()?;
+        let mut awaited = false;
         loop {
+            if self.effects.application.connects() {
+                if !std::mem::replace(&mut awaited, true) {
+                    self.await_operational(stop, end, options)?;
+                }
+                self.connect()?;
+            }
             let mut busy = self.receive()?;
             let now = self.clock.now();
             busy |= self.fire(self.function_time());
@@ -187,8 +190,12 @@ impl Turns<'_> {
                 self.serve();
                 self.look_at_links(options)?;
             }
-            busy |= self.feed(self.function_time());
-            if stop.requested() || now >= end || options.exit_when_ended && self.effects.application.all_ended() {
+            busy |= self.work(self.function_time());
+            if stop.requested() || now >= end {
+                self.interrupt();
+                return Ok(());
+            }
+            if self.effects.application.is_over() {
                 return Ok(());
             }
             if self.next_step(options) == Step::Spin {
@@ -250,11 +257,38 @@ impl Turns<'_> {
         due
     }
 
-    /// Offers the application's bytes. Returns whether there may be more at once.
-    fn feed(&mut self, now: Time) -> bool {
-        let fed = self.effects.application.feed(self.function, now, &mut self.outbox);
+    /// Says where the application waits for connections. Before the first input, so that time does not begin.
+    fn listen(&mut self) -> Result<(), LinuxError> {
+        for local in self.effects.application.listens() {
+            let function = self.function.connections().ok_or(CallError::NoConnections)?;
+            function.listen(Time::ZERO, &local, &mut self.outbox)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the application's connections.
+    fn connect(&mut self) -> Result<(), LinuxError> {
+        let now = self.input_time();
+        let function = self.function.connections().ok_or(CallError::NoConnections)?;
+        let connected = self.effects.application.connect(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
-        fed
+        connected
+    }
+
+    /// Lets the application work. Returns whether there may be more at once.
+    fn work(&mut self, now: Time) -> bool {
+        let Some(function) = self.function.connections() else { return false };
+        let more = self.effects.application.work(&mut Calls { function, now, out: &mut self.outbox });
+        self.dispatch();
+        more
+    }
+
+    /// Tells the application that the run ends.
+    fn interrupt(&mut self) {
+        let now = self.function_time();
+        let Some(function) = self.function.connections() else { return };
+        self.effects.application.interrupt(&mut Calls { function, now, out: &mut self.outbox });
+        self.dispatch();
     }
 
     /// The function's time of a command, which does not start its clock.
@@ -336,13 +370,16 @@ impl Turns<'_> {
     }
 
     /// Waits until frames can leave by every port and answers can come back, but not for ever.
-    fn await_operational(&mut self, stop: &StopSignal, end: Time) -> Result<(), LinuxError> {
+    fn await_operational(&mut self, stop: &StopSignal, end: Time, options: &RunOptions) -> Result<(), LinuxError> {
         let limit = self.clock.now().after(OPERATIONAL).min(end);
         let waits = |turns: &Turns<'_>| turns.links.iter().position(|link| !link.is_operational());
         while let Some(waiting) = waits(self) {
             let left = limit.since(self.clock.now());
             if left <= 0 || stop.requested() {
                 let OpenPort { port, name, .. } = &self.ports[waiting];
+                if options.needs_ports && !stop.requested() {
+                    return Err(LinuxError::NotOperational { port: *port, name: name.clone() });
+                }
                 self.effects
                     .say(&format!("port {port} ({name}) is not operational: has it no carrier? Connects all the same"));
                 return Ok(());
@@ -391,7 +428,7 @@ impl Turns<'_> {
         descriptors.extend(there.map(|(port, _)| poll_input(port.device.descriptor())));
         descriptors.push(poll_input(stop.descriptor()));
         descriptors.push(poll_input(self.watch.descriptor()));
-        descriptors.extend(self.effects.application.input().map(poll_input));
+        descriptors.extend(self.effects.application.descriptor().map(poll_input));
         descriptors.extend(self.commands.as_ref().map(|commands| poll_input(commands.descriptor())));
         if let Some(control) = &self.effects.control {
             control.add_descriptors(descriptors);
@@ -403,9 +440,10 @@ impl Turns<'_> {
                 Step::Spin | Step::Due => 0,
             }
         });
+        let application = self.effects.application.deadline().map(|deadline| deadline.since(now));
         let end = (end != Time::MAX).then(|| end.since(self.clock.now()));
         let asked = self.effects.control.as_ref().is_some_and(ControlServer::has_request).then_some(0);
-        let timeout = deadline.into_iter().chain(end).chain(asked).min();
+        let timeout = deadline.into_iter().chain(application).chain(end).chain(asked).min();
         poll(&mut self.descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))
     }
 
@@ -466,15 +504,16 @@ fn send_all(device: &mut dyn FramePort, departures: &[u32], outbox: &Outbox) {
 }
 
 /// Where everything but frames goes.
-struct Effects {
-    application: Application,
+struct Effects<'a> {
+    application: &'a mut dyn Application,
     recorder: Recorder,
     control: Option<ControlServer>,
     messages: Messages,
+    silent: bool,
     no_port: u64,
 }
 
-impl Effects {
+impl Effects<'_> {
     fn say(&mut self, text: &str) {
         self.messages.say(printable(text).to_string());
     }
@@ -483,13 +522,16 @@ impl Effects {
         match item {
             // Frames go by their ports.
             Output::Send { .. } | Output::Answered(_) => {}
-            Output::Deliver { flow, bytes } => self.application.deliver(*flow, outbox.bytes(bytes)),
-            Output::Released { flow, .. } => self.application.released(*flow),
+            Output::Deliver { flow, bytes } => self.application.delivered(*flow, outbox.bytes(bytes)),
+            Output::Released { flow, length } => self.application.released(*flow, *length),
             Output::Notify { at, flow, notice, value } => {
-                let name = printable(function.notice_name(*notice));
-                self.messages.say(format!("{at} flow {flow}: {name} {value}"));
+                let name = function.notice_name(*notice);
+                self.application.notified(*flow, name);
+                if !self.silent {
+                    self.messages.say(format!("{at} flow {flow}: {} {value}", printable(name)));
+                }
             }
-            Output::Opened { flow, .. } => self.application.peer_opened(*flow),
+            Output::Opened { flow, endpoints } => self.application.opened(*flow, endpoints.as_ref()),
             Output::Ended { flow } => self.application.ended(*flow),
             Output::Trace(record) => {
                 self.recorder.trace(record);

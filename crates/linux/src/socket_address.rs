@@ -85,6 +85,20 @@ pub fn connect(
     Ok(socket)
 }
 
+/// A TCP socket that does not block and begins to connect: when it can be written, that has succeeded or failed.
+pub(crate) fn begin_connect(remote: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if remote.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let socket = socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
+    set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, &1_i32)?;
+    let (address, length) = kernel_address(remote);
+    // SAFETY: the kernel reads `length` bytes of the address.
+    let begun = check(unsafe { libc::connect(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) });
+    match begun {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
 /// A UDP socket.
 pub fn udp(local: SocketAddr, patience: Duration) -> io::Result<OwnedFd> {
     let socket = bound(libc::SOCK_DGRAM, local, patience)?;

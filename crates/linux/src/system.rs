@@ -37,6 +37,26 @@ pub fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, name: c_int, va
     check(result).map(drop)
 }
 
+/// Says that nothing more will be written to a socket; what is there still arrives.
+pub(crate) fn shut_down_writing(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes numbers.
+    check(unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) }).map(drop)
+}
+
+/// Lets this process have so many descriptors, if it may. Returns how many it may have now.
+pub(crate) fn allow_descriptors(count: usize) -> io::Result<usize> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel reads and writes one `rlimit` behind a valid reference.
+    unsafe {
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        if (limit.rlim_cur as usize) < count {
+            limit.rlim_cur = limit.rlim_max.min(count as libc::rlim_t);
+            check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit))?;
+        }
+    }
+    Ok(limit.rlim_cur as usize)
+}
+
 /// An empty `ifreq` for the interface `name`, which must be shorter than `IFNAMSIZ`.
 pub(crate) fn interface_request(name: &str) -> libc::ifreq {
     // SAFETY: `ifreq` is plain data for which all zeros is valid.

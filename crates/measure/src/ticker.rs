@@ -10,7 +10,6 @@ use weftwire_core::buffer::Pool;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::{Arrival, Arrivals, Deadline, Frame, Function, LinkType, Offload, Outbox, Port, Time};
 use weftwire_linux::LinuxError;
-use weftwire_linux::application::Application;
 use weftwire_linux::pacer::{Place, Policy};
 use weftwire_linux::port::{FramePort, PortCounters};
 use weftwire_linux::recorder::Recorder;
@@ -38,7 +37,7 @@ pub fn run(schedule: &[i64], precision: Policy, place: Place) -> Result<Sweep, L
                 name: "none".to_owned(),
                 device: Box::new(OneFrame { silent, waiting: 1 }),
             }],
-            application: Application::default(),
+            application: &mut (),
             recorder: Recorder::new(),
             control: None,
             commands: None,

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Read as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -140,6 +141,46 @@ pub fn fetch(
         received += count as u64;
     }
     Ok(received)
+}
+
+/// Sends bytes on a connection and closes it for sending, while it reads to the end. The SHA-256 digest of what it read, in hexadecimal.
+///
+/// # Errors
+///
+/// The connection breaks off.
+pub fn exchange(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<String> {
+    let mut writer = stream.try_clone()?;
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(move || {
+            writer.write_all(bytes)?;
+            writer.shutdown(Shutdown::Write)
+        });
+        let (mut digest, mut buffer) = (Sha256::new(), vec![0; CHUNK]);
+        loop {
+            match stream.read(&mut buffer)? {
+                0 => break,
+                count => digest.update(&buffer[..count]),
+            }
+        }
+        writing.join().expect("it does not panic")?;
+        Ok(hexadecimal(digest))
+    })
+}
+
+/// Closes a connection with a reset (socket(7), `SO_LINGER`).
+///
+/// # Errors
+///
+/// As setsockopt(2).
+pub fn reset(stream: TcpStream) -> std::io::Result<()> {
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    let length = size_of_val(&at_once) as libc::socklen_t;
+    let value = (&raw const at_once).cast();
+    // SAFETY: the kernel reads one `linger` from a valid place.
+    match unsafe { libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, length) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 fn body_length(header: &[u8]) -> Result<u64> {

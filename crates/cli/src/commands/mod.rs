@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub mod bench;
+pub mod cat;
 pub mod check;
 pub mod compare;
 pub mod compile;
@@ -10,7 +11,9 @@ pub mod exec;
 pub mod explain;
 pub mod flows;
 pub mod graph;
+pub mod listen;
 pub mod pace;
+pub mod proxy;
 pub mod reach;
 pub mod replay;
 pub mod report;

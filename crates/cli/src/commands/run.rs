@@ -2,6 +2,7 @@
 
 pub mod node;
 
+use crate::arguments::parse_listen;
 use crate::console::{self, tell};
 use crate::recording::Recording;
 use crate::{load, output};
@@ -17,8 +18,8 @@ use weftwire_catalog::parameter::{Parameter, parse_parameter};
 #[cfg(feature = "services")]
 use weftwire_core::Port;
 use weftwire_core::live::Clocks;
-use weftwire_core::{Endpoints, Function, LinkType, MacAddress, Ports, Time};
-use weftwire_linux::application::Application;
+use weftwire_core::{Endpoints, Function, LinkType, Listen, MacAddress, Ports, Time};
+use weftwire_linux::application::{Application, Transfer};
 use weftwire_linux::commands::CommandQueue;
 use weftwire_linux::control::ControlServer;
 use weftwire_linux::device::{Device, PortSpec};
@@ -41,11 +42,15 @@ const BEGINS: &str = "runs with seed";
 /// Run a function on network interfaces, TUN and TAP devices, until it is interrupted.
 #[derive(Args)]
 pub struct Arguments {
-    /// The function: an image (.json) or a source
-    image: PathBuf,
+    #[command(flatten)]
+    machine: Machine,
     /// Open a connection at the start
     #[arg(long = "connect", value_name = "SRC:PORT-DST:PORT[/udp]", value_parser = parse_connection)]
     connects: Vec<Endpoints>,
+    /// Take connections that others open to this end; 10.0.0.1 is all of its ports, :80 this port of all addresses. Without --connect
+    /// and --listen, --send, --receive and --exit-when-ended take all
+    #[arg(long = "listen", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    listens: Vec<Listen>,
     /// Send this file's bytes on the first connection, then close it for sending; - is standard input. Without --connect it
     /// is the first one that the other end opens
     #[arg(long, value_name = "FILE")]
@@ -56,6 +61,52 @@ pub struct Arguments {
     /// End when every connection opened by --connect has ended; without any, the first one that the other end opens
     #[arg(long)]
     exit_when_ended: bool,
+    #[command(flatten)]
+    link: Link,
+    #[command(flatten)]
+    platform: Platform,
+}
+
+/// The machine that runs, and how.
+#[derive(Args)]
+#[group(skip)]
+pub struct Machine {
+    /// The function: an image (.json) or a source
+    image: PathBuf,
+    /// Initial value of a register in place of the machine's own
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
+    parameters: Vec<Parameter>,
+    /// The engine that runs the image
+    #[arg(long, value_name = "NAME", default_value = "reference")]
+    engine: String,
+    #[command(flatten)]
+    includes: load::Includes,
+}
+
+impl Machine {
+    /// Reads it, and runs it as [`run`] does. `name` is made from the machine's.
+    pub fn run<A: Application>(
+        &self,
+        platform: &Platform,
+        name: impl FnOnce(&str) -> String,
+        application: impl FnOnce() -> Result<A>,
+        course: Course,
+    ) -> Result<A> {
+        let function = self.includes.catalog()?.machine(&self.image, &self.parameters)?;
+        ensure!(
+            !course.opens_connections || function.opens_connections(),
+            "{} opens no connections: it has no handler `on connect`; examples/transports/tcp/tcp.xl has one",
+            self.image.display()
+        );
+        let start = |ports: &Ports, seed, key| Ok(function.start(&self.engine, ports, seed, key)?);
+        run(platform, &name(function.name()), start, application, || {}, course)
+    }
+}
+
+/// What connections that this end opens have below IP.
+#[derive(Args)]
+#[group(skip)]
+pub struct Link {
     /// Ethernet address of this end of connections [default: the interface's]
     #[arg(long, value_name = "MAC")]
     local_mac: Option<MacAddress>,
@@ -65,16 +116,34 @@ pub struct Arguments {
     /// VLAN of connections, 0 to 4095 with the priority in the bits above [default: untagged]
     #[arg(long, value_name = "TAG")]
     vlan: Option<u16>,
-    /// Initial value of a register in place of the machine's own
-    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
-    parameters: Vec<Parameter>,
-    /// The engine that runs the image
-    #[arg(long, value_name = "NAME", default_value = "reference")]
-    engine: String,
-    #[command(flatten)]
-    includes: load::Includes,
-    #[command(flatten)]
-    platform: Platform,
+}
+
+impl Link {
+    /// Adds what the link asks for: the VLAN, and the Ethernet addresses on the first Ethernet port if there is one.
+    pub fn complete(&self, platform: &Platform, mut ends: Endpoints) -> Result<Endpoints> {
+        ends.vlan = self.vlan;
+        let remote = ends.remote_address;
+        for spec in &platform.ports {
+            let name = spec.device.interface();
+            let interface = Interface::find(name)?;
+            if interface.link == LinkType::Ip {
+                continue;
+            }
+            let (own, next) = match spec.device {
+                Device::Tap(_) => (TAP_LOCAL_MAC, Some(interface.mac)),
+                _ => (interface.mac, next_hop(name, remote)),
+            };
+            let Some(next) = self.gateway_mac.or(next) else {
+                bail!(
+                    "the Ethernet address of the next hop from `{name}` to {remote} is not known; give it with --gateway-mac"
+                );
+            };
+            ends.local_mac = self.local_mac.unwrap_or(own);
+            ends.remote_mac = next;
+            break;
+        }
+        Ok(ends)
+    }
 }
 
 /// Where and how a function runs on this machine, whatever it is.
@@ -146,11 +215,8 @@ impl Platform {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let function = arguments.includes.catalog()?.machine(&arguments.image, &arguments.parameters)?;
-    let name = function.name().to_owned();
-    let start = |ports: &Ports, seed, key| Ok(function.start(&arguments.engine, ports, seed, key)?);
-    let course = Course { exit_when_ended: arguments.exit_when_ended, ..Course::default() };
-    run(&arguments.platform, &name, start, || application(arguments), || {}, course)
+    let application = || application(arguments);
+    arguments.machine.run(&arguments.platform, str::to_owned, application, Course::default()).map(drop)
 }
 
 /// How a run begins, goes on and ends, beside what users choose for every function.
@@ -158,23 +224,26 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 pub struct Course {
     /// By these other threads change the function.
     pub commands: Option<CommandQueue>,
-    /// It ends when its connections have ended.
-    pub exit_when_ended: bool,
     /// When the state was written that the function begins with, and how its time stood to the machine's clocks.
     pub resumes: Option<(Time, Clocks)>,
+    /// It says nothing: no notices, no summary.
+    pub silent: bool,
+    /// It is of no use with a machine that opens no connections, or a port that no frames can leave by.
+    pub opens_connections: bool,
 }
 
-/// Runs a function until it is interrupted, or the arguments say that it ends. `start` makes it for these ports, a seed
-/// and a hash key; `application` is what its connections carry; `ready` is called once everything is open and privileges are gone.
-pub fn run(
+/// Runs a function until it is interrupted, its application is over, or the arguments say that it ends. `start` makes it for these
+/// ports, a seed and a hash key; `application` is what its connections carry, and comes back; `ready` is called once everything is
+/// open and privileges are gone.
+pub fn run<A: Application>(
     platform: &Platform,
     name: &str,
     start: impl FnOnce(&Ports, u64, Option<[u64; 2]>) -> Result<Box<dyn Function>>,
-    application: impl FnOnce() -> Result<Application>,
+    application: impl FnOnce() -> Result<A>,
     ready: impl FnOnce(),
     course: Course,
-) -> Result<()> {
-    let Course { commands, exit_when_ended, resumes } = course;
+) -> Result<A> {
+    let Course { commands, resumes, silent, opens_connections } = course;
     let ports = open_ports(&platform.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
     let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
@@ -192,7 +261,7 @@ pub fn run(
         false => None,
     };
     let user = account.as_ref().map(Account::user);
-    let application = application()?;
+    let mut application = application()?;
     let recorder = recorder(platform, &ports)?;
     let recording = platform.record.as_deref().map(|path| Recording::create(path, seed, key)).transpose()?;
     // Its name and folder are this run's until it ends.
@@ -227,19 +296,25 @@ pub fn run(
         precision,
         // Never negative.
         duration: platform.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
-        exit_when_ended,
+        needs_ports: opens_connections,
+        silent,
         exit_when_gone: platform.exit_when_gone,
         resumes,
     };
-    tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
-    let run = Run { ports, application, recorder, control, commands, stop, messages: Box::new(stderr()), options };
+    if !silent {
+        tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
+    }
+    let messages = Box::new(stderr());
+    let run = Run { ports, application: &mut application, recorder, control, commands, stop, messages, options };
     let report = run.run(function.as_mut())?;
     drop(function);
-    console::tell_text(format_args!("{report}"));
+    if !silent {
+        console::tell_text(format_args!("{report}"));
+    }
     if let Some(error) = failure.as_deref().and_then(OnceLock::get) {
         bail!("the recording is not whole: {error}");
     }
-    Ok(())
+    Ok(application)
 }
 
 /// Puts this thread in its place, if anything exact was asked for, and finds out how deadlines are to be waited for.
@@ -273,48 +348,31 @@ fn open_ports(specs: &[PortSpec]) -> Result<Vec<OpenPort>> {
 }
 
 /// The streams and connections that the arguments ask for.
-fn application(arguments: &Arguments) -> Result<Application> {
-    let connects = arguments.connects.iter().map(|ends| on_link(arguments, *ends));
-    let mut application = Application::new(connects.collect::<Result<_>>()?);
-    if arguments.connects.is_empty() && (arguments.send.is_some() || arguments.exit_when_ended) {
-        application.await_peer();
+fn application(arguments: &Arguments) -> Result<Transfer> {
+    let connects = arguments.connects.iter().map(|ends| arguments.link.complete(&arguments.platform, *ends));
+    let mut transfer = Transfer::new(connects.collect::<Result<_>>()?);
+    arguments.listens.iter().for_each(|local| transfer.listen(*local));
+    if arguments.exit_when_ended {
+        transfer.end_with_connections();
+    }
+    let opens_none = arguments.connects.is_empty();
+    let awaits_peer = opens_none && (arguments.send.is_some() || arguments.exit_when_ended);
+    if awaits_peer {
+        transfer.await_peer();
+    }
+    if arguments.listens.is_empty() && (awaits_peer || opens_none && arguments.receive.is_some()) {
+        transfer.listen(Listen::default());
     }
     if let Some(path) = &arguments.send {
-        application.set_source(match path.to_str() {
+        transfer.set_source(match path.to_str() {
             Some("-") => File::from(stdin().as_fd().try_clone_to_owned()?),
             _ => File::open(path).with_context(|| format!("cannot open {} to send it", path.display()))?,
         });
     }
     if let Some(path) = &arguments.receive {
-        application.set_sink(output::open_growing(path, true)?);
+        transfer.set_sink(output::open_growing(path, true)?);
     }
-    Ok(application)
-}
-
-/// Adds what the link asks for: the VLAN, and the Ethernet addresses on the first Ethernet port if there is one.
-fn on_link(arguments: &Arguments, mut ends: Endpoints) -> Result<Endpoints> {
-    ends.vlan = arguments.vlan;
-    let remote = ends.remote_address;
-    for spec in &arguments.platform.ports {
-        let name = spec.device.interface();
-        let interface = Interface::find(name)?;
-        if interface.link == LinkType::Ip {
-            continue;
-        }
-        let (own, next) = match spec.device {
-            Device::Tap(_) => (TAP_LOCAL_MAC, Some(interface.mac)),
-            _ => (interface.mac, next_hop(name, remote)),
-        };
-        let Some(next) = arguments.gateway_mac.or(next) else {
-            bail!(
-                "the Ethernet address of the next hop from `{name}` to {remote} is not known; give it with --gateway-mac"
-            );
-        };
-        ends.local_mac = arguments.local_mac.unwrap_or(own);
-        ends.remote_mac = next;
-        break;
-    }
-    Ok(ends)
+    Ok(transfer)
 }
 
 /// The files that the arguments ask for.

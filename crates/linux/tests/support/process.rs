@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use weftwire_linux::PortSpec;
-use weftwire_linux::application::Application;
 use weftwire_linux::control::ControlServer;
 use weftwire_linux::privileges::{Account, drop_privileges};
 use weftwire_linux::recorder::Recorder;
@@ -117,7 +116,7 @@ pub fn bridge_main() {
     eprintln!("READY");
 
     let options = RunOptions { duration: Some(TIME_LIMIT), ..RunOptions::default() };
-    let (application, messages) = (Application::default(), Box::new(std::io::stderr()));
+    let (application, messages) = (&mut (), Box::new(std::io::stderr()));
     let run = Run { ports, application, recorder, control, commands: None, stop, messages, options };
     let report = run.run(&mut Bridge::new()).unwrap();
     eprint!("{report}");

@@ -112,9 +112,12 @@ mod tests {
         let (file, engine) = (PathBuf::from("/f/arq.xl"), "reference".to_owned());
         let plain = settings(FunctionProgram::Machine { file, engine, parameters: parameters.clone() });
         let arguments = machine(&plain);
-        assert_eq!((arguments.image.as_path(), &*arguments.engine), (Path::new("/f/arq.xl"), "reference"));
-        assert_eq!(arguments.parameters, parameters.into_iter().collect::<Vec<_>>());
-        assert_eq!(arguments.includes.folders, weft().includes);
+        assert_eq!(
+            (arguments.machine.image.as_path(), &*arguments.machine.engine),
+            (Path::new("/f/arq.xl"), "reference")
+        );
+        assert_eq!(arguments.machine.parameters, parameters.into_iter().collect::<Vec<_>>());
+        assert_eq!(arguments.machine.includes.folders, weft().includes);
         assert!(arguments.connects.is_empty() && arguments.send.is_none() && arguments.receive.is_none());
         check_platform(&arguments.platform, &plain);
     }
@@ -141,7 +144,7 @@ mod tests {
                 ..settings(machine_program.clone())
             };
             let arguments = machine(&settings);
-            let [local_mac, remote_mac] = [arguments.local_mac, arguments.gateway_mac].map(Option::unwrap);
+            let [local_mac, remote_mac] = [arguments.link.local_mac, arguments.link.gateway_mac].map(Option::unwrap);
             let opened = arguments.connects.iter().map(|connect| Endpoints { local_mac, remote_mac, ..*connect });
             assert_eq!(opened.collect::<Vec<_>>(), [ends]);
             let stream = Some(PathBuf::from("-"));

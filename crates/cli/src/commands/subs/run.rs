@@ -17,7 +17,6 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use weftwire_catalog::file::{self, Kind};
 use weftwire_core::{Function, Ports};
-use weftwire_linux::application::Application;
 use weftwire_linux::commands::commands;
 use weftwire_linux::signals::HangUp;
 
@@ -84,8 +83,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         Ok(Box::new(function) as Box<dyn Function>)
     };
     let ready = || reload_on(hangup, known_ports.get().cloned().unwrap_or_default(), load, sender);
-    let application = || Ok(Application::new(Vec::new()));
     let resumes = state.as_ref().and_then(|state| Some((state.time, state.clocks?)));
     let course = run::Course { commands: Some(queue), resumes, ..run::Course::default() };
-    run::run(&arguments.platform, switch.name(), start, application, ready, course)
+    run::run(&arguments.platform, switch.name(), start, || Ok(()), ready, course)
 }

@@ -13,7 +13,6 @@ use weftwire_control::switch::FollowingSwitch;
 use weftwire_control::table::{FieldOrder, FollowedTable};
 use weftwire_control::{Address, ClientError};
 use weftwire_core::Ports;
-use weftwire_linux::application::Application;
 use weftwire_linux::privileges::{drop_privileges, is_root};
 use weftwire_linux::reach::Reach;
 
@@ -100,7 +99,7 @@ pub fn execute(arguments: &run::Arguments, switch: &str) -> Result<()> {
         let _ = go.send(());
     };
     let course = commands::run::Course::default();
-    commands::run::run(&arguments.platform, switch, start, || Ok(Application::new(Vec::new())), ready, course)
+    commands::run::run(&arguments.platform, switch, start, || Ok(()), ready, course)
 }
 
 /// Says where the network and the ports here differ.

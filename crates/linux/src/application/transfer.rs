@@ -1,11 +1,12 @@
-//! The application's side of a run: connections to open, bytes to send, bytes to keep.
+//! Files over connections: `weft run --connect --send --receive`.
 
+use super::{Application, Calls};
 use crate::error::LinuxError;
 use crate::system::{poll, poll_input};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use weftwire_core::{CallError, Endpoints, FlowId, Function, Listen, Outbox, Time};
+use weftwire_core::{CallError, Endpoints, FlowId, Listen};
 
 /// Bytes read from the source at once.
 const CHUNK: usize = 64 * 1024;
@@ -13,7 +14,8 @@ const CHUNK: usize = 64 * 1024;
 /// Opens connections at the start, or waits for one that the peer opens; feeds the first one from a file, and writes all
 /// delivered bytes to another.
 #[derive(Default)]
-pub struct Application {
+pub struct Transfer {
+    listens: Vec<Listen>,
     connects: Vec<Endpoints>,
     source: Option<Source>,
     sink: Option<BufWriter<File>>,
@@ -24,6 +26,8 @@ pub struct Application {
     read: Vec<(FlowId, usize)>,
     /// The first flow that the peer opens is the application's.
     awaits_peer: bool,
+    /// The run ends with its connections.
+    ends: bool,
     failure: Option<io::Error>,
 }
 
@@ -42,15 +46,25 @@ struct Source {
     ended: bool,
 }
 
-impl Application {
-    /// An application that opens these connections when the run starts.
-    pub fn new(connects: Vec<Endpoints>) -> Application {
-        Application { connects, ..Application::default() }
+impl Transfer {
+    /// Opens these connections when the run starts.
+    pub fn new(connects: Vec<Endpoints>) -> Transfer {
+        Transfer { connects, ..Transfer::default() }
+    }
+
+    /// Waits there for connections that others open.
+    pub fn listen(&mut self, local: Listen) {
+        self.listens.push(local);
     }
 
     /// Takes the first flow that the peer opens for its connection, in place of one that it opens itself.
     pub fn await_peer(&mut self) {
         self.awaits_peer = true;
+    }
+
+    /// The run is over when every connection that was opened has ended.
+    pub fn end_with_connections(&mut self) {
+        self.ends = true;
     }
 
     /// Sends the bytes of `file` on the first connection, then closes it for sending.
@@ -64,26 +78,20 @@ impl Application {
     pub fn set_sink(&mut self, sink: File) {
         self.sink = Some(BufWriter::with_capacity(CHUNK, sink));
     }
+}
 
-    /// Whether there are connections to open.
-    pub(crate) fn connects(&self) -> bool {
+impl Application for Transfer {
+    fn listens(&self) -> Vec<Listen> {
+        self.listens.clone()
+    }
+
+    fn connects(&self) -> bool {
         !self.connects.is_empty()
     }
 
-    /// Waits for connections that others open, if it opens none itself. Before the first input, so that time does not begin.
-    pub(crate) fn listen(&mut self, function: &mut dyn Function, out: &mut Outbox) -> Result<(), LinuxError> {
-        let takes = self.awaits_peer || self.sink.is_some() && !self.connects();
-        match function.connections().filter(|_| takes) {
-            Some(connections) => Ok(connections.listen(Time::ZERO, &Listen::default(), out)?),
-            None => Ok(()),
-        }
-    }
-
-    /// Opens the connections.
-    pub(crate) fn start(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> Result<(), LinuxError> {
+    fn connect(&mut self, calls: &mut Calls<'_>) -> Result<(), LinuxError> {
         for endpoints in std::mem::take(&mut self.connects) {
-            let function = function.connections().ok_or(CallError::NoConnections)?;
-            self.open.push(function.connect(now, &endpoints, out)?);
+            self.open.push(calls.connect(&endpoints)?);
             self.opened = true;
         }
         if let Some(source) = &mut self.source {
@@ -93,7 +101,7 @@ impl Application {
     }
 
     /// Takes up a flow that the peer has opened, if that is what it waits for.
-    pub(crate) fn peer_opened(&mut self, flow: FlowId) {
+    fn opened(&mut self, flow: FlowId, _: Option<&Endpoints>) {
         if !self.awaits_peer {
             return;
         }
@@ -104,41 +112,28 @@ impl Application {
         }
     }
 
-    /// Whether every connection that was opened has ended.
-    pub(crate) fn all_ended(&self) -> bool {
-        self.opened && self.open.is_empty()
-    }
-
-    /// The descriptor to wait on for more bytes to send.
-    pub(crate) fn input(&self) -> Option<BorrowedFd<'_>> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let source = self.source.as_ref().filter(|source| source.wants_bytes())?;
         Some(source.file.as_fd())
     }
 
-    /// Offers bytes once. Returns whether it is worth calling again at once.
-    pub(crate) fn feed(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> bool {
+    fn work(&mut self, calls: &mut Calls<'_>) -> bool {
         for (flow, length) in self.read.drain(..) {
-            // The flow may have ended since.
-            let _ = function.connections().map(|function| function.consumed(now, flow, length, out));
+            calls.consumed(flow, length);
         }
         let Some(source) = &mut self.source else { return false };
-        match source.feed(function, now, out) {
-            Ok(Progress::Fed) => true,
-            Ok(Progress::Waits) => false,
-            Ok(Progress::Done) => {
-                self.source = None;
-                false
-            }
-            Err(error) => {
-                self.failure = Some(error);
-                self.source = None;
-                false
-            }
+        match source.feed(calls) {
+            Ok(Progress::Fed) => return true,
+            Ok(Progress::Waits) => return false,
+            Ok(Progress::Done) => {}
+            Err(error) => self.failure = Some(error),
         }
+        self.source = None;
+        false
     }
 
-    /// Takes bytes delivered, which counts as reading them: [`Application::feed`] says so to the function.
-    pub(crate) fn deliver(&mut self, flow: FlowId, bytes: &[u8]) {
+    /// Taking bytes counts as reading them: [`Application::work`] says so to the function.
+    fn delivered(&mut self, flow: FlowId, bytes: &[u8]) {
         match self.read.last_mut().filter(|(last, _)| *last == flow) {
             Some((_, length)) => *length += bytes.len(),
             None => self.read.push((flow, bytes.len())),
@@ -151,19 +146,22 @@ impl Application {
         }
     }
 
-    pub(crate) fn released(&mut self, flow: FlowId) {
+    fn released(&mut self, flow: FlowId, _: usize) {
         if let Some(source) = self.source.as_mut().filter(|source| source.flow == Some(flow)) {
             source.blocked = false;
         }
     }
 
-    pub(crate) fn ended(&mut self, flow: FlowId) {
+    fn ended(&mut self, flow: FlowId) {
         self.open.retain(|open| *open != flow);
         self.source.take_if(|source| source.flow == Some(flow));
     }
 
-    /// Writes what is still buffered.
-    pub(crate) fn flush(&mut self) {
+    fn is_over(&self) -> bool {
+        self.ends && self.opened && self.open.is_empty()
+    }
+
+    fn flush(&mut self) {
         if let Some(sink) = &mut self.sink
             && let Err(error) = sink.flush()
         {
@@ -172,11 +170,7 @@ impl Application {
         }
     }
 
-    /// Ends the streams.
-    ///
-    /// # Errors
-    /// The last error of reading or writing a stream.
-    pub(crate) fn finish(&mut self) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<()> {
         self.flush();
         self.failure.take().map_or(Ok(()), Err)
     }
@@ -196,9 +190,8 @@ impl Source {
         self.accepted == self.buffer.len() && !self.ended && self.flow.is_some()
     }
 
-    fn feed(&mut self, function: &mut dyn Function, now: Time, out: &mut Outbox) -> io::Result<Progress> {
+    fn feed(&mut self, calls: &mut Calls<'_>) -> io::Result<Progress> {
         let Some(flow) = self.flow else { return Ok(Progress::Waits) };
-        let Some(function) = function.connections() else { return Ok(Progress::Done) };
         if self.wants_bytes() {
             if !self.regular && !readable(&self.file)? {
                 return Ok(Progress::Waits);
@@ -210,14 +203,13 @@ impl Source {
             self.ended = length == 0;
         }
         if self.ended {
-            // The flow may have ended in this very instant; then there is nothing left to close.
-            let _ = function.close(now, flow, out);
+            calls.close(flow);
             return Ok(Progress::Done);
         }
         if self.blocked {
             return Ok(Progress::Waits);
         }
-        match function.write(now, flow, &self.buffer[self.accepted..], out) {
+        match calls.write(flow, &self.buffer[self.accepted..]) {
             Ok(count) => {
                 self.accepted += count;
                 self.blocked = self.accepted < self.buffer.len();
@@ -240,7 +232,7 @@ mod tests {
     use super::*;
     use std::io::{Seek, SeekFrom};
     use weftwire_core::inspect::Inspect;
-    use weftwire_core::{Arrivals, Connections, Deadline, MacAddress};
+    use weftwire_core::{Arrivals, Connections, Deadline, Function, MacAddress, Outbox, Time};
 
     /// A flow whose buffer takes `room` bytes.
     #[derive(Default)]
@@ -290,6 +282,11 @@ mod tests {
 
     impl Inspect for Narrow {}
 
+    /// One turn.
+    fn work(application: &mut Transfer, flow: &mut Narrow) -> bool {
+        application.work(&mut Calls { function: flow, now: Time::ZERO, out: &mut Outbox::new() })
+    }
+
     fn endpoints() -> Endpoints {
         let address = std::net::Ipv4Addr::LOCALHOST.into();
         let (local_address, remote_address, local_mac, remote_mac) =
@@ -308,17 +305,18 @@ mod tests {
 
     #[test]
     fn the_first_flow_of_the_peer_is_taken_once() {
-        let (mut flow, mut out) = (Narrow { room: 100, ..Narrow::default() }, Outbox::new());
-        let mut application = Application::default();
+        let mut flow = Narrow { room: 100, ..Narrow::default() };
+        let mut application = Transfer::default();
+        application.end_with_connections();
         application.await_peer();
         application.set_source(File::open("/dev/null").unwrap());
-        assert!(!application.feed(&mut flow, Time::ZERO, &mut out) && !flow.closed && !application.all_ended());
-        application.peer_opened(FlowId(7));
-        application.peer_opened(FlowId(8));
-        while application.feed(&mut flow, Time::ZERO, &mut out) {}
+        assert!(!work(&mut application, &mut flow) && !flow.closed && !application.is_over());
+        application.opened(FlowId(7), None);
+        application.opened(FlowId(8), None);
+        while work(&mut application, &mut flow) {}
         assert!(flow.closed, "there is nothing to send");
         application.ended(FlowId(7));
-        assert!(application.all_ended(), "the second one is not its own");
+        assert!(application.is_over(), "the second one is not its own");
     }
 
     #[test]
@@ -330,22 +328,23 @@ mod tests {
         file.write_all(&bytes).unwrap();
         file.seek(SeekFrom::Start(0)).unwrap();
 
-        let (mut flow, mut out) = (Narrow::default(), Outbox::new());
-        let mut application = Application::new(vec![endpoints()]);
+        let mut flow = Narrow::default();
+        let mut application = Transfer::new(vec![endpoints()]);
+        application.end_with_connections();
         application.set_source(file);
-        application.start(&mut flow, Time::ZERO, &mut out).unwrap();
+        application.connect(&mut Calls { function: &mut flow, now: Time::ZERO, out: &mut Outbox::new() }).unwrap();
         let mut rounds = 0;
         while !flow.closed {
             flow.room = 30_000;
-            application.released(FlowId(1));
-            while application.feed(&mut flow, Time::ZERO, &mut out) {}
+            application.released(FlowId(1), 1);
+            while work(&mut application, &mut flow) {}
             rounds += 1;
             assert!(rounds < 20, "no progress");
         }
         assert!(flow.taken == bytes);
         assert!(rounds >= 7, "more was written than there was room for");
-        assert!(!application.all_ended());
+        assert!(!application.is_over());
         application.ended(FlowId(1));
-        assert!(application.all_ended());
+        assert!(application.is_over());
     }
 }
