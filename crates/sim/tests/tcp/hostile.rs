@@ -1,0 +1,261 @@
+//! A peer that says what it likes: whatever comes, the machine neither fails nor waits for ever, and delivers only what was
+//! sent.
+
+use crate::support::{check, data, endpoints, machine};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use weftwire_core::inspect::Inspect;
+use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
+use weftwire_core::wire::tcp::{TcpFlags, TcpOption};
+use weftwire_core::{
+    Connections, FlowId, Frame, Function, LinkType, Listen, MacAddress, Outbox, Output, Port, Ports, Time,
+};
+use weftwire_engine::{EngineOptions, ReferenceEngine, Runtime};
+
+const OUR_DATA: usize = 30_000;
+const ISN: u32 = u32::MAX - 3_000;
+
+/// Where a number of a segment lies: near something that the machine knows, or anywhere.
+#[derive(Clone, Copy, Debug)]
+enum Near {
+    Right,
+    Before(u32),
+    Behind(u32),
+    Anywhere(u32),
+}
+
+#[derive(Clone, Debug)]
+struct Move {
+    wait_ms: u16,
+    sequence: Near,
+    acknowledgment: Near,
+    length: u16,
+    lies: bool,
+    flags: u8,
+    window: u16,
+    sack: Vec<(Near, u16)>,
+    stamp: Option<Near>,
+    soup: Vec<u8>,
+}
+
+fn near() -> impl Strategy<Value = Near> {
+    prop_oneof![
+        8 => Just(Near::Right),
+        3 => (1..4_000_u32).prop_map(Near::Before),
+        3 => (1..4_000_u32).prop_map(Near::Behind),
+        1 => any::<u32>().prop_map(Near::Anywhere),
+    ]
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let flags = prop_oneof![10 => Just(0x10_u8), 3 => Just(0x18), 1 => Just(0x11), 1 => Just(0x02), 1 => Just(0x14), 2 => any::<u8>()];
+    let lengths = prop_oneof![4 => Just(0_u16), 4 => 1..1_461_u16, 1 => Just(1_u16)];
+    let windows = prop_oneof![3 => Just(65_535_u16), 2 => Just(0), 2 => any::<u16>(), 1 => Just(1)];
+    let numbers = (near(), near(), vec((near(), any::<u16>()), 0..4), proptest::option::weighted(0.8, near()));
+    let rest = (0..1_500_u16, lengths, any::<bool>(), flags, windows, vec(any::<u8>(), 0..12));
+    let one = (numbers, rest).prop_map(
+        |((sequence, acknowledgment, sack, stamp), (wait_ms, length, lies, flags, window, soup))| Move {
+            wait_ms,
+            sequence,
+            acknowledgment,
+            length,
+            lies,
+            flags,
+            window,
+            sack,
+            stamp,
+            soup,
+        },
+    );
+    vec(one, 1..60)
+}
+
+fn place(near: Near, base: u32) -> u32 {
+    match near {
+        Near::Right => base,
+        Near::Before(distance) => base.wrapping_sub(distance),
+        Near::Behind(distance) => base.wrapping_add(distance),
+        Near::Anywhere(value) => value,
+    }
+}
+
+/// The byte of the peer's stream at a place, and what it says is there when it lies.
+fn byte(position: u32, lies: bool) -> u8 {
+    (position.wrapping_mul(7) % 251) as u8 ^ if lies { 0xff } else { 0 }
+}
+
+struct Against {
+    engine: ReferenceEngine,
+    out: Outbox,
+    flow: Option<FlowId>,
+    now: i64,
+    delivered: Vec<u8>,
+    frames: usize,
+    ended: bool,
+}
+
+impl Against {
+    fn at(&self) -> Time {
+        Time::from_nanoseconds(self.now)
+    }
+
+    fn register(&self, name: &str) -> u32 {
+        let detail = self.flow.and_then(|flow| self.engine.flow(flow));
+        let registers = detail.map(|detail| detail.registers).unwrap_or_default();
+        registers.iter().find(|register| register.name == name).map_or(0, |register| register.value as u32)
+    }
+
+    /// What the machine did with one input.
+    fn after(&mut self) {
+        let mut read = 0;
+        let mut frames = 0;
+        for item in self.out.items() {
+            match item {
+                Output::Send { .. } => frames += 1,
+                Output::Deliver { bytes, .. } => {
+                    let bytes = self.out.bytes(bytes);
+                    read += bytes.len();
+                    self.delivered.extend_from_slice(bytes);
+                }
+                Output::Opened { flow, .. } => (self.flow, self.ended) = (Some(*flow), false),
+                Output::Ended { .. } => self.ended = true,
+                _ => {}
+            }
+        }
+        assert!(frames <= 130, "{frames} frames at once");
+        self.frames += frames;
+        self.out.clear();
+        if read > 0 && !self.ended {
+            let (at, flow) = (self.at(), self.flow.expect("a flow"));
+            self.engine.consumed(at, flow, read, &mut self.out).expect("it reads");
+            return self.after();
+        }
+        check(&self.engine, self.flow.filter(|_| !self.ended));
+    }
+
+    fn pass(&mut self, until: i64) {
+        let mut steps = 0;
+        while let Some(due) = self.engine.next_deadline().map(|deadline| deadline.at.nanoseconds()) {
+            if due > until {
+                break;
+            }
+            steps += 1;
+            assert!(steps < 20_000, "timers fire without end");
+            self.now = self.now.max(due);
+            let at = self.at();
+            self.engine.fire(at, &mut self.out);
+            self.after();
+        }
+        self.now = until;
+    }
+
+    fn hear(&mut self, tcp: &TcpFields, options: &[TcpOption<'_>], payload: &[u8]) {
+        let addresses =
+            Ipv4Fields { source: [10, 0, 0, 2].into(), destination: [10, 0, 0, 1].into(), ..Ipv4Fields::default() };
+        let frame = FrameBuilder::ethernet(MacAddress([2; 6]), MacAddress([4; 6])).ipv4(&addresses).tcp(tcp, options);
+        // More options than fit are no segment.
+        let Ok(frame) = frame.payload(payload).finish() else { return };
+        let at = self.at();
+        self.engine.frame(at, Port(1), Frame::new(&frame), &mut self.out);
+        self.after();
+    }
+
+    fn segment(&mut self, step: &Move) {
+        let expected = self.register("expected");
+        let sequence = place(step.sequence, expected);
+        let (una, next) = (self.register("una"), self.register("next"));
+        let acknowledgment = place(step.acknowledgment, if step.lies { next } else { una });
+        let from = sequence.wrapping_sub(ISN.wrapping_add(1));
+        let payload: Vec<u8> = (0..u32::from(step.length)).map(|at| byte(from.wrapping_add(at), step.lies)).collect();
+        let tcp = TcpFields {
+            source_port: 80,
+            destination_port: 4_000,
+            sequence,
+            acknowledgment,
+            flags: TcpFlags(step.flags),
+            window: step.window,
+            ..TcpFields::default()
+        };
+        let block = |(near, length): &(Near, u16)| {
+            let left = place(*near, una);
+            [left, left.wrapping_add(u32::from(*length))].map(u32::to_be_bytes).concat()
+        };
+        let blocks: Vec<u8> = step.sack.iter().flat_map(block).collect();
+        let mut options = Vec::new();
+        if let Some(stamp) = step.stamp {
+            let recent = self.register("recent");
+            options.push(TcpOption::Timestamps { value: place(stamp, recent), echo: self.register("stamps") });
+        }
+        if !blocks.is_empty() {
+            options.push(TcpOption::Other { kind: 5, data: &blocks });
+        }
+        if step.soup.len() > 1 && step.stamp.is_none() {
+            options.push(TcpOption::Other { kind: step.soup[0], data: &step.soup[1..] });
+        }
+        self.hear(&tcp, &options, &payload);
+    }
+}
+
+/// A connection with the peer: we open it, or the peer does.
+fn connected(opens: bool, options: &[TcpOption<'_>]) -> Against {
+    let ports = Ports::new([(Port(1), LinkType::Ethernet)]);
+    let engine =
+        Runtime::new(machine(&[]), ports, EngineOptions { seed: 7, ..EngineOptions::default() }).expect("an engine");
+    let mut peer =
+        Against { engine, out: Outbox::new(), flow: None, now: 0, delivered: Vec::new(), frames: 0, ended: false };
+    let ports = TcpFields { source_port: 80, destination_port: 4_000, sequence: ISN, ..TcpFields::default() };
+    if opens {
+        let flow = peer.engine.connect(Time::ZERO, &endpoints(), &mut peer.out).expect("a connection");
+        peer.flow = Some(flow);
+        peer.after();
+        let acknowledgment = peer.register("next");
+        peer.hear(&TcpFields { acknowledgment, flags: TcpFlags(0x12), ..ports }, options, &[]);
+    } else {
+        peer.engine
+            .listen(Time::ZERO, &Listen { address: None, port: Some(4_000) }, &mut peer.out)
+            .expect("it listens");
+        peer.hear(&TcpFields { flags: TcpFlags(0x02), ..ports }, options, &[]);
+        let (acknowledgment, sequence) = (peer.register("next"), ISN.wrapping_add(1));
+        peer.hear(&TcpFields { sequence, acknowledgment, flags: TcpFlags(0x10), ..ports }, &[], &[]);
+    }
+    let flow = peer.flow.expect("a flow");
+    assert_eq!(peer.engine.flow(flow).expect("a flow").summary.state, "established");
+    peer.engine.write(Time::ZERO, flow, &data(OUR_DATA, 7), &mut peer.out).expect("room");
+    peer.after();
+    peer
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_a_peer_says_does_harm(opens in any::<bool>(), all in any::<bool>(), moves in moves()) {
+        let offered = [
+            TcpOption::MaximumSegmentSize(1_460),
+            TcpOption::SackPermitted,
+            TcpOption::WindowScale(2),
+            TcpOption::Timestamps { value: 1, echo: 0 },
+        ];
+        let mut peer = connected(opens, &offered[..if all { 4 } else { 2 }]);
+        for step in &moves {
+            if peer.ended {
+                break;
+            }
+            peer.segment(step);
+            let until = peer.now + i64::from(step.wait_ms) * 1_000_000;
+            peer.pass(until);
+        }
+        for (at, delivered) in (0..).zip(&peer.delivered) {
+            prop_assert!([byte(at, false), byte(at, true)].contains(delivered), "byte {at} was never sent");
+        }
+        // The peer says no more: the connection ends, or nothing is left to do.
+        peer.pass(peer.now + 7_200_000_000_000);
+        let state = peer.flow.and_then(|flow| peer.engine.flow(flow)).map(|flow| flow.summary.state);
+        let idle = peer.register("una") == peer.register("next");
+        prop_assert!(
+            peer.ended || state.is_none() || idle || peer.register("peer_window") == 0,
+            "{state:?} for ever"
+        );
+        prop_assert!(peer.frames < 20_000, "{} frames", peer.frames);
+    }
+}
