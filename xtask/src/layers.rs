@@ -20,7 +20,7 @@ pub const ROWS: [&[&str]; 12] = [
     &["lab", "measure"],
     &["control", "publish", "study"],
     &["catalog"],
-    &["cli"],
+    &["cli", "shim"],
 ];
 
 /// Crates that test and measure the others: above all rows, used by none.
