@@ -1,5 +1,6 @@
 //! How fast the simulator is, and how much memory large networks take.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 
@@ -182,7 +183,7 @@ fn add_traffic(network: &mut Network, from: NodeIndex, to: NodeIndex, transport:
 }
 
 fn host() -> NodeKind {
-    NodeKind::Host { commands: Vec::new() }
+    NodeKind::Host { commands: Vec::new(), parameters: BTreeMap::new() }
 }
 
 /// `pairs` of hosts with a link of two routers between them.

@@ -12,9 +12,10 @@ mod error;
 pub mod file;
 mod loaded;
 mod network;
-pub mod parameter;
 mod program;
 mod rules;
+
+pub use weftwire_engine::parameter;
 
 pub use error::{CatalogError, summary};
 pub use loaded::Loaded;

@@ -18,6 +18,7 @@ mod limits;
 mod lines;
 mod operations;
 mod packets;
+pub mod parameter;
 mod predecessors;
 mod program;
 mod reference;

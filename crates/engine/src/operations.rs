@@ -78,7 +78,15 @@ impl Run<'_> {
     /// Rule A3.
     pub(crate) fn append_data(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let mut data = std::mem::take(&mut self.instance.send_buffer);
-        let bytes = part(data.make_contiguous(), offset, length);
+        let front = data.as_slices().0.len();
+        // The buffer is moved only for bytes across the end of its memory.
+        if offset < front && front < offset.saturating_add(length) {
+            data.make_contiguous();
+        }
+        let bytes = match data.as_slices() {
+            (front, back) if offset >= front.len() => part(back, offset - front.len(), length),
+            (front, _) => part(front, offset, length),
+        };
         let payload = self.packet(packet).map_or(0, |packet| packet.payload().len());
         self.make_room(packet, payload + bytes.len());
         self.change(packet, |packet| packet.append_payload(bytes));

@@ -320,7 +320,7 @@ impl Run<'_> {
                     Some(number) => self.agenda.push((network.traffic[number].start_ns, Event::Start(index))),
                 }
             }
-            if let NodeKind::Host { commands } = &node.kind {
+            if let NodeKind::Host { commands, .. } = &node.kind {
                 let events = commands.iter().enumerate();
                 self.agenda.extend(events.map(|(number, command)| (command.at_ns, Event::Command(index, number))));
             }
@@ -400,7 +400,7 @@ impl Run<'_> {
     fn command(&self, node: NodeIndex, number: usize) -> Result<Child, LinuxError> {
         let host = self.network.node(node);
         let words = match &host.kind {
-            NodeKind::Host { commands } => &commands[number].words,
+            NodeKind::Host { commands, .. } => &commands[number].words,
             _ => return Err(LinuxError::Network(format!("node `{}` is no host", host.name))),
         };
         let [program, arguments @ ..] = words.as_slice() else {

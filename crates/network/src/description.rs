@@ -134,7 +134,7 @@ table! {
         engine: Option<String>,
         /// Of a function: frames cross it unchanged. Default: true with two or more ports.
         transparent: Option<bool>,
-        /// Of a function: initial values of registers.
+        /// Of a function, and of a host in the simulator: initial values of registers.
         parameters: Option<Parameters>,
         /// Of a function: write each event to `NODE.trace.jsonl`. Default false.
         trace: Option<bool>,

@@ -128,6 +128,8 @@ pub enum NodeKind {
     Host {
         /// Commands that run when the network is real.
         commands: Vec<Command>,
+        /// Initial values of its TCP's registers, in place of the machine's, where the network is simulated: the text as written.
+        parameters: BTreeMap<String, String>,
     },
     /// Forwards IP packets by destination, decrements TTL.
     Router,

@@ -15,7 +15,7 @@ use weftwire_network::routing::{Flow, Hop, Routes};
 /// What nodes are, by a letter: host, router, switch, transparent function.
 fn kind(letter: char) -> NodeKind {
     match letter {
-        'h' => NodeKind::Host { commands: Vec::new() },
+        'h' => NodeKind::Host { commands: Vec::new(), parameters: BTreeMap::new() },
         'r' => NodeKind::Router,
         's' => NodeKind::Switch,
         _ => NodeKind::Function(FunctionNode {

@@ -1,7 +1,6 @@
 //! The simulator: a network in virtual time, one event after another, the same for the same file and seed.
 
 mod clock;
-mod connection;
 mod flows;
 mod frames;
 mod function;
@@ -13,6 +12,8 @@ mod pattern;
 mod queue;
 mod simulation;
 mod switch;
+mod tcp;
+mod track;
 mod wire;
 
 use std::io;

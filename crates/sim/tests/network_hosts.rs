@@ -89,7 +89,7 @@ fn round_trip_times_are_those_of_packets_whatever_is_lost() {
     assert_complete(flow);
     assert!(flow.retransmissions.is_some_and(|count| count > 30) && flow.rtt_samples > 300, "{flow:?}");
     let [least, mean, most] = [flow.rtt_min, flow.rtt_mean, flow.rtt_max].map(|rtt| rtt.expect("sampled"));
-    assert!(least >= 4 * MILLISECOND && mean < 7 * MILLISECOND && most < 17 * MILLISECOND, "{flow:?}");
+    assert!(least >= 4 * MILLISECOND && mean < 7 * MILLISECOND && most < 47 * MILLISECOND, "{flow:?}");
 }
 
 #[test]
@@ -139,23 +139,47 @@ fn the_congestion_control_can_be_chosen_and_is_told() {
         network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5_000_000 }).congestion_control =
             control.map(str::to_owned);
         network.add([client, server], Transport::Udp, datagrams(SECOND, 3));
-        run(&network).flows
+        simulate(&network, &mut Kept::default()).map(|results| results.flows)
     };
-    let [own, cubic, reno] = [None, Some("cubic"), Some("reno")].map(outcome);
-    assert_eq!(own, cubic, "it is this simulator's own");
-    assert_eq!((own[0].congestion_control.as_deref(), own[1].congestion_control.as_deref()), (Some("cubic"), None));
+    let own = outcome(None).expect("it runs");
+    let name = own[0].congestion_control.clone().expect("it is told");
+    assert_eq!(own[1].congestion_control, None, "datagrams have none");
+    assert_eq!(outcome(Some(&name)).expect("it runs"), own, "it is this simulator's own");
+    let reno = outcome(Some("reno")).expect("there is always this one");
     assert_eq!(reno[0].congestion_control.as_deref(), Some("reno"));
     assert_complete(&reno[0]);
-    assert_ne!(reno[0].end, cubic[0].end, "they fill the link in other ways");
+    let error = outcome(Some("bbr")).expect_err("there is no bbr").to_string();
+    assert!(error.contains("asks for the congestion control `bbr`: the simulator has `"), "{error}");
 }
 
 #[test]
-fn a_congestion_control_that_there_is_not_is_an_error() {
-    let (mut network, [client, _, server]) = path(SECOND, wire(10_000_000, MILLISECOND, 40));
-    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5 }).congestion_control =
-        Some("bbr".into());
-    let error = simulate(&network, &mut Kept::default()).expect_err("there is no bbr");
-    assert!(error.to_string().contains("asks for the congestion control `bbr`: the simulator has `cubic` and `reno`"));
+fn registers_of_a_hosts_tcp_have_other_values_where_the_node_says_so() {
+    let outcome = |name: &str, value: &str| {
+        let (mut network, [client, _, server]) = path(30 * SECOND, wire(10_000_000, MILLISECOND, 20));
+        let parameters = [(name.to_owned(), value.to_owned())].into();
+        network.nodes[client.0 as usize].kind = NodeKind::Host { commands: Vec::new(), parameters };
+        network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 1_000_000 });
+        network.captures.push(PortPlace { node: server, port: Port(1) });
+        let mut kept = Kept::default();
+        simulate(&network, &mut kept).map(|results| (results, kept.frames))
+    };
+    // The SYN has options of 24 bytes: the greatest size, the window's scale, time stamps, selective acknowledgments.
+    for (name, length) in [("offer_stamps", 12), ("offer_scaling", 20), ("smoothed", 24)] {
+        let (results, frames) = outcome(name, if name == "smoothed" { "0s" } else { "false" }).expect("it runs");
+        assert_complete(&results.flows[0]);
+        assert_eq!(frames[0].2[46] >> 4, 5 + length / 4, "{name}");
+    }
+    for (name, value, words) in [
+        (
+            "offer_stamp",
+            "1",
+            "node client: tcp has no register `offer_stamp` to be a parameter; did you mean `offer_stamps`?",
+        ),
+        ("smoothed", "soon", "node client: parameter smoothed: `soon` does not fit; write a duration such as 200ms"),
+    ] {
+        let error = outcome(name, value).expect_err("it is wrong").to_string();
+        assert_eq!(error, words);
+    }
 }
 
 #[test]

@@ -111,6 +111,11 @@ impl Ranges {
             self.entries.iter().filter(|entry| entry.0 < right && left < entry.1).copied().collect();
         self.insert(left, right)?;
         if let Some(Buffer { bytes, .. }) = &mut self.buffer {
+            if bytes.len() <= left as usize {
+                bytes.resize(left as usize, 0);
+                bytes.extend(new);
+                return result;
+            }
             if bytes.len() < right as usize {
                 bytes.resize(right as usize, 0);
             }

@@ -3,21 +3,33 @@
 use super::distance;
 use crate::state::SegmentsState;
 use crate::value::compare;
-use std::collections::VecDeque;
+use std::ops::Range;
 use weftwire_core::DropReason;
 use weftwire_image::{Comparison, PayloadTest, RegisterType, SEGMENT_ENDS, SegmentsQuery};
 
 /// Records side by side: each begins where the one in front ends.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Segments {
     /// Where the first one begins; without records, where the next one will.
     start: u32,
-    /// The records' fields one after the other; the first two are the ends.
-    values: VecDeque<i64>,
+    /// The records' fields one after the other; the first two are the ends. In front of them stand values that are no more.
+    values: Vec<i64>,
+    /// How many of these.
+    gone: usize,
+    /// In how many records a field is not 0, by field, but for the ends: tests for that need not look at records that are all alike.
+    set: Vec<usize>,
     /// Types of the fields, those of the ends included.
     kinds: Vec<RegisterType>,
     most: usize,
 }
+
+impl PartialEq for Segments {
+    fn eq(&self, other: &Segments) -> bool {
+        (self.start, self.records(), &self.kinds, self.most) == (other.start, other.records(), &other.kinds, other.most)
+    }
+}
+
+impl Eq for Segments {}
 
 /// Tests of fields, with the values of their right sides.
 #[derive(Clone, Copy, Debug)]
@@ -31,22 +43,33 @@ pub struct Tests<'a> {
 impl Segments {
     /// No records; at most so many, with these fields.
     pub fn new(most: u32, fields: impl Iterator<Item = RegisterType>) -> Segments {
-        let kinds = [RegisterType::Seq32; SEGMENT_ENDS.len()].into_iter().chain(fields).collect();
-        Segments { start: 0, values: VecDeque::new(), kinds, most: most as usize }
+        let kinds: Vec<_> = [RegisterType::Seq32; SEGMENT_ENDS.len()].into_iter().chain(fields).collect();
+        Segments { start: 0, values: Vec::new(), gone: 0, set: vec![0; kinds.len()], kinds, most: most as usize }
     }
 
     fn width(&self) -> usize {
         self.kinds.len()
     }
 
+    /// All records' fields.
+    fn records(&self) -> &[i64] {
+        &self.values[self.gone..]
+    }
+
     fn count(&self) -> usize {
-        self.values.len() / self.width()
+        self.records().len() / self.width()
+    }
+
+    /// The ends of a record.
+    fn ends(&self, index: usize) -> [u32; 2] {
+        let place = index * self.width();
+        [0, 1].map(|end| self.records()[place + end] as u32)
     }
 
     fn end(&self) -> u32 {
         match self.count() {
             0 => self.start,
-            count => self.values[(count - 1) * self.width() + 1] as u32,
+            count => self.ends(count - 1)[1],
         }
     }
 
@@ -59,7 +82,13 @@ impl Segments {
     /// Rule G2.
     pub fn begin(&mut self, at: u32) {
         self.start = at;
+        self.clear();
+    }
+
+    fn clear(&mut self) {
         self.values.clear();
+        self.gone = 0;
+        self.set.fill(0);
     }
 
     /// Rule G3.
@@ -74,7 +103,16 @@ impl Segments {
         self.values.extend([i64::from(left), i64::from(end)]);
         let own = self.kinds[SEGMENT_ENDS.len()..].iter().zip(fields);
         self.values.extend(own.map(|(kind, value)| kind.cut(*value)));
+        self.note(self.count() - 1, |set, is| set + is);
         Ok(())
+    }
+
+    /// Counts which fields of a record are set, or no longer does.
+    fn note(&mut self, index: usize, change: impl Fn(usize, usize) -> usize) {
+        let place = self.gone + index * self.kinds.len();
+        for (set, value) in self.set.iter_mut().zip(&self.values[place..]) {
+            *set = change(*set, usize::from(*value != 0));
+        }
     }
 
     /// The record around a sequence number: its index.
@@ -85,28 +123,31 @@ impl Segments {
         }
         while high - low > 1 {
             let middle = (low + high) / 2;
-            let left = self.values[middle * self.width()] as u32;
-            if distance(left, at) >= 0 { low = middle } else { high = middle }
+            if distance(self.ends(middle)[0], at) >= 0 { low = middle } else { high = middle }
         }
         Some(low)
     }
 
     /// Rule G4.
     pub fn split(&mut self, at: u32) -> Result<(), DropReason> {
-        let Some(place) = self.around(at).map(|index| index * self.width()) else { return Ok(()) };
-        if self.values[place] == i64::from(at) {
-            return Ok(());
-        }
+        let Some(index) = self.around(at).filter(|index| self.ends(*index)[0] != at) else { return Ok(()) };
         if self.count() >= self.most {
             return Err(DropReason::SegmentsFull);
         }
-        let second: Vec<i64> = self.values.range(place..place + self.width()).copied().collect();
-        self.values[place + 1] = at.into();
-        let behind = place + self.width();
-        let tail = self.values.split_off(behind);
-        self.values.push_back(at.into());
-        self.values.extend(&second[1..]);
-        self.values.extend(tail);
+        self.note(index, |set, is| set + is);
+        let (width, place) = (self.width(), self.gone + index * self.width());
+        let first = if self.gone >= width && index < self.count() / 2 {
+            // There is room in front, which is nearer.
+            self.values.copy_within(self.gone..place + width, self.gone - width);
+            self.gone -= width;
+            place - width
+        } else {
+            self.values.extend_from_within(place..place + width);
+            self.values[place + width..].rotate_right(width);
+            place
+        };
+        self.values[first + 1] = at.into();
+        self.values[first + width] = at.into();
         Ok(())
     }
 
@@ -118,11 +159,16 @@ impl Segments {
         match self.around(to) {
             None => {
                 self.start = self.end();
-                self.values.clear();
+                self.clear();
             }
             Some(index) => {
-                self.values.drain(..index * self.width());
-                self.values[0] = to.into();
+                (0..index).for_each(|index| self.note(index, |set, is| set - is));
+                self.gone += index * self.width();
+                if self.gone > self.values.len() / 2 {
+                    self.values.drain(..self.gone);
+                    self.gone = 0;
+                }
+                self.values[self.gone] = to.into();
                 self.start = to;
             }
         }
@@ -130,14 +176,59 @@ impl Segments {
 
     /// Rule G6.
     pub fn change(&mut self, tests: Tests<'_>, writes: &[(u8, i64)]) {
-        let width = self.width();
-        for place in (0..self.values.len()).step_by(width) {
-            if passes(&self.values, place, tests) {
+        for index in self.candidates(tests) {
+            let place = self.gone + index * self.width();
+            if passes(&self.values[place..], tests) {
                 for (field, value) in writes {
                     let field = usize::from(*field);
-                    self.values[place + field] = self.kinds[field].cut(*value);
+                    let (old, new) = (self.values[place + field], self.kinds[field].cut(*value));
+                    self.values[place + field] = new;
+                    self.set[field] = self.set[field] + usize::from(new != 0) - usize::from(old != 0);
                 }
             }
+        }
+    }
+
+    /// Outside of these records none passes the tests.
+    fn candidates(&self, tests: Tests<'_>) -> Range<usize> {
+        let mut candidates = 0..self.count();
+        for (test, right) in tests.tests.iter().zip(tests.right) {
+            let field = usize::from(test.value);
+            if self.alike(test, *right) == Some(false) {
+                return 0..0;
+            }
+            if field >= SEGMENT_ENDS.len() || distance(self.start, *right as u32) < 0 {
+                continue;
+            }
+            // Ends are in order, and so is their distance from a number that is not below the first.
+            let passes = |index: usize| compare(test.comparison, self.ends(index)[field].into(), *right);
+            let turn = |first: bool| partition(candidates.clone(), |index| passes(index) == first);
+            match test.comparison {
+                Comparison::SeqLt | Comparison::SeqLe => candidates.end = turn(true),
+                Comparison::SeqGt | Comparison::SeqGe => candidates.start = turn(false),
+                _ => {}
+            }
+        }
+        candidates
+    }
+
+    /// Whether all records pass the tests, as far as that can be told without looking at them.
+    fn all_pass(&self, tests: Tests<'_>) -> bool {
+        tests.tests.iter().zip(tests.right).all(|(test, right)| self.alike(test, *right) == Some(true))
+    }
+
+    /// Whether all records pass a test, or none does, if that can be told without looking at them.
+    fn alike(&self, test: &PayloadTest, right: i64) -> Option<bool> {
+        let field = usize::from(test.value);
+        let zero = match test.comparison {
+            Comparison::Eq => true,
+            Comparison::Ne => false,
+            _ => return None,
+        };
+        match self.set[field] {
+            _ if right != 0 || field < SEGMENT_ENDS.len() => None,
+            0 => Some(zero),
+            set => (set == self.count()).then_some(!zero),
         }
     }
 
@@ -146,11 +237,14 @@ impl Segments {
         match what {
             SegmentsQuery::Start => return self.start.into(),
             SegmentsQuery::End => return self.end().into(),
+            SegmentsQuery::Bytes if self.all_pass(tests) => return distance(self.start, self.end()),
+            SegmentsQuery::Count if self.all_pass(tests) => return self.count() as i64,
             _ => {}
         }
-        let places = (0..self.values.len()).step_by(self.width());
-        let mut passing = places.filter(|place| passes(&self.values, *place, tests));
-        let value = |place: usize| self.values[place + usize::from(field)];
+        let (width, candidates) = (self.width(), self.candidates(tests));
+        let records = self.records()[candidates.start * width..candidates.end * width].chunks_exact(width);
+        let mut passing = records.filter(|record| passes(record, tests));
+        let value = |record: &[i64]| record[usize::from(field)];
         let least = match self.kinds[usize::from(field)] {
             RegisterType::Seq32 => Comparison::SeqLt,
             RegisterType::U64 => Comparison::LtUnsigned,
@@ -165,8 +259,7 @@ impl Segments {
                 passing.map(value).reduce(|one, other| if less(one, other) { other } else { one })
             }
             SegmentsQuery::Bytes => {
-                let length = |place: usize| distance(self.values[place] as u32, self.values[place + 1] as u32);
-                Some(passing.map(length).sum())
+                Some(passing.map(|record| distance(record[0] as u32, record[1] as u32)).sum())
             }
             _ => Some(passing.count() as i64),
         };
@@ -175,11 +268,11 @@ impl Segments {
 
     /// The state.
     pub(crate) fn state(&self) -> SegmentsState {
-        let record = |place: usize| {
-            let length = distance(self.values[place] as u32, self.values[place + 1] as u32) as u32;
-            (length, self.values.range(place + SEGMENT_ENDS.len()..place + self.width()).copied().collect())
+        let record = |record: &[i64]| {
+            let length = distance(record[0] as u32, record[1] as u32) as u32;
+            (length, record[SEGMENT_ENDS.len()..].to_vec())
         };
-        SegmentsState { start: self.start, records: (0..self.values.len()).step_by(self.width()).map(record).collect() }
+        SegmentsState { start: self.start, records: self.records().chunks_exact(self.width()).map(record).collect() }
     }
 
     /// As they were. Nothing of it has to be true; `None` if there can be no such records.
@@ -199,9 +292,19 @@ impl Segments {
     }
 }
 
-fn passes(values: &VecDeque<i64>, place: usize, tests: Tests<'_>) -> bool {
+fn passes(record: &[i64], tests: Tests<'_>) -> bool {
     let mut tests = tests.tests.iter().zip(tests.right);
-    tests.all(|(test, right)| compare(test.comparison, values[place + usize::from(test.value)], *right))
+    tests.all(|(test, right)| compare(test.comparison, record[usize::from(test.value)], *right))
+}
+
+/// The first of these numbers that is not like those in front of it.
+fn partition(range: Range<usize>, is_front: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = (low + high) / 2;
+        if is_front(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 #[cfg(test)]

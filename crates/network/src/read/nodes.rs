@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// Keys that only some kinds have.
-const OF_HOSTS: [&str; 1] = ["commands"];
+const OF_HOSTS: [&str; 2] = ["commands", "parameters"];
 const OF_FUNCTIONS: [&str; 7] = ["image", "rules", "format", "engine", "transparent", "parameters", "trace"];
 /// What a subscription switch has no use for.
 const OF_MACHINES: [&str; 4] = ["image", "engine", "parameters", "trace"];
@@ -152,7 +152,7 @@ impl Reader<'_> {
     /// What a node is, with the keys of its kind.
     fn kind(&mut self, draft: &Draft, ports: usize) -> model::NodeKind {
         if let Some(node) = draft.given {
-            let all: Vec<&str> = OF_HOSTS.into_iter().chain(OF_FUNCTIONS).collect();
+            let all: Vec<&str> = ["commands"].into_iter().chain(OF_FUNCTIONS).collect();
             let allowed: &[&str] = match draft.kind {
                 NodeKind::Host => &OF_HOSTS,
                 NodeKind::Function => &OF_FUNCTIONS,
@@ -163,9 +163,10 @@ impl Reader<'_> {
         match draft.kind {
             NodeKind::Host => {
                 let commands = draft.given.and_then(|node| node.commands.as_deref()).unwrap_or_default();
-                model::NodeKind::Host { commands: commands.iter().map(|command| self.command(command)).collect() }
+                let commands = commands.iter().map(|command| self.command(command)).collect();
+                model::NodeKind::Host { commands, parameters: parameters(draft.given) }
             }
-            NodeKind::Source => model::NodeKind::Host { commands: Vec::new() },
+            NodeKind::Source => model::NodeKind::Host { commands: Vec::new(), parameters: BTreeMap::new() },
             NodeKind::Router => model::NodeKind::Router,
             NodeKind::Switch => model::NodeKind::Switch,
             NodeKind::Sink => model::NodeKind::Sink,
@@ -199,12 +200,11 @@ impl Reader<'_> {
                 (None, None) => {}
             }
         }
-        let parameters = node.and_then(|node| node.parameters.clone()).unwrap_or_default();
         FunctionNode {
             image: image.unwrap_or_default(),
             format,
             engine: node.and_then(|node| node.engine.clone()).unwrap_or_else(|| "reference".into()),
-            parameters: parameters.0.into_iter().map(|(name, value)| (name, value.0)).collect(),
+            parameters: parameters(node),
             transparent: node.and_then(|node| node.transparent).unwrap_or(ports > 1),
             trace: node.and_then(|node| node.trace).unwrap_or(false),
         }
@@ -252,6 +252,11 @@ impl Reader<'_> {
         };
         addresses.into_iter().enumerate().map(fill).collect()
     }
+}
+
+fn parameters(node: Option<&description::Node>) -> BTreeMap<String, String> {
+    let given = node.and_then(|node| node.parameters.clone()).unwrap_or_default();
+    given.0.into_iter().map(|(name, value)| (name, value.0)).collect()
 }
 
 /// An IPv4 or IPv6 address.

@@ -31,7 +31,7 @@ pub fn network(name: &str, nodes: &[&str], links: &[(&str, usize, usize, u64, i6
                 (name, NodeKind::Function(function))
             }
             None if text.ends_with('+') => (&text[..text.len() - 1], NodeKind::Router),
-            None => (text, NodeKind::Host { commands: Vec::new() }),
+            None => (text, NodeKind::Host { commands: Vec::new(), parameters: BTreeMap::new() }),
         };
         Node {
             name: name.into(),

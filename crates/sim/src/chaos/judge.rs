@@ -177,6 +177,7 @@ pub(super) fn stalled(
 mod tests {
     use super::super::watch::Claim;
     use super::*;
+    use std::collections::BTreeMap;
     use weftwire_core::{Endpoints, MacAddress};
     use weftwire_network::link::{LinkSettings, Loss};
     use weftwire_network::model::{LinkIndex, Node, NodeKind, Routing, TrafficKind};
@@ -188,7 +189,7 @@ mod tests {
     fn network() -> Network {
         let node = |name: &str, last| Node {
             name: name.into(),
-            kind: NodeKind::Host { commands: Vec::new() },
+            kind: NodeKind::Host { commands: Vec::new(), parameters: BTreeMap::new() },
             ipv4: [10, 0, 0, last].into(),
             ipv6: std::net::Ipv6Addr::UNSPECIFIED,
             ports: Vec::new(),

@@ -1,7 +1,8 @@
 //! Flows of the network's traffic: what their applications want, and what became of it.
 
-use super::connection::Control;
 use super::pattern::Phase;
+use super::tcp::Control;
+use super::track::Track;
 use hashbrown::HashMap;
 use std::hash::BuildHasherDefault;
 use weftwire_core::FlowId;
@@ -64,11 +65,6 @@ impl Key {
         Key(kind << 96 | u128::from(here.0) << 64 | u128::from(there.0) << 32 | ports)
     }
 
-    /// Whether it is seen from this node.
-    pub fn is_at(self, node: u32) -> bool {
-        (self.0 >> 64) as u32 == node
-    }
-
     /// The same seen from the other end.
     pub fn reversed(self) -> Key {
         let Key(key) = self;
@@ -76,18 +72,6 @@ impl Key {
         let ports = (key >> 16 & 0xffff) | (key & 0xffff) << 16;
         Key(key >> 96 << 96 | nodes | ports)
     }
-}
-
-/// What carries one end of a flow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Carrier {
-    /// Nothing (yet, or no longer).
-    #[default]
-    None,
-    /// A host's TCP: the connection's slot.
-    Connection(u32),
-    /// The node's function.
-    Function(FlowId),
 }
 
 /// How a flow ended.
@@ -118,8 +102,18 @@ pub struct Flow {
     /// When bytes last reached the receiving application.
     pub last_byte: Option<i64>,
     pub outcome: Outcome,
-    /// What carries it at the opener (0) and the other end (1).
-    pub carriers: [Carrier; 2],
+    /// What carries it at the opener (0) and the other end (1): the flow of the node's function, as long as there is one.
+    pub carriers: [Option<FlowId>; 2],
+    /// How many bytes the carriers have room for; `None`: unknown.
+    pub room: [Option<u64>; 2],
+    /// The applications have closed their ends.
+    pub closed: [bool; 2],
+    /// They have been told that the other end has closed.
+    pub finished: [bool; 2],
+    /// Between hosts: what segments tell. It is of the opener.
+    pub track: Option<Box<Track>>,
+    /// The opener's connection came to be.
+    pub established: bool,
     /// Bytes that the applications want to have sent by now.
     pub goal: [u64; 2],
     /// Bytes that their transports have accepted.
@@ -241,6 +235,19 @@ impl Flow {
         }
     }
 
+    /// Whether the opener's end is over between hosts: both have closed, and all of it is acknowledged.
+    pub fn is_closed(&self) -> bool {
+        self.finished[0] && self.track.as_ref().is_some_and(|track| track.is_closed())
+    }
+
+    /// The opener's connection is gone. What it has sent may still be on its way to the application.
+    pub fn gone(&mut self, now: i64, outcome: Outcome) {
+        let acknowledged = self.track.as_ref().map_or(0, |track| track.acknowledged());
+        if !(self.closing && acknowledged >= self.goal[0]) {
+            self.end(now, outcome);
+        }
+    }
+
     /// Bytes have reached the receiving application.
     pub fn arrived(&mut self, now: i64) {
         self.first_byte.get_or_insert(now);
@@ -320,7 +327,12 @@ impl Flows {
             end: None,
             last_byte: None,
             outcome: Outcome::Running,
-            carriers: [Carrier::None; 2],
+            carriers: [None; 2],
+            room: [None; 2],
+            closed: [false; 2],
+            finished: [false; 2],
+            track: None,
+            established: false,
             goal: [asks.unwrap_or(if datagrams { 0 } else { bytes.max(1) }), 0],
             written: [0; 2],
             received: [0; 2],
@@ -426,7 +438,7 @@ fn result(network: &Network, flow: &Flow) -> FlowResult {
         to: network.node(flow.to).name.clone(),
         kind: traffic.kind.name().into(),
         congestion_control: (!function && traffic.transport == Transport::Tcp)
-            .then(|| Control::of(traffic).ok().map(|control| control.name().to_owned()))
+            .then(|| Control::of(network, traffic).ok().map(|control| control.name.to_owned()))
             .flatten(),
         transport: carrier.unwrap_or_else(|| traffic.transport.name().into()),
         start: flow.start,

@@ -1,22 +1,23 @@
-//! Nodes that run functions: the platform's side of the contract in virtual time (`docs/semantics.md`, 4.1).
+//! Nodes that run functions, hosts' TCP among them: the platform's side of the contract in virtual time (`docs/semantics.md`, 4.1).
 
 use super::clock::Clock;
-use super::flows::{Carrier, Map, Next, Outcome};
+use super::flows::{Key, Map, Next, Outcome};
 use super::frames::Slot;
 use super::host::protocol_of;
 use super::lane::NEVER;
 use super::queue::Event;
-use super::simulation::Simulation;
+use super::simulation::{Kind, Simulation};
+use super::tcp::{self, Control};
 use super::wire::Packet;
 use std::io;
 use weftwire_core::inspect::Counters;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceKind;
 use weftwire_core::{
-    Arrival, Arrivals, CallError, Connections, Endpoints, FlowId, Frame, Function, LinkType, Listen, Offload, Outbox,
-    Output, Port, Ports, Time, segments,
+    Arrival, Arrivals, CallError, Change, Connections, Endpoints, FlowId, Frame, Function, LinkType, Listen, Offload,
+    Outbox, Output, Port, Ports, Time, control, segments,
 };
-use weftwire_network::model::{NodeIndex, NodeKind, PortPlace};
+use weftwire_network::model::{NodeIndex, NodeKind, PortPlace, Transport};
 use weftwire_network::routing::Flow;
 
 /// Bytes of the application offered at once.
@@ -37,6 +38,24 @@ pub struct NodeFunction {
 }
 
 impl NodeFunction {
+    fn new(function: Box<dyn Function>, restarts: u64) -> NodeFunction {
+        NodeFunction {
+            function,
+            outbox: Outbox::new(),
+            clock: Clock::new(0),
+            scheduled: NEVER,
+            transparent: false,
+            tracing: false,
+            flows: Map::default(),
+            restarts,
+        }
+    }
+
+    /// Whether nothing is pending before connections that are over need no longer be remembered.
+    pub fn lingers(&self) -> bool {
+        self.function.next_deadline().is_none_or(|deadline| deadline.reason == tcp::LINGER)
+    }
+
     /// The function's own counts.
     pub fn counters(&self) -> Counters {
         self.function.counters()
@@ -58,22 +77,48 @@ impl Simulation<'_> {
             // Applications take all connections that others open.
             connections.listen(Time::ZERO, &Listen::default(), &mut outbox).map_err(io::Error::other)?;
         }
-        Ok(Box::new(NodeFunction {
-            function,
-            outbox,
-            clock: Clock::new(0),
-            scheduled: NEVER,
-            transparent: settings.transparent,
-            tracing: settings.trace,
-            flows: Map::default(),
-            restarts,
-        }))
+        let (transparent, tracing) = (settings.transparent, settings.trace);
+        Ok(Box::new(NodeFunction { outbox, transparent, tracing, ..NodeFunction::new(function, restarts) }))
+    }
+
+    /// Makes the TCP of a host, if it has none yet.
+    pub fn make_host(&mut self, node: u32) -> io::Result<()> {
+        if self.machines[node as usize].is_none() {
+            self.machines[node as usize] = Some(self.host_machine(node, 0)?);
+        }
+        Ok(())
+    }
+
+    /// Whether the TCP of a host has initial values of its own.
+    pub fn has_parameters(&self, node: u32) -> bool {
+        let kind = &self.network.node(NodeIndex(node)).kind;
+        matches!(kind, NodeKind::Host { parameters, .. } if !parameters.is_empty())
+    }
+
+    /// Makes the TCP of a host.
+    pub fn host_machine(&mut self, node: u32, restarts: u64) -> io::Result<Box<NodeFunction>> {
+        let description = self.network.node(NodeIndex(node));
+        let NodeKind::Host { parameters, .. } = &description.kind else {
+            return Err(io::Error::other(format!("`{}` is no host", description.name)));
+        };
+        let made = self.tcp.machine(parameters, self.network.node_seed(NodeIndex(node)) ^ restarts);
+        let mut machine =
+            made.map_err(|error| io::Error::new(error.kind(), format!("node {}: {error}", description.name)))?;
+        let mut outbox = Outbox::new();
+        for port in self.listeners.get(&node).into_iter().flatten() {
+            let local = Listen { address: None, port: Some(*port) };
+            machine.listen(Time::ZERO, &local, &mut outbox).map_err(io::Error::other)?;
+        }
+        Ok(Box::new(NodeFunction { outbox, ..NodeFunction::new(Box::new(machine), restarts) }))
     }
 
     /// A node's function, if it has one, is made anew.
     pub fn restart_machine(&mut self, node: u32) -> io::Result<()> {
         let Some(old) = self.machines[node as usize].take() else { return Ok(()) };
-        let mut machine = self.make_machine(node, old.restarts + 1)?;
+        let mut machine = match self.kinds[node as usize] {
+            Kind::Host => self.host_machine(node, old.restarts + 1)?,
+            _ => self.make_machine(node, old.restarts + 1)?,
+        };
         machine.clock = Clock::new(old.clock.drift());
         self.machines[node as usize] = Some(machine);
         Ok(())
@@ -128,8 +173,14 @@ impl Simulation<'_> {
             self.drop_packet(node, "other_address", slot);
             return Ok(());
         }
+        self.frame_to_function(place, slot, Offload::default())
+    }
+
+    /// Hands a frame to the function of a node.
+    pub fn frame_to_function(&mut self, place: PortPlace, slot: Slot, offload: Offload) -> io::Result<()> {
+        let node = place.node.0;
         let bytes = std::mem::take(self.frames.get_mut(slot));
-        let called = self.arrive(place, &bytes);
+        let called = self.arrive(place, Frame { bytes: &bytes, offload });
         *self.frames.get_mut(slot) = bytes;
         self.frames.release(slot);
         called?;
@@ -137,25 +188,25 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    fn arrive(&mut self, place: PortPlace, bytes: &[u8]) -> io::Result<()> {
+    fn arrive(&mut self, place: PortPlace, frame: Frame<'_>) -> io::Result<()> {
         let node = place.node.0;
         let Some(machine) = &mut self.machines[node as usize] else { return Ok(()) };
-        let mut arrivals = Arrivals::from([Arrival::copied(place.port, Frame::new(bytes), &mut machine.outbox)]);
+        let mut arrivals = Arrivals::from([Arrival::copied(place.port, frame, &mut machine.outbox)]);
         while !arrivals.is_empty() {
-            self.call(node, Some(bytes), |function, time, outbox| function.frames(time, &mut arrivals, outbox))?;
+            self.call(node, Some(frame.bytes), |function, time, outbox| function.frames(time, &mut arrivals, outbox))?;
         }
         Ok(())
     }
 
-    /// Opens a flow that a function carries.
+    /// Opens a flow that a function carries, which may be the TCP of a host.
     pub fn open_function(&mut self, number: u32) -> io::Result<()> {
         let flow = self.flows.get_mut(number);
-        let source_port = flow.source_port;
+        let (source_port, to) = (flow.source_port, flow.to);
         let traffic = &self.network.traffic[flow.traffic as usize];
         let (protocol, ports) = (protocol_of(traffic.transport), [source_port, traffic.port]);
-        let [source, destination] = [traffic.from, traffic.to].map(|node| self.network.address(node, traffic.ipv6));
-        let flow = || Flow { source, destination, protocol, ports };
-        let Some(hop) = self.routes.next(traffic.from, traffic.to, flow) else {
+        let [source, destination] = [traffic.from, to].map(|node| self.network.address(node, traffic.ipv6));
+        let route = || Flow { source, destination, protocol, ports };
+        let Some(hop) = self.routes.next(traffic.from, to, route) else {
             self.flows.get_mut(number).end(self.now, Outcome::Failed("there is no way".into()));
             return Ok(());
         };
@@ -170,13 +221,17 @@ impl Simulation<'_> {
             vlan: None,
         };
         let node = traffic.from.0;
-        let opened = self.connections(node, |function, time, outbox| function.connect(time, &endpoints, outbox));
-        match opened {
+        if self.kinds[node as usize] == Kind::Host {
+            self.make_host(node)?;
+            self.flows.get_mut(number).track = Some(Box::default());
+        }
+        match self.connect(node, &endpoints) {
             Some(Ok(id)) => {
                 if let Some(machine) = &mut self.machines[node as usize] {
                     machine.flows.insert(id, (number, 0));
                 }
-                self.flows.get_mut(number).carriers[0] = Carrier::Function(id);
+                self.flows.get_mut(number).carriers[0] = Some(id);
+                self.choose_control(node, id, number);
             }
             Some(Err(error)) => {
                 self.flows.get_mut(number).end(self.now, Outcome::Failed(error.to_string().into()));
@@ -190,35 +245,54 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Hands a flow's bytes to its function, as many as it takes; closes behind the last.
+    fn connect(&mut self, node: u32, endpoints: &Endpoints) -> Option<Result<FlowId, CallError>> {
+        let opened = self.connections(node, |function, time, outbox| function.connect(time, endpoints, outbox));
+        let Some(Err(CallError::Exists(old))) = opened else { return opened };
+        if self.kinds[node as usize] != Kind::Host {
+            return opened;
+        }
+        // Only one that is over, and still remembered, can have the ports of a flow that opens.
+        let deleted = self.call_unfinished(node, |function, time, outbox| {
+            control::change(function, time, Change::Delete { flow: old }, outbox)
+        });
+        if let (Some(Ok(_)), Some(machine)) = (deleted, &mut self.machines[node as usize]) {
+            machine.flows.remove(&old);
+        }
+        self.connections(node, |function, time, outbox| function.connect(time, endpoints, outbox))
+    }
+
+    /// One end of a flow has something new to send, or closes: hands its bytes to what carries it, as many as it takes, and closes
+    /// behind the last.
     pub fn feed_function(&mut self, number: u32, side: usize) -> io::Result<()> {
-        let traffic = &self.network.traffic[self.flows.get_mut(number).traffic as usize];
-        let node = [traffic.from, traffic.to][side].0;
-        let mut data = Vec::new();
+        let flow = self.flows.get_mut(number);
+        if flow.carriers[side].is_none() || flow.closed[side] {
+            return Ok(());
+        }
+        let node = [self.network.traffic[flow.traffic as usize].from, flow.to][side].0;
+        let mut data = std::mem::take(&mut self.offer);
         loop {
             let flow = self.flows.get_mut(number);
-            let Carrier::Function(id) = flow.carriers[side] else { break };
-            let length = (flow.goal[side] - flow.written[side]).min(OFFER) as usize;
+            let Some(id) = flow.carriers[side] else { break };
+            let length =
+                (flow.goal[side] - flow.written[side]).min(flow.room[side].unwrap_or(OFFER)).min(OFFER) as usize;
             if length == 0 {
                 break;
             }
             data.resize(length, 0);
             self.pattern.fill(flow.phase(side), flow.written[side], &mut data);
             let wrote = self.connections(node, |function, time, outbox| function.write(time, id, &data, outbox));
-            let accepted = self.accepted(number, side, wrote);
+            self.accepted(number, side, length, wrote);
             self.outputs(node, None)?;
-            if accepted < length {
-                break;
-            }
         }
+        self.offer = data;
         let flow = self.flows.get_mut(number);
-        if let Carrier::Function(id) = flow.carriers[side]
-            && side == 0
-            && flow.closing
+        let over = if side == 0 { flow.closing } else { flow.finished[1] };
+        if let Some(id) = flow.carriers[side]
+            && over
+            && !flow.closed[side]
             && flow.written[side] >= flow.goal[side]
         {
-            // Closed: nothing more is offered.
-            flow.carriers[side] = Carrier::None;
+            flow.closed[side] = true;
             let closed = self.connections(node, |function, time, outbox| function.close(time, id, outbox));
             if let Some(Err(error)) = closed {
                 self.function_refuses(number, &error);
@@ -229,18 +303,22 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    fn accepted(&mut self, number: u32, side: usize, wrote: Option<Result<usize, CallError>>) -> usize {
+    fn accepted(&mut self, number: u32, side: usize, offered: usize, wrote: Option<Result<usize, CallError>>) {
+        let flow = self.flows.get_mut(number);
         match wrote {
             Some(Ok(accepted)) => {
-                self.flows.get_mut(number).written[side] += accepted as u64;
-                accepted
+                flow.written[side] += accepted as u64;
+                flow.room[side] = match flow.room[side] {
+                    // It is full: there is as much room as it says from now on.
+                    _ if accepted < offered => Some(0),
+                    room => room.map(|room| room - accepted as u64),
+                };
             }
             Some(Err(error)) => {
-                self.flows.get_mut(number).carriers[side] = Carrier::None;
+                flow.carriers[side] = None;
                 self.function_refuses(number, &error);
-                0
             }
-            None => 0,
+            None => flow.carriers[side] = None,
         }
     }
 
@@ -290,7 +368,8 @@ impl Simulation<'_> {
             return Ok(());
         }
         let outbox = std::mem::take(&mut machine.outbox);
-        let (mut ready, mut read) = (Vec::new(), Vec::new());
+        let (mut ready, mut read, mut over) = (Vec::new(), Vec::new(), Vec::new());
+        let host = self.kinds[node as usize] == Kind::Host;
         for item in outbox.items() {
             match item {
                 Output::Send { port, bytes, offload, .. } => self.depart(node, *port, outbox.bytes(bytes), *offload)?,
@@ -300,12 +379,21 @@ impl Simulation<'_> {
                         ready.push(resume);
                     }
                 }
-                Output::Released { flow, .. } => ready.extend(self.flow_at(node, *flow)),
-                Output::Ended { flow } => {
-                    if let Some(machine) = &mut self.machines[node as usize]
-                        && let Some((number, side)) = machine.flows.remove(flow)
-                    {
-                        self.flows.get_mut(number).carriers[side] = Carrier::None;
+                Output::Released { flow, length } => {
+                    if let Some((number, side)) = self.flow_at(node, *flow) {
+                        let room = &mut self.flows.get_mut(number).room[side];
+                        *room = room.map(|room| room + *length as u64);
+                        ready.push((number, side));
+                    }
+                }
+                Output::Ended { flow } => self.carrier_ended(node, *flow),
+                Output::Notify { flow, notice, .. } if host => {
+                    let known = self.flow_at(node, *flow);
+                    if self.connection_told(node, *notice, known) {
+                        match known {
+                            Some(end) => ready.push(end),
+                            None => over.push(*flow),
+                        }
                     }
                 }
                 Output::Notify { flow, notice, .. } => {
@@ -315,6 +403,7 @@ impl Simulation<'_> {
                         self.flows.get_mut(number).notice = Some(machine.function.notice_name(*notice).into());
                     }
                 }
+                Output::Opened { flow, endpoints: Some(ends) } if host => self.connection_opened(node, *flow, ends),
                 Output::Opened { .. } | Output::Answered(_) => {}
                 Output::Trace(record) => {
                     if record.kind == TraceKind::Error {
@@ -340,7 +429,68 @@ impl Simulation<'_> {
         for (number, side) in ready {
             self.feed_function(number, side)?;
         }
+        for flow in over {
+            // A connection of no flow of the network: nobody has anything to say.
+            let _ = self.connections(node, |function, time, outbox| function.close(time, flow, outbox));
+            self.outputs(node, None)?;
+        }
         Ok(())
+    }
+
+    /// Gives a host's end of a flow the congestion control that the traffic asks for. That there is one was seen at the start.
+    fn choose_control(&mut self, node: u32, id: FlowId, number: u32) {
+        let traffic = &self.network.traffic[self.flows.get_mut(number).traffic as usize];
+        let chosen = Control::of(self.network, traffic).ok().and_then(|control| control.cubic);
+        if let (Kind::Host, Some(cubic)) = (self.kinds[node as usize], chosen) {
+            let change = Change::SetRegister { flow: id, register: tcp::CUBIC.to_owned(), value: cubic.into() };
+            self.call_unfinished(node, |function, time, outbox| control::change(function, time, change, outbox));
+        }
+    }
+
+    /// What carries an end of a flow is gone.
+    fn carrier_ended(&mut self, node: u32, id: FlowId) {
+        let now = self.now;
+        let host = self.kinds[node as usize] == Kind::Host;
+        let known = self.machines[node as usize].as_mut().and_then(|machine| machine.flows.remove(&id));
+        let Some((number, side)) = known else { return };
+        let flow = self.flows.get_mut(number);
+        flow.carriers[side] = None;
+        if host && side == 0 {
+            flow.gone(now, if flow.established { Outcome::Reset } else { Outcome::Refused });
+            self.flows.forget(number);
+        }
+    }
+
+    /// A host's TCP tells its application something. Gives whether the other end has closed.
+    fn connection_told(&mut self, node: u32, notice: u16, known: Option<(u32, usize)>) -> bool {
+        let now = self.now;
+        let Some(machine) = &self.machines[node as usize] else { return false };
+        let name = machine.function.notice_name(notice);
+        let finished = name == tcp::FINISHED;
+        if let Some((number, side)) = known {
+            let flow = self.flows.get_mut(number);
+            flow.established |= side == 0 && name == tcp::ESTABLISHED;
+            flow.finished[side] |= finished;
+            if side == 0 && name == tcp::TIMED_OUT {
+                flow.gone(now, Outcome::Failed("timed out".into()));
+            }
+            if flow.is_closed() {
+                self.flows.forget(number);
+            }
+        }
+        finished
+    }
+
+    /// Somebody has opened a connection to a host: the one of a flow, or of none.
+    fn connection_opened(&mut self, node: u32, id: FlowId, ends: &Endpoints) {
+        let Some(there) = self.node_at(ends.remote_address) else { return };
+        let ipv6 = ends.local_address.is_ipv6();
+        let key = Key::new(Transport::Tcp, ipv6, (there, ends.remote_port), (node, ends.local_port));
+        if let (Some(number), Some(machine)) = (self.flows.find(key), &mut self.machines[node as usize]) {
+            machine.flows.insert(id, (number, 1));
+            self.flows.get_mut(number).carriers[1] = Some(id);
+            self.choose_control(node, id, number);
+        }
     }
 
     fn flow_at(&self, node: u32, flow: FlowId) -> Option<(u32, usize)> {
@@ -349,12 +499,8 @@ impl Simulation<'_> {
 
     /// A function sends a frame.
     fn depart(&mut self, node: u32, port: Port, bytes: &[u8], offload: Offload) -> io::Result<()> {
-        let Some(lane) = self.lanes.out(NodeIndex(node), port) else { return Ok(()) };
         if offload.segmentation.is_none() && offload.checksum != Checksum::Partial {
-            return match self.frames.copy(bytes) {
-                Some(slot) => self.transmit(lane, slot),
-                None => Ok(()),
-            };
+            return self.send_frame(node, port, bytes);
         }
         let Ok(segments) = segments(LinkType::Ethernet, Frame { bytes, offload }) else {
             let name = &self.network.node(NodeIndex(node)).name;
@@ -362,11 +508,19 @@ impl Simulation<'_> {
             return Ok(());
         };
         for segment in segments {
-            if let Some(slot) = self.frames.copy(&segment) {
-                self.transmit(lane, slot)?;
-            }
+            self.send_frame(node, port, &segment)?;
         }
         Ok(())
+    }
+
+    fn send_frame(&mut self, node: u32, port: Port, bytes: &[u8]) -> io::Result<()> {
+        if self.kinds[node as usize] == Kind::Host {
+            return self.host_sends(node, bytes);
+        }
+        match (self.lanes.out(NodeIndex(node), port), self.frames.copy(bytes)) {
+            (Some(lane), Some(slot)) => self.transmit(lane, slot),
+            _ => Ok(()),
+        }
     }
 
     /// A function hands bytes to its application. Gives the flow's end if that has something to send then.
@@ -377,18 +531,18 @@ impl Simulation<'_> {
                 // A flow made by a packet: the one it is about.
                 let found = self.flow_of(node, &Packet::read(frame?).ok()?)?;
                 self.machines[node as usize].as_mut()?.flows.insert(id, found);
-                self.flows.get_mut(found.0).carriers[found.1] = Carrier::Function(id);
+                self.flows.get_mut(found.0).carriers[found.1] = Some(id);
                 found
             }
         };
         let flow = self.flows.get_mut(number);
         // Of a host's datagrams, a function makes what it likes; of streams it must deliver each byte once, in order.
-        let stream = flow.seen.is_none() || self.kinds_at(number) == super::simulation::Kind::Function;
+        let stream = flow.seen.is_none() || self.kinds_at(number) == Kind::Function;
         let flow = self.flows.get_mut(number);
         let (phase, offset) = (flow.phase(1 - side), flow.received[side]);
         let wrong = if stream { self.pattern.mismatch(phase, offset, bytes) } else { None };
         let next = self.received(number, side, bytes.len() as u64, wrong);
-        if side == 1 {
+        if side == 1 && self.flows.get_mut(number).track.is_none() {
             let total = self.flows.get_mut(number).received[1];
             self.flows.acknowledged(number, self.now, total);
         }
@@ -396,7 +550,7 @@ impl Simulation<'_> {
     }
 
     /// What opens a flow.
-    fn kinds_at(&mut self, number: u32) -> super::simulation::Kind {
+    fn kinds_at(&mut self, number: u32) -> Kind {
         let traffic = self.flows.get_mut(number).traffic as usize;
         self.kinds[self.network.traffic[traffic].from.0 as usize]
     }

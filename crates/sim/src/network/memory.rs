@@ -1,8 +1,8 @@
 //! How much memory a simulation takes, estimated from its network before it begins.
 
 use super::frames;
-use super::host::buffer_size;
 use std::collections::BTreeSet;
+use weftwire_engine::SEND_BUFFER;
 use weftwire_network::Network;
 use weftwire_network::memory::{self, FRAME};
 use weftwire_network::model::{Traffic, TrafficKind, Transport};
@@ -12,6 +12,8 @@ const FLOW: u64 = 900;
 /// Bytes of a node, and of a link with both directions, without routes.
 const NODE: u64 = 1_024;
 const LINK: u64 = 4_096;
+/// Bytes that the two ends of a connection hold at most: what is to be sent at one, what came out of order at the other.
+const BUFFERS: u64 = SEND_BUFFER as u64 + (4 << 20);
 /// The program itself.
 const PROGRAM: u64 = 16 << 20;
 
@@ -47,8 +49,7 @@ impl Memory {
             flow_count,
             flows: flow_count.saturating_mul(FLOW),
             nodes: (nodes * NODE + links * LINK).saturating_add(routes),
-            // A buffer at either end.
-            buffers: (0..2 * lasting).map(|open| buffer_size(open) as u64).sum(),
+            buffers: (lasting as u64).saturating_mul(BUFFERS),
             queues: waiting * FRAME,
         }
     }
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(flows("gap = \"1ms\"\nstart = \"90s\""), 10_000);
         let bulk = |more: &str| memory(&network(more, "kind = \"bulk\"\nbytes = \"1MB\""));
         let plain = bulk("");
-        assert_eq!((plain.flow_count, plain.buffers, plain.queues), (1, 8 << 20, 200 * FRAME));
+        assert_eq!((plain.flow_count, plain.buffers, plain.queues), (1, 5 << 20, 200 * FRAME));
         assert_eq!(bulk("queue = \"1000 packets\"").queues, 2_000 * FRAME);
         assert_eq!(bulk("queue = \"1600kB\"").queues, 2_000 * FRAME);
         // No more frames are under way than the simulator keeps.

@@ -1,6 +1,6 @@
 //! Traffic begins: flows are opened one by one, when their time has come.
 
-use super::flows::{Carrier, NO_FLOW, Outcome};
+use super::flows::{NO_FLOW, Outcome};
 use super::queue::Event;
 use super::simulation::{Kind, Simulation};
 use std::io;
@@ -68,7 +68,7 @@ impl Simulation<'_> {
             let state = self.flows.get_mut(flow);
             state.goal[0] += begin.bytes;
             state.closing |= last;
-            return self.go_on(flow, 0);
+            return self.feed_function(flow, 0);
         }
         if traffic.transport != Transport::Udp {
             self.flows.get_mut(flow).end(self.now, Outcome::Failed("datagrams go over UDP".into()));
@@ -87,8 +87,7 @@ impl Simulation<'_> {
             self.queue.push(traffic.stop_ns.max(self.now), Event::Application(flow));
         }
         match (self.kinds[traffic.from.0 as usize], traffic.transport) {
-            (Kind::Function, _) => self.open_function(flow),
-            (Kind::Host, Transport::Tcp) => self.open_tcp(flow),
+            (Kind::Function, _) | (Kind::Host, Transport::Tcp) => self.open_function(flow),
             _ => {
                 let node = &self.network.node(traffic.from).name;
                 let reason = format!("`{node}` has no {} for streams", traffic.transport.name());
@@ -118,15 +117,6 @@ impl Simulation<'_> {
                 }
             }
         }
-        self.go_on(number, 0)
-    }
-
-    /// One end of a flow has something new to send, or closes.
-    pub fn go_on(&mut self, number: u32, side: usize) -> io::Result<()> {
-        match self.flows.get_mut(number).carriers[side] {
-            Carrier::None => Ok(()),
-            Carrier::Connection(slot) => self.drive(slot, None),
-            Carrier::Function(_) => self.feed_function(number, side),
-        }
+        self.feed_function(number, 0)
     }
 }

@@ -19,8 +19,6 @@ pub enum Event {
     Arrival(u32),
     /// A function's deadline, by its node.
     Function(u32),
-    /// A connection's timer, by its slot.
-    Connection(u32),
     /// Links are sampled.
     Sample,
 }
@@ -44,8 +42,7 @@ impl Queue {
             Event::Application(number) => (3, number),
             Event::Arrival(number) => (4, number),
             Event::Function(number) => (5, number),
-            Event::Connection(number) => (6, number),
-            Event::Sample => (7, 0),
+            Event::Sample => (6, 0),
         };
         let low = u64::from(number) | class << CLASS_SHIFT;
         self.heap.push(Reverse(u128::from(at.max(0).unsigned_abs()) << TIME_SHIFT | u128::from(low)));
@@ -62,7 +59,6 @@ impl Queue {
             3 => Event::Application(number),
             4 => Event::Arrival(number),
             5 => Event::Function(number),
-            6 => Event::Connection(number),
             _ => Event::Sample,
         };
         Some(((key >> TIME_SHIFT) as i64, event))
@@ -90,7 +86,6 @@ mod tests {
             (5, Event::Arrival(3)),
             (5, Event::Arrival(4)),
             (5, Event::Function(0)),
-            (5, Event::Connection(u32::MAX)),
             (5, Event::Sample),
             (i64::MAX, Event::Change(0)),
         ];

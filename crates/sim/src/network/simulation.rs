@@ -1,17 +1,17 @@
 //! The running simulation: events in order, links, changes, samples, results.
 
 use super::LEAK;
-use super::connection::Control;
-use super::flows::{Carrier, Flows, Key, Map, NO_FLOW, Outcome, Source, carrier_name};
+use super::flows::{Flows, Key, Map, NO_FLOW, Outcome, Source, carrier_name};
 use super::frames::{Frames, Slot};
 use super::function::NodeFunction;
 use super::lane::{Lanes, NEVER};
 use super::pattern::Pattern;
 use super::queue::{Event, Queue};
 use super::switch::Switch;
+use super::tcp::{Control, Tcp};
 use super::wire;
 use super::{Progress, Surroundings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -55,6 +55,8 @@ pub struct Simulation<'a> {
     pub network: &'a Network,
     pub surroundings: &'a mut dyn Surroundings,
     pub now: i64,
+    /// When something last happened that keeps a run going.
+    lasted: i64,
     pub queue: Queue,
     pub frames: Frames,
     pub lanes: Lanes,
@@ -62,9 +64,13 @@ pub struct Simulation<'a> {
     reroutes: Vec<Reroute>,
     pub kinds: Vec<Kind>,
     pub switches: Map<u32, Switch>,
-    /// By node; `None` also while the function runs.
+    /// By node; hosts have one from the first connection on.
     pub machines: Vec<Option<Box<NodeFunction>>>,
-    pub hosts: super::host::Hosts,
+    pub tcp: Tcp,
+    /// Ports that applications listen at, by host.
+    pub listeners: BTreeMap<u32, BTreeSet<u16>>,
+    /// What applications offer to functions; kept for its memory.
+    pub offer: Vec<u8>,
     pub flows: Flows,
     pub sources: Vec<Source>,
     pub pattern: Pattern,
@@ -97,6 +103,7 @@ impl<'a> Simulation<'a> {
             network,
             surroundings,
             now: 0,
+            lasted: 0,
             queue: Queue::default(),
             frames: Frames::default(),
             lanes: Lanes::new(network),
@@ -105,7 +112,9 @@ impl<'a> Simulation<'a> {
             kinds: kinds.collect(),
             switches: Map::default(),
             machines: Vec::new(),
-            hosts: super::host::Hosts::new(network),
+            tcp: Tcp::default(),
+            listeners: BTreeMap::new(),
+            offer: Vec::new(),
             flows: Flows::new(),
             sources: Vec::with_capacity(network.traffic.len()),
             pattern: Pattern::new(),
@@ -126,7 +135,12 @@ impl<'a> Simulation<'a> {
 
     fn start(&mut self) -> io::Result<()> {
         for traffic in &self.network.traffic {
-            Control::of(traffic).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            Control::of(self.network, traffic).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            if traffic.transport == Transport::Tcp {
+                for to in traffic.receivers() {
+                    self.listeners.entry(to.0).or_default().insert(traffic.port);
+                }
+            }
         }
         for (index, node) in self.network.nodes().filter(|(_, node)| node.is_addressed()) {
             self.nodes_by_ipv4.insert(node.ipv4.to_bits(), index.0);
@@ -135,6 +149,8 @@ impl<'a> Simulation<'a> {
         for index in 0..self.kinds.len() as u32 {
             let machine = match self.kinds[index as usize] {
                 Kind::Function => Some(self.make_machine(index, 0)?),
+                // Others have one when they need one; here an error must be told.
+                Kind::Host if self.has_parameters(index) => Some(self.host_machine(index, 0)?),
                 _ => None,
             };
             self.machines.push(machine);
@@ -172,9 +188,17 @@ impl<'a> Simulation<'a> {
         let end = self.network.duration_ns;
         let mut interrupted = false;
         while let Some((at, event)) = self.queue.pop() {
+            let lingers = self.lingers(event);
             if at > end {
+                if lingers {
+                    continue;
+                }
                 self.now = end;
+                self.lasted = end;
                 break;
+            }
+            if !lingers {
+                self.lasted = at;
             }
             if self.is_warming() && at >= self.network.warm_up_ns {
                 self.now = self.network.warm_up_ns;
@@ -193,6 +217,17 @@ impl<'a> Simulation<'a> {
         }
         let seconds = self.surroundings.processor_seconds() - before;
         Ok(self.results(interrupted, seconds))
+    }
+
+    /// Whether an event keeps no run going: samples, and closed connections that are remembered for a while.
+    fn lingers(&self, event: Event) -> bool {
+        match event {
+            Event::Sample => true,
+            Event::Function(node) if self.kinds[node as usize] == Kind::Host => {
+                self.machines[node as usize].as_ref().is_none_or(|machine| machine.lingers())
+            }
+            _ => false,
+        }
     }
 
     fn is_warming(&self) -> bool {
@@ -219,7 +254,6 @@ impl<'a> Simulation<'a> {
             Event::Begin(traffic) => self.begin(traffic),
             Event::Application(flow) => self.application_continues(flow),
             Event::Function(node) => self.function_deadline(node),
-            Event::Connection(slot) => self.connection_deadline(slot),
             Event::Change(index) => self.change(index),
             Event::Reroute(index) => {
                 self.routes.reroute(&self.reroutes[index as usize].links);
@@ -441,7 +475,6 @@ impl<'a> Simulation<'a> {
     }
 
     fn restart(&mut self, node: u32) -> io::Result<()> {
-        self.hosts.forget_node(node);
         self.switches.remove(&node);
         let stays = |kind: &TrafficKind, side: usize| matches!(kind, TrafficKind::Datagrams { .. }) && side == 1;
         for flow in 0..self.flows.all.len() as u32 {
@@ -518,6 +551,7 @@ impl<'a> Simulation<'a> {
         }
         let (mut flows, progress) = self.flows.results(network);
         ideal::add_to(network, &mut flows);
+        self.samples.retain(|sample| sample.at - self.sample_interval < self.lasted);
         self.samples.sort_by_key(|sample| (sample.link, sample.at));
         let functions = network.nodes.iter().zip(&self.machines);
         Results {
@@ -526,7 +560,7 @@ impl<'a> Simulation<'a> {
                 platform: "simulator".into(),
                 seed: network.seed,
                 duration: network.duration_ns,
-                lasted: self.now,
+                lasted: self.lasted,
                 warm_up: network.warm_up_ns,
                 interrupted,
                 packet_hops: self.packet_hops,
@@ -539,6 +573,7 @@ impl<'a> Simulation<'a> {
             flows,
             samples: self.samples,
             functions: functions
+                .filter(|(node, _)| matches!(node.kind, NodeKind::Function(_)))
                 .filter_map(|(node, machine)| Some((node.name.clone(), machine.as_ref()?.counters())))
                 .collect(),
             node_drops: self
@@ -566,7 +601,7 @@ impl<'a> Simulation<'a> {
             // that arrived did so.
             flow.outcome = Outcome::Complete;
             flow.end = flow.last_byte;
-        } else if let (Some(notice), Carrier::None) = (&flow.notice, flow.carriers[0]) {
+        } else if let (Some(notice), true) = (&flow.notice, flow.carriers[0].is_none() || flow.closed[0]) {
             flow.outcome = Outcome::Failed(format!("the function gave up ({notice})").into());
         }
         debug_assert!(now >= flow.start);

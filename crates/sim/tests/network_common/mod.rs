@@ -39,7 +39,7 @@ pub fn network(duration: i64) -> Network {
 }
 
 pub fn host() -> NodeKind {
-    NodeKind::Host { commands: Vec::new() }
+    NodeKind::Host { commands: Vec::new(), parameters: BTreeMap::new() }
 }
 
 pub fn function(image: &str, transparent: bool) -> NodeKind {

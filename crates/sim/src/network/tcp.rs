@@ -1,0 +1,130 @@
+//! The TCP of hosts: the machine of `examples/transports/tcp`, compiled from the sources that this crate was built with.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::LazyLock;
+use weftwire_core::{LinkType, Port, Ports};
+use weftwire_engine::parameter::{Parameter, apply};
+use weftwire_engine::{EngineOptions, ReferenceEngine};
+use weftwire_image::VerifiedImage;
+use weftwire_lang::{Dialect, compile};
+use weftwire_network::model::{Network, NodeKind, Traffic};
+use weftwire_text::{LoadError, Loader};
+
+/// The port of every host's machine. The way that a segment takes is the network layer's matter, not the machine's.
+pub const PORT: Port = Port(1);
+
+/// What the machine names its timer of TIME-WAIT.
+pub const LINGER: &str = "linger";
+/// What it tells applications: the connection is there,
+pub const ESTABLISHED: &str = "established";
+/// the other end has closed,
+pub const FINISHED: &str = "finished";
+/// the other end does not answer.
+pub const TIMED_OUT: &str = "timed_out";
+
+/// Its register that says whether the congestion window grows by RFC 9438, else by RFC 5681.
+pub const CUBIC: &str = "cubic";
+
+/// The files of the machine by name.
+const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tcp_sources.rs"));
+
+/// The machine, compiled when it is needed first.
+static IMAGE: LazyLock<Result<VerifiedImage, String>> = LazyLock::new(|| {
+    let compilation = compile("tcp.xl", Dialect::Xl, &Sources);
+    let first = || compilation.diagnostics.first().map_or_else(String::new, |found| found.message.clone());
+    let image = compilation.image.ok_or_else(|| format!("the hosts' TCP does not compile: {}", first()))?;
+    image.verify().map_err(|error| format!("the hosts' TCP does not verify: {error}"))
+});
+
+struct Sources;
+
+impl Loader for Sources {
+    fn load(&self, name: &str, _: Option<&str>) -> Result<String, LoadError> {
+        let found = SOURCES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| LoadError::Unknown(name.to_owned()))
+    }
+}
+
+/// What hosts' machines are made from.
+#[derive(Default)]
+pub struct Tcp {
+    /// One for each set of initial values.
+    prototypes: Vec<(BTreeMap<String, String>, ReferenceEngine)>,
+}
+
+impl Tcp {
+    /// A machine for one more host with these initial values. Hosts with the same ones share the image and what the engine has made
+    /// of it.
+    ///
+    /// # Errors
+    /// An initial value is not one of a register.
+    pub fn machine(&mut self, parameters: &BTreeMap<String, String>, seed: u64) -> io::Result<ReferenceEngine> {
+        let options = EngineOptions { seed, ..EngineOptions::default() };
+        if let Some((_, prototype)) = self.prototypes.iter().find(|(known, _)| known == parameters) {
+            return prototype.another(options).map_err(io::Error::other);
+        }
+        let ports = Ports::new([(PORT, LinkType::Ethernet)]);
+        let prototype = ReferenceEngine::new(image(parameters)?, ports, options).map_err(io::Error::other)?;
+        let machine = prototype.another(options).map_err(io::Error::other);
+        self.prototypes.push((parameters.clone(), prototype));
+        machine
+    }
+}
+
+/// The machine with these initial values.
+fn image(parameters: &BTreeMap<String, String>) -> io::Result<VerifiedImage> {
+    let image = IMAGE.clone().map_err(io::Error::other)?;
+    let parameters: Vec<Parameter> = parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    apply(image, &parameters).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+/// A traffic asks for a congestion control that there is not.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("traffic `{traffic}` asks for the congestion control `{control}`: the simulator has {known}")]
+pub struct NoControl {
+    /// The traffic.
+    pub traffic: String,
+    /// What it asks for.
+    pub control: String,
+    /// What there is.
+    pub known: &'static str,
+}
+
+/// The congestion control of a traffic's connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Control {
+    /// Its name, as Linux has it.
+    pub name: &'static str,
+    /// What [`CUBIC`] is set to, where the traffic chooses.
+    pub cubic: Option<bool>,
+}
+
+impl Control {
+    /// That of a traffic.
+    ///
+    /// # Errors
+    /// There is none of the name that it asks for.
+    pub fn of(network: &Network, traffic: &Traffic) -> Result<Control, NoControl> {
+        let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
+        let own = registers.iter().find(|register| register.name == CUBIC).map(|register| register.initial != 0);
+        let name = |cubic| if cubic { "cubic" } else { "reno" };
+        match (traffic.congestion_control.as_deref(), own) {
+            (None, own) => {
+                let chosen = match &network.node(traffic.from).kind {
+                    NodeKind::Host { parameters, .. } => parameters.get(CUBIC),
+                    _ => None,
+                };
+                let cubic = chosen.map_or(own == Some(true), |text| matches!(text.as_str(), "true" | "1"));
+                Ok(Control { name: name(cubic), cubic: None })
+            }
+            (Some("reno"), own) => Ok(Control { name: "reno", cubic: own.map(|_| false) }),
+            (Some("cubic"), Some(_)) => Ok(Control { name: "cubic", cubic: Some(true) }),
+            (Some(other), own) => Err(NoControl {
+                traffic: traffic.name.clone(),
+                control: other.to_owned(),
+                known: if own.is_some() { "`cubic` and `reno`" } else { "`reno`" },
+            }),
+        }
+    }
+}
