@@ -119,6 +119,7 @@ fn empty(name: &str, duration: i64) -> Network {
         seed: 1,
         duration_ns: duration,
         sample_interval_ns: SECOND,
+        probes: Vec::new(),
         warm_up_ns: 0,
         repetitions: 1,
         nodes: Vec::new(),

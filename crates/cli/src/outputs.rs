@@ -43,6 +43,9 @@ pub fn write_run(folder: &Path, text: &str, network: &Network, results: &Results
     for of_run in TABLES.into_iter().chain([table::samples as TableOf]) {
         write_table(folder, &of_run(results))?;
     }
+    if !network.probes.is_empty() {
+        write_table(folder, &table::probes(results))?;
+    }
     write_text(&folder.join("report.html"), &report::network::page(network, results))
 }
 

@@ -20,6 +20,8 @@ table! {
         repetitions: Option<u32>,
         /// Every how long links are sampled. Default: a thousandth of the duration, at least 1us.
         sample_interval: Option<Duration>,
+        /// Registers of machines to sample as often, of the first flows: `congestion_window`, `smoothed`.
+        probes: Option<Names>,
         /// Ports to capture at: `NODE:PORT`, or `NODE` for all its ports; `*` stands for any letters.
         record: Option<Names>,
         /// How packets find their ways.

@@ -26,6 +26,8 @@ pub struct Network {
     pub duration_ns: i64,
     /// Every how many nanoseconds links are sampled for plots.
     pub sample_interval_ns: i64,
+    /// Names of registers that are sampled as often, of the flows of machines.
+    pub probes: Vec<String>,
     /// Nanoseconds at the beginning of a run that are left out of what is measured.
     pub warm_up_ns: i64,
     /// How often it is run, each time with another seed.

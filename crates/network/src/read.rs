@@ -207,6 +207,7 @@ impl Reader<'_> {
             seed,
             duration_ns: duration,
             sample_interval_ns: sample_interval,
+            probes: file.probes.iter().flat_map(|names| &names.0).map(|word| word.text.clone()).collect(),
             warm_up_ns: warm_up,
             repetitions,
             nodes,

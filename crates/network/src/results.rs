@@ -29,6 +29,9 @@ pub struct Results {
     pub node_drops: Vec<(String, String, u64)>,
     /// Points of the bytes-over-time plots of the first flows.
     pub progress: Vec<FlowProgress>,
+    /// What the network's probes showed, by flow, then node, then register.
+    #[serde(default)]
+    pub probes: Vec<Probe>,
 }
 
 /// What ran, where and how it ended.
@@ -244,6 +247,19 @@ pub struct FlowProgress {
     pub sent: Vec<(i64, u64, u32, bool)>,
     /// Bytes acknowledged to the sender, or delivered at the receiver, over time.
     pub acknowledged: Vec<(i64, u64)>,
+}
+
+/// A register's value over time.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Probe {
+    /// Index into [`Results::flows`].
+    pub flow: usize,
+    /// Name of the node whose machine has the register.
+    pub node: String,
+    /// The register's name.
+    pub register: String,
+    /// Time and value, 64-bit two's complement; times in nanoseconds.
+    pub points: Vec<(i64, i64)>,
 }
 
 /// Summary of one run for tables of many runs: metric names with values.

@@ -49,6 +49,7 @@ fn with_metrics(kinds: &str, links: &[(u32, u32, i64, u32)]) -> Network {
         seed: 0,
         duration_ns: 0,
         sample_interval_ns: 1,
+        probes: Vec::new(),
         warm_up_ns: 0,
         repetitions: 1,
         nodes: kinds.chars().map(node).collect(),

@@ -90,6 +90,12 @@ pub fn page(network: &Network, results: &Results) -> String {
          acknowledged or delivered.",
         || each(&progress(results)),
     );
+    section(
+        &mut body,
+        "Registers over time",
+        "What the network's probes showed of the first flows; <code>probes.csv</code> has all.",
+        || each(&probes(results)),
+    );
     section(&mut body, "Functions", "Counters that are not 0.", || functions(results));
     section(&mut body, "Drops at nodes", "", || {
         let rows = results.node_drops.iter().take(MOST_ROWS);
@@ -485,6 +491,26 @@ fn sequence(results: &Results, progress: &FlowProgress) -> Vec<Chart> {
         charts.push(sequence_part("Around its first repeated segment", &part, (Axis { ends, ..x }, y)));
     }
     charts
+}
+
+/// The probed registers of the first flows, each with one line for each of its ends.
+fn probes(results: &Results) -> Vec<Chart> {
+    let mut charts: Vec<(usize, &str, Chart)> = Vec::new();
+    for probe in &results.probes {
+        let at = charts.iter().position(|(flow, register, _)| (*flow, *register) == (probe.flow, &probe.register));
+        let at = at.unwrap_or_else(|| {
+            let name = results.flows.get(probe.flow).map_or_else(String::new, |flow| {
+                format!(" of {} {}, {} to {}", flow.traffic, flow.number, flow.from, flow.to)
+            });
+            let title = format!("{}{name}", probe.register);
+            let chart = Chart::new(&title, Axis::new("time", Unit::Seconds), Axis::new("", Unit::Plain));
+            charts.push((probe.flow, &probe.register, chart));
+            charts.len() - 1
+        });
+        let points = probe.points.iter().map(|(at, value)| (*at as f64 / 1e9, *value as f64));
+        charts[at].2.add(&probe.node, Shape::Line(points.collect()));
+    }
+    charts.into_iter().take(MOST_PLOTS).map(|(.., chart)| chart).collect()
 }
 
 fn sequence_part(name: &str, progress: &FlowProgress, (x, y): (Axis, Axis)) -> Chart {

@@ -10,7 +10,7 @@ mod results;
 
 pub use parquet::ParquetError;
 pub(crate) use results::counter_rows;
-pub use results::{RunKey, flows, functions, links, node_drops, runs, samples, slowdown, summary};
+pub use results::{RunKey, flows, functions, links, node_drops, probes, runs, samples, slowdown, summary};
 
 use std::sync::Arc;
 

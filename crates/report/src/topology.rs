@@ -366,6 +366,7 @@ mod tests {
             seed: 0,
             duration_ns: 1,
             sample_interval_ns: 1,
+            probes: Vec::new(),
             warm_up_ns: 0,
             repetitions: 1,
             nodes: (0..nodes).map(node).collect(),

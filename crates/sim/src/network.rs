@@ -9,6 +9,7 @@ mod lane;
 pub mod memory;
 mod opening;
 mod pattern;
+mod probes;
 mod queue;
 mod simulation;
 mod switch;

@@ -302,3 +302,37 @@ fn an_echo_answers_and_a_sink_does_not() {
     assert_eq!(results.links[5].counts.offered_packets, 0, "from the sink");
     assert!(results.node_drops.is_empty(), "{:?}", results.node_drops);
 }
+
+#[test]
+fn probes_show_registers_while_flows_last() {
+    let results = |probes: &[&str]| {
+        let (mut network, [client, _, server]) = path(30 * SECOND, wire(10_000_000, 10 * MILLISECOND, 40));
+        network.probes = probes.iter().map(|name| (*name).to_owned()).collect();
+        network.add([client, server], Transport::Udp, datagrams(SECOND, 20));
+        network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5_000_000 }).start_ns = SECOND;
+        simulate(&network, &mut Kept::default())
+    };
+    let shown = results(&["congestion_window", "smoothed"]).expect("they are registers");
+    let end = shown.flows[1].end.expect("complete");
+    let of = |node: &str, register: &str| {
+        let found = shown.probes.iter().filter(|probe| probe.node == node && probe.register == register);
+        let [probe] = found.collect::<Vec<_>>()[..] else { panic!("one probe of {node}") };
+        assert_eq!(probe.flow, 1, "datagrams have no machine");
+        probe.points.clone()
+    };
+    let windows = of("client", "congestion_window");
+    // Every 100 ms while there is a connection.
+    assert!(windows.iter().all(|(at, _)| at % (100 * MILLISECOND) == 0 && (SECOND..=end).contains(at)));
+    assert_eq!(windows.len() as i64, end / (100 * MILLISECOND) - SECOND / (100 * MILLISECOND) + 1);
+    let greatest = windows.iter().map(|(_, window)| *window).max().unwrap_or(0);
+    // The line and the queue hold 22 ms at 10 Mbit/s and 40 packets.
+    assert!((60_000..150_000).contains(&greatest), "{greatest}");
+    let round_trips = of("client", "smoothed");
+    let longest = round_trips.iter().map(|(_, time)| *time).max().unwrap_or(0);
+    assert!((30 * MILLISECOND..90 * MILLISECOND).contains(&longest), "{longest}");
+    assert!(!of("server", "congestion_window").is_empty(), "both ends are probed");
+    assert_eq!(shown.probes.len(), 4);
+
+    let error = results(&["congestion_windo"]).expect_err("there is none").to_string();
+    assert!(error.starts_with("probes: the hosts' TCP has no register `congestion_windo`; there are: port, mss, "));
+}

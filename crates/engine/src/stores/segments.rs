@@ -258,9 +258,7 @@ impl Segments {
             SegmentsQuery::Greatest => {
                 passing.map(value).reduce(|one, other| if less(one, other) { other } else { one })
             }
-            SegmentsQuery::Bytes => {
-                Some(passing.map(|record| distance(record[0] as u32, record[1] as u32)).sum())
-            }
+            SegmentsQuery::Bytes => Some(passing.map(|record| distance(record[0] as u32, record[1] as u32)).sum()),
             _ => Some(passing.count() as i64),
         };
         found.unwrap_or(0)

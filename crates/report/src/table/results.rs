@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_draw::statistics::Summary;
 use weftwire_network::link::Counts;
-use weftwire_network::results::{FlowResult, LinkResult, Metrics, Results};
+use weftwire_network::results::{FlowResult, LinkResult, Metrics, Probe, Results};
 
 /// Which of many runs something is of.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -214,6 +214,19 @@ pub fn samples(results: &Results) -> Table {
         .unsigned("queue_bytes", rows().map(|row| row.queue_bytes))
         .unsigned("drops", rows().map(|row| row.drops))
         .unsigned("marks", rows().map(|row| row.marks))
+}
+
+/// A row for each sample of a register, by flow, node, register, then time.
+pub fn probes(results: &Results) -> Table {
+    let rows = || results.probes.iter().flat_map(|probe| probe.points.iter().map(move |point| (probe, point)));
+    let flow = |probe: &Probe| results.flows.get(probe.flow);
+    Table::new("probes")
+        .text("traffic", rows().map(|(probe, _)| flow(probe).map(|flow| flow.traffic.as_str())))
+        .unsigned("number", rows().map(|(probe, _)| flow(probe).map(|flow| flow.number)))
+        .text("node", rows().map(|(probe, _)| probe.node.as_str()))
+        .text("register", rows().map(|(probe, _)| probe.register.as_str()))
+        .integer("at_ns", rows().map(|(_, point)| point.0))
+        .integer("value", rows().map(|(_, point)| point.1))
 }
 
 /// A row for each counter of each function: `counter` is its kind (`frames_in`, ..., `row`, `drop`), `name` the row or

@@ -57,6 +57,7 @@ pub fn network(name: &str, nodes: &[&str], links: &[(&str, usize, usize, u64, i6
         seed: 7,
         duration_ns: 20 * SECOND,
         sample_interval_ns: 20 * MS,
+        probes: Vec::new(),
         warm_up_ns: 0,
         repetitions: 1,
         nodes,

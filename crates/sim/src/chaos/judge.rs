@@ -214,6 +214,7 @@ mod tests {
             seed: 1,
             duration_ns: 10 * SECOND,
             sample_interval_ns: SECOND,
+            probes: Vec::new(),
             warm_up_ns: 0,
             repetitions: 1,
             nodes: vec![node("a", 1), node("b", 2)],

@@ -401,21 +401,21 @@ impl Flows {
         }
     }
 
-    /// The tables' rows, by traffic and number, and the curves.
-    pub fn results(&mut self, network: &Network) -> (Vec<FlowResult>, Vec<FlowProgress>) {
+    /// The tables' rows, by traffic and number, the curves, and which flow is in which row.
+    pub fn results(&mut self, network: &Network) -> (Vec<FlowResult>, Vec<FlowProgress>, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.all.len()).collect();
         order.sort_by_key(|index| (self.all[*index].traffic, self.all[*index].number));
         let mut progress = std::mem::take(&mut self.progress);
         let mut rows = Vec::with_capacity(order.len());
-        for index in order {
-            let flow = &self.all[index];
+        for index in &order {
+            let flow = &self.all[*index];
             if let Some(at) = flow.progress {
                 progress[at].flow = rows.len();
             }
             rows.push(result(network, flow));
         }
         progress.sort_by_key(|progress| progress.flow);
-        (rows, progress)
+        (rows, progress, order)
     }
 }
 

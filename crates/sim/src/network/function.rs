@@ -10,7 +10,7 @@ use super::simulation::{Kind, Simulation};
 use super::tcp::{self, Control};
 use super::wire::Packet;
 use std::io;
-use weftwire_core::inspect::Counters;
+use weftwire_core::inspect::{Counters, FlowDetail};
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceKind;
 use weftwire_core::{
@@ -54,6 +54,11 @@ impl NodeFunction {
     /// Whether nothing is pending before connections that are over need no longer be remembered.
     pub fn lingers(&self) -> bool {
         self.function.next_deadline().is_none_or(|deadline| deadline.reason == tcp::LINGER)
+    }
+
+    /// Everything about one of its flows.
+    pub fn flow(&self, id: FlowId) -> Option<FlowDetail> {
+        self.function.flow(id)
     }
 
     /// The function's own counts.

@@ -6,6 +6,7 @@ use super::frames::{Frames, Slot};
 use super::function::NodeFunction;
 use super::lane::{Lanes, NEVER};
 use super::pattern::Pattern;
+use super::probes::Probes;
 use super::queue::{Event, Queue};
 use super::switch::Switch;
 use super::tcp::{Control, Tcp};
@@ -81,6 +82,7 @@ pub struct Simulation<'a> {
     packet_hops: u64,
     events: u64,
     samples: Vec<LinkSample>,
+    pub probes: Probes,
     /// By sampled row: the counts at the last sample.
     sampled: Vec<Counts>,
     sample_interval: i64,
@@ -125,6 +127,7 @@ impl<'a> Simulation<'a> {
             packet_hops: 0,
             events: 0,
             samples: Vec::new(),
+            probes: Probes::default(),
             sampled: vec![Counts::default(); network.links.len().min(SAMPLED_LINKS) * 2],
             sample_interval: network.sample_interval_ns.max(network.duration_ns / MOST_SAMPLES + 1),
             warm: Vec::new(),
@@ -134,6 +137,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn start(&mut self) -> io::Result<()> {
+        Probes::check(self.network)?;
         for traffic in &self.network.traffic {
             Control::of(self.network, traffic).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             if traffic.transport == Transport::Tcp {
@@ -176,7 +180,7 @@ impl<'a> Simulation<'a> {
         for (index, reroute) in self.reroutes.iter().enumerate() {
             self.queue.push(reroute.at_ns, Event::Reroute(index as u32));
         }
-        if !self.sampled.is_empty() && self.network.sample_interval_ns > 0 {
+        if (!self.sampled.is_empty() || !self.network.probes.is_empty()) && self.network.sample_interval_ns > 0 {
             self.queue.push(self.sample_interval, Event::Sample);
         }
         Ok(())
@@ -491,6 +495,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn sample(&mut self) {
+        self.probe();
         let now = self.time();
         for row in 0..self.sampled.len() {
             let lane = self.lanes.of(LinkIndex((row / 2) as u32), row % 2);
@@ -549,7 +554,8 @@ impl<'a> Simulation<'a> {
         if held > on_links {
             self.warn(|| format!("{LEAK}: {held} buffers are in use, {on_links} frames are on links"));
         }
-        let (mut flows, progress) = self.flows.results(network);
+        let (mut flows, progress, rows) = self.flows.results(network);
+        let probes = self.probed(&rows);
         ideal::add_to(network, &mut flows);
         self.samples.retain(|sample| sample.at - self.sample_interval < self.lasted);
         self.samples.sort_by_key(|sample| (sample.link, sample.at));
@@ -582,6 +588,7 @@ impl<'a> Simulation<'a> {
                 .map(|((node, reason), count)| (network.nodes[*node as usize].name.clone(), (*reason).into(), *count))
                 .collect(),
             progress,
+            probes,
         }
     }
 

@@ -46,6 +46,12 @@ impl Loader for Sources {
     }
 }
 
+/// The names of the machine's registers; none if there is no machine.
+pub fn registers() -> Vec<&'static str> {
+    let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
+    registers.iter().filter(|register| !register.scratch).map(|register| register.name.as_str()).collect()
+}
+
 /// What hosts' machines are made from.
 #[derive(Default)]
 pub struct Tcp {

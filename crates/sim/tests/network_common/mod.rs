@@ -27,6 +27,7 @@ pub fn network(duration: i64) -> Network {
         seed: 1,
         duration_ns: duration,
         sample_interval_ns: 100 * MILLISECOND,
+        probes: Vec::new(),
         warm_up_ns: 0,
         repetitions: 1,
         nodes: Vec::new(),

@@ -270,7 +270,7 @@ fn fill(
     if arguments.details {
         outputs::write_run(folder, file.text(), &network, &results)?;
     } else {
-        (results.samples, results.progress) = (Vec::new(), Vec::new());
+        (results.samples, results.progress, results.probes) = (Vec::new(), Vec::new(), Vec::new());
         outputs::write_json(&folder.join("results.json"), &results)?;
     }
     outputs::write_json(&folder.join("run.json"), &run.origin)?;
