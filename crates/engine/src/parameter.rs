@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use thiserror::Error;
 use weftwire_core::MacAddress;
-use weftwire_image::{ImageError, RegisterType, VerifiedImage};
+use weftwire_image::{Image, ImageError, RegisterType, VerifiedImage};
 use weftwire_text::diagnostic::nearest;
 use weftwire_text::quantity::parse_duration;
 
@@ -60,12 +60,8 @@ pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedI
     }
     let mut image = image.into_image();
     for (name, text) in parameters {
-        let known = || image.registers.iter().filter(|register| !register.scratch).map(|register| &*register.name);
         let Some(at) = image.registers.iter().position(|register| register.name == *name && !register.scratch) else {
-            let hint = match nearest(name, known()) {
-                Some(like) => format!("did you mean `{like}`?"),
-                None => format!("there are: {}", known().collect::<Vec<_>>().join(", ")),
-            };
+            let hint = hint(name, &registers(&image));
             return Err(ParameterError::Unknown { machine: image.name, name: name.clone(), hint });
         };
         let kind = image.registers[at].kind;
@@ -75,6 +71,19 @@ pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedI
     }
     image.seal();
     image.verify().map_err(ParameterError::Image)
+}
+
+/// The names of the registers that flows of a machine have.
+pub fn registers(image: &Image) -> Vec<&str> {
+    image.registers.iter().filter(|register| !register.scratch).map(|register| &*register.name).collect()
+}
+
+/// What could be meant by the name of a register that is not there.
+pub fn hint(name: &str, known: &[&str]) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(like) => format!("did you mean `{like}`?"),
+        None => format!("there are: {}", known.join(", ")),
+    }
 }
 
 fn value(kind: RegisterType, text: &str) -> Option<i64> {

@@ -1,7 +1,7 @@
 //! Flows of the network's traffic: what their applications want, and what became of it.
 
 use super::pattern::Phase;
-use super::tcp::Control;
+use super::tcp::control_name;
 use super::track::Track;
 use hashbrown::HashMap;
 use std::hash::BuildHasherDefault;
@@ -438,7 +438,7 @@ fn result(network: &Network, flow: &Flow) -> FlowResult {
         to: network.node(flow.to).name.clone(),
         kind: traffic.kind.name().into(),
         congestion_control: (!function && traffic.transport == Transport::Tcp)
-            .then(|| Control::of(network, traffic).ok().map(|control| control.name.to_owned()))
+            .then(|| control_name(network, traffic).map(str::to_owned))
             .flatten(),
         transport: carrier.unwrap_or_else(|| traffic.transport.name().into()),
         start: flow.start,

@@ -7,7 +7,7 @@ use super::host::protocol_of;
 use super::lane::NEVER;
 use super::queue::Event;
 use super::simulation::{Kind, Simulation};
-use super::tcp::{self, Control};
+use super::tcp;
 use super::wire::Packet;
 use std::io;
 use weftwire_core::inspect::{Counters, FlowDetail};
@@ -445,9 +445,8 @@ impl Simulation<'_> {
     /// Gives a host's end of a flow the congestion control that the traffic asks for. That there is one was seen at the start.
     fn choose_control(&mut self, node: u32, id: FlowId, number: u32) {
         let traffic = &self.network.traffic[self.flows.get_mut(number).traffic as usize];
-        let chosen = Control::of(self.network, traffic).ok().and_then(|control| control.cubic);
-        if let (Kind::Host, Some(cubic)) = (self.kinds[node as usize], chosen) {
-            let change = Change::SetRegister { flow: id, register: tcp::CUBIC.to_owned(), value: cubic.into() };
+        if let (Kind::Host, Ok(Some(chosen))) = (self.kinds[node as usize], tcp::chosen_control(traffic)) {
+            let change = Change::SetRegister { flow: id, register: tcp::CONTROL.to_owned(), value: chosen as i64 };
             self.call_unfinished(node, |function, time, outbox| control::change(function, time, change, outbox));
         }
     }

@@ -4,6 +4,7 @@ use super::simulation::Simulation;
 use super::tcp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use weftwire_engine::parameter::hint;
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, NodeKind, Transport};
 use weftwire_network::results::Probe;
@@ -35,8 +36,7 @@ impl Probes {
         let known = tcp::registers();
         match network.probes.iter().find(|name| !known.contains(&name.as_str())) {
             Some(name) => {
-                let known = known.join(", ");
-                let text = format!("probes: the hosts' TCP has no register `{name}`; there are: {known}");
+                let text = format!("probes: the hosts' TCP has no register `{name}`; {}", hint(name, &known));
                 Err(io::Error::new(io::ErrorKind::InvalidInput, text))
             }
             None => Ok(()),
@@ -80,8 +80,8 @@ impl Simulation<'_> {
         let Probes { points, known } = std::mem::take(&mut self.probes);
         for (index, name) in network.probes.iter().enumerate() {
             if !known.is_empty() && !points.keys().any(|(.., probe)| *probe == index) {
-                let known: Vec<String> = known.iter().cloned().collect();
-                self.warn(|| format!("probes: no flow had a register `{name}`; there are: {}", known.join(", ")));
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                self.warn(|| format!("probes: no flow had a register `{name}`; {}", hint(name, &known)));
             }
         }
         let mut probes: Vec<Probe> = points

@@ -9,7 +9,7 @@ use super::pattern::Pattern;
 use super::probes::Probes;
 use super::queue::{Event, Queue};
 use super::switch::Switch;
-use super::tcp::{Control, Tcp};
+use super::tcp::{Tcp, chosen_control};
 use super::wire;
 use super::{Progress, Surroundings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,7 +139,7 @@ impl<'a> Simulation<'a> {
     fn start(&mut self) -> io::Result<()> {
         Probes::check(self.network)?;
         for traffic in &self.network.traffic {
-            Control::of(self.network, traffic).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            chosen_control(traffic).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             if traffic.transport == Transport::Tcp {
                 for to in traffic.receivers() {
                     self.listeners.entry(to.0).or_default().insert(traffic.port);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::LazyLock;
 use weftwire_core::{LinkType, Port, Ports};
-use weftwire_engine::parameter::{Parameter, apply};
+use weftwire_engine::parameter::{self, Parameter, apply};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::VerifiedImage;
 use weftwire_lang::{Dialect, compile};
@@ -23,8 +23,9 @@ pub const FINISHED: &str = "finished";
 /// the other end does not answer.
 pub const TIMED_OUT: &str = "timed_out";
 
-/// Its register that says whether the congestion window grows by RFC 9438, else by RFC 5681.
-pub const CUBIC: &str = "cubic";
+/// Its register that chooses the congestion control, and what Linux calls those by number.
+pub const CONTROL: &str = "control";
+const CONTROLS: [&str; 2] = ["reno", "cubic"];
 
 /// The files of the machine by name.
 const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tcp_sources.rs"));
@@ -48,8 +49,7 @@ impl Loader for Sources {
 
 /// The names of the machine's registers; none if there is no machine.
 pub fn registers() -> Vec<&'static str> {
-    let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
-    registers.iter().filter(|register| !register.scratch).map(|register| register.name.as_str()).collect()
+    IMAGE.as_ref().map_or_else(|_| Vec::new(), |image| parameter::registers(image))
 }
 
 /// What hosts' machines are made from.
@@ -87,50 +87,37 @@ fn image(parameters: &BTreeMap<String, String>) -> io::Result<VerifiedImage> {
 
 /// A traffic asks for a congestion control that there is not.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("traffic `{traffic}` asks for the congestion control `{control}`: the simulator has {known}")]
+#[error("traffic `{traffic}` asks for the congestion control `{control}`: the simulator has {}", CONTROLS.join(", "))]
 pub struct NoControl {
     /// The traffic.
     pub traffic: String,
     /// What it asks for.
     pub control: String,
-    /// What there is.
-    pub known: &'static str,
 }
 
-/// The congestion control of a traffic's connections.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Control {
-    /// Its name, as Linux has it.
-    pub name: &'static str,
-    /// What [`CUBIC`] is set to, where the traffic chooses.
-    pub cubic: Option<bool>,
-}
-
-impl Control {
-    /// That of a traffic.
-    ///
-    /// # Errors
-    /// There is none of the name that it asks for.
-    pub fn of(network: &Network, traffic: &Traffic) -> Result<Control, NoControl> {
-        let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
-        let own = registers.iter().find(|register| register.name == CUBIC).map(|register| register.initial != 0);
-        let name = |cubic| if cubic { "cubic" } else { "reno" };
-        match (traffic.congestion_control.as_deref(), own) {
-            (None, own) => {
-                let chosen = match &network.node(traffic.from).kind {
-                    NodeKind::Host { parameters, .. } => parameters.get(CUBIC),
-                    _ => None,
-                };
-                let cubic = chosen.map_or(own == Some(true), |text| matches!(text.as_str(), "true" | "1"));
-                Ok(Control { name: name(cubic), cubic: None })
-            }
-            (Some("reno"), own) => Ok(Control { name: "reno", cubic: own.map(|_| false) }),
-            (Some("cubic"), Some(_)) => Ok(Control { name: "cubic", cubic: Some(true) }),
-            (Some(other), own) => Err(NoControl {
-                traffic: traffic.name.clone(),
-                control: other.to_owned(),
-                known: if own.is_some() { "`cubic` and `reno`" } else { "`reno`" },
-            }),
-        }
+/// The congestion control that a traffic asks for, by number.
+///
+/// # Errors
+/// There is none of that name.
+pub fn chosen_control(traffic: &Traffic) -> Result<Option<usize>, NoControl> {
+    let Some(name) = &traffic.congestion_control else { return Ok(None) };
+    match CONTROLS.iter().position(|known| known == name) {
+        Some(number) => Ok(Some(number)),
+        None => Err(NoControl { traffic: traffic.name.clone(), control: name.clone() }),
     }
+}
+
+/// The name of the congestion control of a traffic's connections: the one that it asks for, else that of the host, else the
+/// machine's own.
+pub fn control_name(network: &Network, traffic: &Traffic) -> Option<&'static str> {
+    let of_host = || match &network.node(traffic.from).kind {
+        NodeKind::Host { parameters, .. } => parameters.get(CONTROL)?.parse().ok(),
+        _ => None,
+    };
+    let own = || {
+        let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
+        registers.iter().find(|register| register.name == CONTROL)?.initial.try_into().ok()
+    };
+    let number: usize = chosen_control(traffic).ok().flatten().or_else(of_host).or_else(own)?;
+    CONTROLS.get(number).copied()
 }
