@@ -130,6 +130,11 @@ fn listen_takes_one_connection_or_one_after_the_other() -> Result<()> {
     wait_for("the ends of all", LIMIT, || text(&told).matches(closed).count() == 3)?;
     let output = many.interrupt()?;
     ensure!(output.status.code() == Some(0) && text(&received) == "one of three\n".repeat(3), "{output:?}");
+
+    let run = start_listening(&host, "run", &["--listen", "10.80.0.1:7", "--send", TCP], "")?;
+    ensure!(connect(&host, "10.80.0.1:8").is_err(), "it listens on other ports too");
+    ensure!(exchange(connect(&host, "10.80.0.1:7")?, b"")? == sha256_of_file(Path::new(TCP))?, "other bytes came");
+    ensure!(run.stop()?.status.success());
     Ok(())
 }
 

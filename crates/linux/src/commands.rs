@@ -2,9 +2,9 @@
 //! between two batches, and what it replaces goes back to them to be freed.
 
 use crate::error::LinuxError;
-use crate::system::check;
+use crate::system::Waker;
 use std::any::Any;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use weftwire_core::control::{Answer, Done};
@@ -17,7 +17,7 @@ type Reply = (Answer, Vec<Box<dyn Any + Send>>);
 pub struct CommandSender {
     commands: SyncSender<Command>,
     replies: Receiver<Reply>,
-    waker: Arc<OwnedFd>,
+    waker: Arc<Waker>,
     number: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct CommandSender {
 pub struct CommandQueue {
     commands: Receiver<Command>,
     replies: SyncSender<Reply>,
-    waker: Arc<OwnedFd>,
+    waker: Arc<Waker>,
 }
 
 /// A way into a run for commands, one at a time.
@@ -33,11 +33,7 @@ pub struct CommandQueue {
 /// # Errors
 /// The kernel has no descriptor left.
 pub fn commands() -> Result<(CommandSender, CommandQueue), LinuxError> {
-    // SAFETY: no pointers; the new descriptor belongs to nobody else.
-    let waker = unsafe {
-        let made = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK));
-        OwnedFd::from_raw_fd(made.map_err(|error| LinuxError::system("make a way for commands", error))?)
-    };
+    let waker = Waker::new().map_err(|error| LinuxError::system("make a way for commands", error))?;
     let waker = Arc::new(waker);
     let ((commands, waiting), (replies, answered)) = (sync_channel(1), sync_channel(1));
     let sender = CommandSender { commands, replies: answered, waker: waker.clone(), number: 0 };
@@ -49,9 +45,7 @@ impl CommandSender {
     pub fn change(&mut self, change: Change, prepared: Box<dyn Any + Send>) -> Option<Result<Done, ControlError>> {
         self.number += 1;
         self.commands.send(Command::prepared(self.number, change, prepared)).ok()?;
-        let one = 1_u64;
-        // SAFETY: writes 8 valid bytes to a descriptor that is open; a counter that is full wakes the loop all the same.
-        unsafe { libc::write(self.waker.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
+        self.waker.wake();
         let (answer, replaced) = self.replies.recv().ok()?;
         drop(replaced);
         Some(answer.result)
@@ -63,9 +57,7 @@ impl CommandQueue {
     pub(crate) fn next(&self) -> Option<Command> {
         match self.commands.try_recv() {
             Ok(command) => {
-                let mut count = 0_u64;
-                // SAFETY: reads 8 bytes into `count`; nothing to read is no harm.
-                unsafe { libc::read(self.waker.as_raw_fd(), std::ptr::from_mut(&mut count).cast(), size_of::<u64>()) };
+                self.waker.reset();
                 Some(command)
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
@@ -79,7 +71,7 @@ impl CommandQueue {
 
     /// Readable when a command waits.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.waker.as_fd()
+        self.waker.descriptor()
     }
 }
 

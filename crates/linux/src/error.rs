@@ -144,6 +144,9 @@ pub enum LinuxError {
         /// Descriptors that there may be.
         allowed: usize,
     },
+    /// The function could not be made.
+    #[error("cannot start the function")]
+    Function(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The function refused a connection.
     #[error("cannot connect")]
     Connect(#[from] weftwire_core::CallError),

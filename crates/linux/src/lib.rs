@@ -44,6 +44,7 @@ pub mod socket_address;
 pub mod system;
 pub mod tape;
 mod transmit;
+pub mod transport;
 mod tuntap;
 pub mod vnet;
 
@@ -51,3 +52,4 @@ pub use device::PortSpec;
 pub use error::LinuxError;
 pub use port::FramePort;
 pub use system::{processor_seconds, random_words};
+pub use transport::Transport;

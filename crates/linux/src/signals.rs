@@ -2,9 +2,9 @@
 //! by which runs are told to read their files again.
 
 use crate::error::LinuxError;
-use crate::system::{check, poll, poll_input};
+use crate::system::{Waker, check, poll, poll_input};
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
@@ -14,22 +14,29 @@ static WAKER: AtomicI32 = AtomicI32::new(-1);
 /// Tells that the process was asked to stop.
 #[derive(Debug)]
 pub struct StopSignal {
-    waker: OwnedFd,
+    waker: Waker,
+    installed: bool,
 }
 
 impl StopSignal {
+    /// One that never comes: signals stay as they are.
+    ///
+    /// # Errors
+    /// [`LinuxError::System`] if the kernel has no descriptor left.
+    pub fn never() -> Result<StopSignal, LinuxError> {
+        let waker = Waker::new().map_err(|error| LinuxError::system("install the signal handlers", error))?;
+        Ok(StopSignal { waker, installed: false })
+    }
+
     /// Takes over SIGINT and SIGTERM for the rest of the process.
     ///
     /// # Errors
     /// [`LinuxError::System`] if the kernel has no descriptor left.
     pub fn install() -> Result<StopSignal, LinuxError> {
         let failed = |error| LinuxError::system("install the signal handlers", error);
-        // SAFETY: no pointers; the new descriptor belongs to nobody else.
-        let waker = unsafe {
-            let descriptor = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)).map_err(failed)?;
-            OwnedFd::from_raw_fd(descriptor)
-        };
-        WAKER.store(waker.as_raw_fd(), Ordering::SeqCst);
+        let mut stop = StopSignal::never()?;
+        stop.installed = true;
+        WAKER.store(stop.descriptor().as_raw_fd(), Ordering::SeqCst);
         for signal in [libc::SIGINT, libc::SIGTERM] {
             // SAFETY: sigaction is plain data for which all zeros is valid; `handle` only does what is allowed in a
             // signal handler (atomics, write, _exit).
@@ -40,12 +47,12 @@ impl StopSignal {
                 check(libc::sigaction(signal, &action, std::ptr::null_mut())).map_err(failed)?;
             }
         }
-        Ok(StopSignal { waker })
+        Ok(stop)
     }
 
     /// Whether a signal has come.
     pub fn requested(&self) -> bool {
-        REQUESTED.load(Ordering::Relaxed)
+        self.installed && REQUESTED.load(Ordering::Relaxed)
     }
 
     /// Waits for a signal.
@@ -58,14 +65,15 @@ impl StopSignal {
 
     /// Readable once a signal has come.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
-        self.waker.as_fd()
+        self.waker.descriptor()
     }
 }
 
 impl Drop for StopSignal {
     fn drop(&mut self) {
-        WAKER.store(-1, Ordering::SeqCst);
+        if self.installed {
+            WAKER.store(-1, Ordering::SeqCst);
+        }
     }
 }
 

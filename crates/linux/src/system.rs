@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use weftwire_core::Time;
@@ -35,6 +35,35 @@ pub fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, name: c_int, va
         )
     };
     check(result).map(drop)
+}
+
+/// Wakes a thread that polls (eventfd(2)).
+#[derive(Debug)]
+pub(crate) struct Waker(OwnedFd);
+
+impl Waker {
+    pub(crate) fn new() -> io::Result<Waker> {
+        // SAFETY: no pointers; the new descriptor belongs to nobody else.
+        Ok(Waker(unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?) }))
+    }
+
+    pub(crate) fn wake(&self) {
+        let one = 1_u64;
+        // SAFETY: writes 8 valid bytes to a descriptor that is open; a counter that is full wakes the thread all the same.
+        unsafe { libc::write(self.0.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
+    }
+
+    /// It is readable again only when it is woken again.
+    pub(crate) fn reset(&self) {
+        let mut count = 0_u64;
+        // SAFETY: reads 8 bytes into `count`; nothing to read is no harm.
+        unsafe { libc::read(self.0.as_raw_fd(), std::ptr::from_mut(&mut count).cast(), size_of::<u64>()) };
+    }
+
+    /// Readable when it was woken.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 /// Says that nothing more will be written to a socket; what is there still arrives.

@@ -95,6 +95,7 @@ pub struct End {
     kind: Kind,
     /// The kernel still connects it.
     connecting: bool,
+    tag: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,7 +111,7 @@ enum Kind {
 impl End {
     /// Reads from one file and writes to another.
     pub fn files(input: File, output: File) -> End {
-        End { input, output, kind: Kind::Files, connecting: false }
+        End { input, output, kind: Kind::Files, connecting: false, tag: 0 }
     }
 
     /// A socket within this machine.
@@ -139,7 +140,18 @@ impl End {
     }
 
     fn socket(socket: OwnedFd, kind: Kind, connecting: bool) -> io::Result<End> {
-        Ok(End { output: socket.try_clone()?.into(), input: socket.into(), kind, connecting })
+        Ok(End { output: socket.try_clone()?.into(), input: socket.into(), kind, connecting, tag: 0 })
+    }
+
+    /// The same with a number, by which the side knows it again.
+    #[must_use]
+    pub fn tagged(self, tag: u64) -> End {
+        End { tag, ..self }
+    }
+
+    /// That number.
+    pub(super) fn tag(&self) -> u64 {
+        self.tag
     }
 
     /// Breaks off a kernel's connection.
@@ -172,6 +184,7 @@ pub(super) struct Joint {
     /// When it is given up, unless it is open by then.
     pub(super) opened_until: Option<Time>,
     attached: bool,
+    pub(super) tag: u64,
     kind: Kind,
     connecting: bool,
     input: Option<Watched>,
@@ -215,6 +228,7 @@ impl Joint {
             endpoints,
             opened_until: None,
             attached: false,
+            tag: 0,
             kind: Kind::Files,
             connecting: false,
             input: None,
@@ -234,8 +248,8 @@ impl Joint {
 
     /// Gives it its end.
     pub(super) fn attach(&mut self, end: End, readiness: &Rc<Readiness>) {
-        let End { input, output, kind, connecting } = end;
-        (self.attached, self.kind, self.connecting) = (true, kind, connecting);
+        let End { input, output, kind, connecting, tag } = end;
+        (self.attached, self.tag, self.kind, self.connecting) = (true, tag, kind, connecting);
         let token = self.flow.0 << 1;
         let watched = Watched::new(input, readiness, token)
             .and_then(|input| Ok((input, Watched::new(output, readiness, token | OUTPUT)?)));
@@ -453,8 +467,8 @@ impl Joint {
         }
     }
 
-    /// Its totals, when it is over. A kernel's connection that was not closed well is reset.
-    pub(super) fn end(mut self) -> (Option<Endpoints>, Outcome, Totals) {
+    /// How it ended, and its totals. A kernel's connection that was not closed well is reset when this is dropped.
+    pub(super) fn end(&mut self) -> (Outcome, Totals) {
         self.totals.unwritten += self.held.len() as u64;
         let outcome = self.outcome.take().unwrap_or(Outcome::Closed);
         if self.kind == Kind::Tcp && !matches!(outcome, Outcome::Closed) {
@@ -462,7 +476,7 @@ impl Joint {
                 reset_on_close(&socket.file);
             }
         }
-        (self.endpoints, outcome, self.totals)
+        (outcome, self.totals)
     }
 
     pub(super) fn is_attached(&self) -> bool {

@@ -29,6 +29,16 @@ pub trait Side {
     /// The descriptor is readable; so many connections are there now.
     fn attend(&mut self, _connections: usize) {}
 
+    /// Something else to listen at.
+    fn next_listen(&mut self) -> Option<Listen> {
+        None
+    }
+
+    /// Whether all connections are to be broken off.
+    fn breaks_off(&self) -> bool {
+        false
+    }
+
     /// Whether there is a connection to open.
     fn wants(&self) -> bool {
         false
@@ -54,8 +64,11 @@ pub trait Side {
     /// There will never be one.
     fn end_for(&mut self, endpoints: Option<&Endpoints>) -> io::Result<Option<End>>;
 
-    /// A connection is over.
-    fn over(&mut self, endpoints: Option<Endpoints>, outcome: Outcome, totals: Totals);
+    /// A connection that this end opens is open: that with the tag of this end.
+    fn established(&mut self, _tag: u64, _endpoints: Option<Endpoints>) {}
+
+    /// A connection is over. Its end is closed right behind.
+    fn over(&mut self, tag: u64, endpoints: Option<Endpoints>, outcome: Outcome, totals: Totals);
 
     /// Whether nothing more will come.
     fn is_over(&self) -> bool;
@@ -77,6 +90,7 @@ pub struct Wanted {
 /// It knows of a connection what the function's notices say, by their names: `established`, `finished` (the other end sends no more),
 /// `refused`, `reset`, `timed_out` and `failed`. One that others open counts from `established` on, or from its first bytes on.
 pub struct Joints<S> {
+    /// Dropped before the ends.
     side: S,
     readiness: Rc<Readiness>,
     joints: BTreeMap<FlowId, Joint>,
@@ -214,13 +228,13 @@ impl<S: Side> Joints<S> {
     }
 
     fn end(&mut self, flow: FlowId) {
-        let Some(joint) = self.joints.remove(&flow) else { return };
+        let Some(mut joint) = self.joints.remove(&flow) else { return };
         if let Some(until) = joint.opened_until {
             self.opening.remove(&(until, flow));
         }
         self.busy.remove(&flow);
-        let (endpoints, outcome, totals) = joint.end();
-        self.side.over(endpoints, outcome, totals);
+        let (outcome, totals) = joint.end();
+        self.side.over(joint.tag, joint.endpoints, outcome, totals);
     }
 
     fn open(&mut self, mut wanted: Wanted, calls: &mut Calls<'_>) -> Result<(), LinuxError> {
@@ -270,9 +284,11 @@ impl<S: Side> Application for Joints<S> {
         match notice {
             "established" => {
                 joint.established = true;
-                if let Some(until) = joint.opened_until.take() {
+                let (until, tag, endpoints) = (joint.opened_until.take(), joint.tag, joint.endpoints);
+                if let Some(until) = until {
                     self.opening.remove(&(until, flow));
                 }
+                self.side.established(tag, endpoints);
             }
             "finished" => joint.finished = true,
             "refused" => joint.fail(Outcome::Refused),
@@ -304,6 +320,14 @@ impl<S: Side> Application for Joints<S> {
 
     fn work(&mut self, calls: &mut Calls<'_>) -> bool {
         self.look();
+        while let Some(local) = self.side.next_listen() {
+            if let Err(error) = calls.listen(&local) {
+                self.failure = Some(io::Error::other(error));
+            }
+        }
+        if self.side.breaks_off() {
+            self.interrupt(calls);
+        }
         self.attach();
         self.give_up(calls.now);
         for flow in self.untold.drain(..) {
@@ -357,3 +381,6 @@ impl<S: Side> Application for Joints<S> {
         self.failure.take().map_or(Ok(()), Err)
     }
 }
+
+#[cfg(test)]
+mod tests;

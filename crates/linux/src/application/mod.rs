@@ -6,7 +6,7 @@
 //! - `()`: no application;
 //! - [`Transfer`]: `weft run --connect --send --receive`, files over connections;
 //! - [`Joints`]: connections joined with descriptors. Where these come from says a [`Side`]: [`Pipe`] for `weft cat` and `weft
-//!   listen`, [`Proxy`] for `weft proxy`.
+//!   listen`, [`Proxy`] for `weft proxy`, and one for the sockets of a [`crate::transport::Transport`].
 
 mod joint;
 mod joints;
@@ -14,12 +14,14 @@ mod pipe;
 mod ports;
 mod proxy;
 mod readiness;
+mod sockets;
 mod transfer;
 
 pub use joint::{End, Outcome, Totals};
 pub use joints::{Joints, Side, Wanted};
 pub use pipe::Pipe;
 pub use proxy::{Proxy, ProxySide, ProxySummary};
+pub(crate) use sockets::{BACKLOG, Ending, Open, Request, Sockets};
 pub use transfer::Transfer;
 
 use crate::error::LinuxError;
@@ -118,6 +120,10 @@ pub struct Calls<'a> {
 impl Calls<'_> {
     fn connect(&mut self, endpoints: &Endpoints) -> Result<FlowId, CallError> {
         self.function.connect(self.now, endpoints, self.out)
+    }
+
+    fn listen(&mut self, local: &Listen) -> Result<(), CallError> {
+        self.function.listen(self.now, local, self.out)
     }
 
     fn write(&mut self, flow: FlowId, bytes: &[u8]) -> Result<usize, CallError> {

@@ -87,7 +87,7 @@ impl Side for Pipe {
         match self.end() {
             Ok(end) => Some(Wanted { endpoints, within, end }),
             Err(error) => {
-                self.over(Some(endpoints), Outcome::Broken(error), Totals::default());
+                self.over(0, Some(endpoints), Outcome::Broken(error), Totals::default());
                 None
             }
         }
@@ -105,7 +105,7 @@ impl Side for Pipe {
         if self.in_use { Ok(None) } else { self.end().map(Some) }
     }
 
-    fn over(&mut self, endpoints: Option<Endpoints>, outcome: Outcome, totals: Totals) {
+    fn over(&mut self, _: u64, endpoints: Option<Endpoints>, outcome: Outcome, totals: Totals) {
         (self.tell)(endpoints.as_ref(), &outcome, &totals);
         (self.in_use, self.taken) = (false, true);
         self.ended = Some((endpoints, outcome, totals));

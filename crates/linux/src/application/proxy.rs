@@ -169,7 +169,7 @@ impl Side for Proxy {
         End::connecting(begin_connect(*to)?).map(Some)
     }
 
-    fn over(&mut self, _: Option<Endpoints>, outcome: Outcome, totals: Totals) {
+    fn over(&mut self, _: u64, _: Option<Endpoints>, outcome: Outcome, totals: Totals) {
         let summary = &mut self.summary;
         let count = match &outcome {
             Outcome::Closed => &mut summary.closed,
