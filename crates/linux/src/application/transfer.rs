@@ -26,6 +26,8 @@ pub struct Transfer {
     read: Vec<(FlowId, usize)>,
     /// The first flow that the peer opens is the application's.
     awaits_peer: bool,
+    /// The flow that the peer has just opened. If it ends at once, it was none: a packet that the function refused.
+    fresh: Option<FlowId>,
     /// The run ends with its connections.
     ends: bool,
     failure: Option<io::Error>,
@@ -105,7 +107,7 @@ impl Application for Transfer {
         if !self.awaits_peer {
             return;
         }
-        (self.awaits_peer, self.opened) = (false, true);
+        (self.awaits_peer, self.opened, self.fresh) = (false, true, Some(flow));
         self.open.push(flow);
         if let Some(source) = &mut self.source {
             source.flow = Some(flow);
@@ -118,6 +120,7 @@ impl Application for Transfer {
     }
 
     fn work(&mut self, calls: &mut Calls<'_>) -> bool {
+        self.fresh = None;
         for (flow, length) in self.read.drain(..) {
             calls.consumed(flow, length);
         }
@@ -154,6 +157,12 @@ impl Application for Transfer {
 
     fn ended(&mut self, flow: FlowId) {
         self.open.retain(|open| *open != flow);
+        if self.fresh.take_if(|fresh| *fresh == flow).is_some() {
+            (self.awaits_peer, self.opened) = (true, false);
+            if let Some(source) = &mut self.source {
+                source.flow = None;
+            }
+        }
         self.source.take_if(|source| source.flow == Some(flow));
     }
 
@@ -311,6 +320,9 @@ mod tests {
         application.await_peer();
         application.set_source(File::open("/dev/null").unwrap());
         assert!(!work(&mut application, &mut flow) && !flow.closed && !application.is_over());
+        application.opened(FlowId(6), None);
+        application.ended(FlowId(6));
+        assert!(!work(&mut application, &mut flow) && !flow.closed && !application.is_over(), "it was refused");
         application.opened(FlowId(7), None);
         application.opened(FlowId(8), None);
         while work(&mut application, &mut flow) {}
