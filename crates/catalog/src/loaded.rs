@@ -38,10 +38,10 @@ impl Loaded {
         }
     }
 
-    /// Whether it does anything when an application opens a connection.
+    /// Whether it does anything for an application that opens a connection and writes on it.
     pub fn opens_connections(&self) -> bool {
         match self {
-            Loaded::Machine(image) => image.rows.iter().any(|row| row.event == Event::Connect),
+            Loaded::Machine(image) => image.rows.iter().any(|row| matches!(row.event, Event::Connect | Event::Data)),
             Loaded::Subscriptions { .. } => false,
         }
     }

@@ -35,7 +35,10 @@ fn errors_say_what_would_be_right() {
         (run(&["--port", "1=tun:x", "--listen", "80"]), "10.0.0.1:80; 10.0.0.1 is all of its ports"),
         (refused(&["run", "nosuch.json", "--port", "1=lo"]), "cannot read nosuch.json"),
         (cat(&example, "10.0.0.1"), "`10.0.0.1` is not a connection; write SRC:PORT-DST:PORT"),
-        (cat(&proxy, "10.0.0.1-10.0.0.2:80"), "syn-proxy.xl opens no connections: it has no handler `on connect`"),
+        (
+            cat(&proxy, "10.0.0.1-10.0.0.2:80"),
+            "syn-proxy.xl opens no connections: it has no handler `on connect` or `on data`",
+        ),
         (refused(&["listen", &example, "--port", "1=nosuch0", "10.0.0.1:x"]), "write ADDRESS:PORT, e.g. 10.0.0.1:80"),
         (refused(&["listen", &example, "--port", "1=nosuch0", ":80"]), "there is no interface `nosuch0`; there are: "),
         (refused(&["proxy", &example, "--port", "1=tun:x"]), "--kernel-listen <ADDRESS:PORT>"),

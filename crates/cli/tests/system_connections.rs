@@ -171,13 +171,42 @@ fn every_bad_end_has_its_exit_code_and_one_line() -> Result<()> {
 
     let image = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/syn-proxy.xl");
     let output = host.spawn(&[WEFT, "cat", image, "--port", "1=tun:weft0", TO_KERNEL])?.wait(LIMIT)?;
-    code(&output, 1, "opens no connections: it has no handler `on connect`")?;
+    code(&output, 1, "opens no connections: it has no handler `on connect` or `on data`")?;
 
     // A port without a carrier.
     host.exec("ip link add dead0 type veth peer name dead1")?;
     host.exec("ip link set dead0 up")?;
     let words = [WEFT, "cat", TCP, "--port", "1=dead0", "--gateway-mac", "02:00:00:00:00:01", TO_KERNEL];
     code(&host.spawn(&words)?.wait(LIMIT)?, 6, "no route: port 1 (dead0) is not operational")
+}
+
+/// A transport over UDP that tells its application little: nothing of handshakes, for it has none.
+#[test]
+fn cat_and_listen_work_with_other_transports() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let host = host()?;
+    host.exec("ip tuntap add dev weft1 mode tun")?;
+    host.exec("ip address add 10.82.0.2/24 dev weft1")?;
+    host.exec("ip link set weft1 up")?;
+    host.sysctl("net.ipv4.ip_forward", "1")?;
+    let ours = Payload::create(&file("arq-cat"), 100_000, 15)?;
+    let received = file("arq-listen");
+    let arq = |name: &str| format!("{}/../../examples/arq-{name}.xl", env!("CARGO_MANIFEST_DIR"));
+    let shell = |line: String| host.spawn(&["sh", "-c", &line]);
+    let (image, received_at) = (arq("receiver"), received.display());
+    let listen = shell(format!(
+        "exec {WEFT} listen {image} --port 1=tun:weft1 --name {} :5000 < /dev/null > {received_at}",
+        host.name()
+    ))?;
+    let socket = format!("/run/weft/runs/{}/control.sock", host.name());
+    wait_for("weft to begin", LIMIT, || Path::new(&socket).exists())?;
+    let (image, sent) = (arq("sender"), ours.path.display());
+    let ends = "10.80.0.1-10.82.0.1:5000/udp";
+    let cat = shell(format!("exec {WEFT} cat {image} --port 1=tun:weft0 {ends} < {sent}"))?;
+    code(&cat.wait(LIMIT)?, 0, "")?;
+    code(&listen.wait(LIMIT)?, 0, "")?;
+    ensure!(sha256_of_file(&received)? == ours.sha256, "other bytes came");
+    Ok(())
 }
 
 /// What the memory of a process may be here: the program with the windows of one connection, not the bytes that wait.

@@ -95,7 +95,7 @@ impl Machine {
         let function = self.includes.catalog()?.machine(&self.image, &self.parameters)?;
         ensure!(
             !course.opens_connections || function.opens_connections(),
-            "{} opens no connections: it has no handler `on connect`; examples/transports/tcp/tcp.xl has one",
+            "{} opens no connections: it has no handler `on connect` or `on data`; examples/transports/tcp/tcp.xl has one",
             self.image.display()
         );
         let start = |ports: &Ports, seed, key| Ok(function.start(&self.engine, ports, seed, key)?);

@@ -331,7 +331,11 @@ impl Joint {
         if !self.is_through() {
             return if more { Served::More } else { Served::Waits };
         }
-        let seen_off = self.gone || !sees_off || calls.state(self.flow).is_none_or(|state| state == LINGERING);
+        // A machine that tells nothing of its connections has no state either that tells when it is done.
+        let seen_off = self.gone
+            || !sees_off
+            || !self.established
+            || calls.state(self.flow).is_none_or(|state| state == LINGERING);
         if seen_off { Served::Over } else { Served::Leaving }
     }
 
