@@ -218,6 +218,34 @@ vector(
     TICK | {"slots": ["kept"], "states": states("start", "end"), "rows": [row(0, PACKET, copy(CURRENT, slot(0))), row(0, ABORT, note(1), arm(0, 10), send(slot(0)), next=1), row(1, ENTER, note(2)), row(1, timer(0), note(3))]},
     [frame(0, "a", udp(1)), CALL(5, "a", abort=True), fire(20)], sent=[(5, 1, udp(1))], flows={"a": [noted(1, 5), noted(2, 5), ENDED]}, live=[], due=None,
 )
+HEARING = {"rows": [row(0, PACKET, note(1)), row(0, ICMP, note(EV(0)), note(EV(1)), note(EV(2)), note(F(CURRENT, "tcp.sequence")), note(HAS(CURRENT, "udp.length")))]}
+ANSWER = network(SERVER, client(1), 6, segment(SERVER, 80, client(1), 4000, bytes(600), sequence=77))
+notes(
+    "E19-icmp", "E19", "An ICMP error about a packet that was sent comes to its flow, with type, code, the MTU it tells, and what it quotes.",
+    HEARING, [frame(0, "a", tcp(1)), frame(1, None, icmp(3, 4, ANSWER[:28], 1280)), frame(2, None, icmp(11, 0, ANSWER[:28], 1280)), frame(3, None, icmp(12, 1, ANSWER, 7))],
+    [1] + [(v, 1) for v in (3, 4, 1280, 77, 0)] + [(v, 2) for v in (11, 0, 0, 77, 0)] + [(v, 3) for v in (12, 1, 0, 77, 0)],
+)
+SIX = "2001:db8::9"
+ANSWER6 = network(SIX, "2001:db8::1", 17, datagram(SIX, 80, "2001:db8::1", 4000, bytes(90)))
+notes(
+    "E19-icmpv6", "E19", "The same of ICMPv6, about a datagram.",
+    HEARING, [
+        frame(0, "a", ether(network("2001:db8::1", SIX, 17, datagram("2001:db8::1", 4000, SIX, 80, b"")))),
+        frame(1, None, icmp(2, 0, ANSWER6, 1300, source="2001:db8::5", destination=SIX)), frame(2, None, icmp(1, 4, ANSWER6[:48], 1300, source="2001:db8::5", destination=SIX)),
+    ], [1] + [(v, 1) for v in (2, 0, 1300, 0, 1)] + [(v, 2) for v in (1, 4, 0, 0, 1)],
+)
+OTHERS = {
+    "echo": icmp(8, 0, ANSWER[:28]), "quench": icmp(4, 0, ANSWER[:28]), "short": icmp(3, 1, ANSWER[:27]), "checksum": icmp(3, 1, ANSWER[:28], damage=1), "fragment": icmp(3, 1, ANSWER[:28], fragment=0x2000),
+    "later-fragment": icmp(3, 1, network(SERVER, client(1), 6, ANSWER[20:], fragment=9)[:28]), "nobody": icmp(3, 1, network(SERVER, client(2), 6, ANSWER[20:])[:28]),
+}
+for name, other in OTHERS.items():
+    notes(f"E19-{name}", "E19 F3", "What is no error, or damaged, or about no flow, has no flow key.", HEARING, [frame(0, "a", tcp(1)), frame(1, None, other)], [1], drops={"no_flow_key": 1})
+notes("E19-not-waited-for", "E19 F3", "Where no row waits for errors there is no such event.", {"rows": [row(0, PACKET, note(1))]}, [frame(0, "a", tcp(1)), frame(1, None, icmp(3, 1, ANSWER[:28]))], [1], drops={"no_flow_key": 1})
+vector(
+    "E19-no-activity", "E19 F7", "An error does not make a flow less idle.",
+    HEARING | {"flow": {"expire": 100}}, [frame(0, "a", tcp(1)), frame(60, None, icmp(3, 1, ANSWER[:28])), fire(100)],
+    flows={"a": [noted(1), *[noted(v, 60) for v in (3, 1, 0, 77, 0)], ENDED]}, live=[], due=None,
+)
 LISTENING = {"rows": [row(0, PACKET, note(ENV("application_listening")))]}
 notes(
     "A08-listening", "A8", "An application listens at the local end of a flow by its address and port, by one of them, or anywhere.",

@@ -148,6 +148,17 @@ def tcp(number, **more):
     return ether(network(client(number), SERVER, 6, segment(client(number), 4000, SERVER, 80, **more)))
 
 
+def icmp(kind, code, quoted, told=0, source="192.0.2.1", destination=SERVER, damage=0, **more):
+    """An error about a packet without link header, which tells a number in its second word."""
+    message = struct.pack(">BBHI", kind, code, 0, told) + quoted
+    if ":" in source:
+        message = transport_sum(source, destination, 58, message, 2)
+    else:
+        message = message[:2] + struct.pack(">H", 0xFFFF - ones(message)) + message[4:]
+    message = message[:-1] + bytes([message[-1] ^ damage])
+    return ether(network(source, destination, 58 if ":" in source else 1, message, **more))
+
+
 def key(number, protocol=17):
     """The flow key of a client's flow: the protocol, then the smaller side, mapped into IPv6."""
     mapped = lambda text: b"\0" * 10 + b"\xff\xff" + ip(text)
@@ -161,7 +172,7 @@ def ends(number, protocol="udp"):
 # Images.
 
 CURRENT, WORK = "current", "work"
-PACKET, CONNECT, DATA, CLOSE, ENTER, EXIT, EXPIRE, ABORT, READ = "packet", "connect", "data", "close", "enter", "exit", "expire", "abort", "read"
+PACKET, CONNECT, DATA, CLOSE, ENTER, EXIT, EXPIRE, ABORT, READ, ICMP = "packet", "connect", "data", "close", "enter", "exit", "expire", "abort", "read", "icmp"
 
 
 def slot(number):

@@ -5,13 +5,14 @@
 use crate::MacAddress;
 use crate::bits;
 use crate::buffer::Buffer;
-use crate::checksum::Sum;
+use crate::checksum::{self, Sum};
 use crate::drop_reason::DropReason;
 use crate::flow::Endpoints;
 use crate::format::{FieldPlace, Formats, Header};
 use crate::layout::{Fragment, Layout, Network, Transport};
 use crate::port::{Checksum, Frame, LinkType, Offload, Segmentation, SegmentationKind};
 use crate::wire::ethernet::{ETHERNET_LENGTH, TYPE_IPV4, TYPE_IPV6};
+use crate::wire::icmp::{IcmpError, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
 use crate::wire::tcp::{MAX_OPTIONS_LENGTH, OPTION_NOP, RawOptions, TCP_LENGTH, TcpFlags};
 use crate::wire::udp::UDP_LENGTH;
 use crate::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
@@ -151,6 +152,24 @@ impl Packet {
         }
         bits::write(&mut self.bytes, place, field.width.into(), value.into());
         Ok(())
+    }
+
+    /// The error that the packet is about another packet of TCP or UDP, if it is one and its checksum is right.
+    pub fn icmp_error(&self) -> Option<IcmpError> {
+        let message = self.bytes.get(self.layout.network_end..)?;
+        match (self.layout.network?, self.layout.protocol) {
+            _ if self.layout.fragment != Fragment::No => None,
+            (Network::Ipv4, PROTOCOL_ICMP) => {
+                (checksum::checksum(message) == 0).then(|| IcmpError::of_ipv4(message))?
+            }
+            (Network::Ipv6 { .. }, PROTOCOL_ICMPV6) => {
+                let addresses = self.layout.network_start + 8;
+                let sum = Sum::new().bytes(&self.bytes[addresses..addresses + 32]).word(PROTOCOL_ICMPV6.into());
+                let sum = sum.word(u16::try_from(message.len()).ok()?).bytes(message);
+                (sum.checksum() == 0).then(|| IcmpError::of_ipv6(message))?
+            }
+            _ => None,
+        }
     }
 
     /// What follows the innermost header; empty without a transport header.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
 use weftwire_core::packet::Packet;
-use weftwire_core::{Endpoints, LinkType, Outbox};
+use weftwire_core::wire::icmp::IcmpError;
+use weftwire_core::{Endpoints, Frame, LinkType, Outbox};
 use weftwire_image::layout::StateLayout;
 use weftwire_image::{self as image, Event, Operation, VerifiedImage};
 
@@ -27,6 +28,8 @@ pub struct Program {
     pub groups: Vec<u32>,
     /// The registers of a new instance.
     pub initial: Box<[i64]>,
+    /// Whether a row waits for ICMP errors.
+    hears_icmp: bool,
     /// A field that every IP packet has.
     ip_version: FieldPlace,
     /// What happens at an event, by state.
@@ -71,6 +74,7 @@ impl Program {
             groups: groups_of(&image),
             initial: image.registers.iter().map(|register| register.initial).collect(),
             cells,
+            hears_icmp: image.rows.iter().any(|row| row.event == Event::Icmp),
             ip_version: formats.field("network", "version").expect("a built-in field"),
             places,
             formats,
@@ -154,6 +158,14 @@ impl Program {
         true
     }
 
+    /// What an ICMP error says and the packet that it is about, whose flow key goes into `key`. `None` if no row waits for
+    /// such errors, or the packet is none, or what it is about has no flow key (rule E19).
+    pub fn icmp_error(&self, packet: &Packet, key: &mut Vec<u8>) -> Option<(IcmpError, Packet)> {
+        let error = packet.icmp_error().filter(|_| self.hears_icmp)?;
+        let about = Packet::parse(LinkType::Ip, Frame::new(&error.about), &self.formats).ok()?;
+        self.flow_key(&about, key).then_some((error, about))
+    }
+
     /// Bytes of a flow key.
     pub fn key_length(&self) -> usize {
         let flow = &self.image.flow;
@@ -198,6 +210,7 @@ impl Program {
             Event::Exit => "exit".into(),
             Event::Abort => "abort".into(),
             Event::Read => "read".into(),
+            Event::Icmp => "icmp".into(),
             Event::Expire => "expire".into(),
             Event::Internal(number) => format!("internal {number}"),
         }

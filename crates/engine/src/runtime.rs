@@ -199,7 +199,7 @@ impl<E: Executor> Runtime<E> {
 
     /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
     fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> bool {
-        let arrival = !matches!(event, Event::Timer(_));
+        let arrival = !matches!(event, Event::Timer(_) | Event::Icmp);
         let active = arrival.then(|| self.table.activity(at));
         let Some(instance) = self.table.get_mut(flow) else { return false };
         instance.last_active = active.unwrap_or(instance.last_active);
@@ -338,6 +338,9 @@ impl<E: Executor> Runtime<E> {
         };
         let refused = if self.program.flow_key(&packet, &mut self.key) {
             self.packet(port, length, packet, out)
+        } else if self.icmp_error(&packet, out) {
+            out.recycle(packet.into_buffer());
+            Ok(())
         } else {
             self.pass_on(port, offload, packet, out)
         };
@@ -378,6 +381,16 @@ impl<E: Executor> Runtime<E> {
             }
         }
         Ok(())
+    }
+
+    /// Rule E19: an ICMP error about a packet of a flow. Gives whether it was one.
+    fn icmp_error(&mut self, packet: &Packet, out: &mut Outbox) -> bool {
+        let Some((error, about)) = self.program.icmp_error(packet, &mut self.key) else { return false };
+        let Some(flow) = self.table.find(&self.key) else { return false };
+        let values = [error.kind.into(), error.code.into(), error.mtu.into()];
+        let occasion = Occasion { current: Some(about), values, depth: 0 };
+        self.event(flow, self.clock, Event::Icmp, occasion, out);
+        true
     }
 
     /// A frame without flow key (rule F3). The buffer of one that is dropped comes back.
@@ -488,7 +501,7 @@ impl<E: Executor> Function for Runtime<E> {
             Placed::Frame(port, frame) => {
                 let link = self.shared.ports.link(*port)?;
                 let packet = Packet::parse(link, *frame, &self.program.formats).ok()?;
-                self.program.flow_key(&packet, &mut key)
+                self.program.flow_key(&packet, &mut key) || self.program.icmp_error(&packet, &mut key).is_some()
             }
             Placed::Connection(endpoints) => self.key_of(endpoints, &mut key).is_ok(),
         };

@@ -59,6 +59,7 @@ impl<'a> Chains<'a> {
                 }
                 Event::Data => vec!["accepted".into()],
                 Event::Read => vec!["read".into()],
+                Event::Icmp => vec!["type".into(), "code".into(), "mtu".into()],
                 _ => Vec::new(),
             })
             .collect();
@@ -147,6 +148,7 @@ pub fn event_name(image: &Image, chains: &Chains<'_>, state: u16, event: Event) 
         Event::Exit => "exit".into(),
         Event::Abort => "abort".into(),
         Event::Read => "read".into(),
+        Event::Icmp => "icmp".into(),
         Event::Expire => "expire".into(),
         Event::Internal(number) => {
             let origins: Vec<String> = chains

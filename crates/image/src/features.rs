@@ -44,6 +44,7 @@ impl Image {
                 matches!(event, Event::Connect | Event::Data | Event::Close | Event::Abort | Event::Read),
             );
             add(Feature::ExpireEvent, event == Event::Expire);
+            add(Feature::Icmp, event == Event::Icmp);
             for operation in operations {
                 for feature in
                     of_operation(operation).into_iter().chain(operation.operands().into_iter().filter_map(of_operand))

@@ -137,6 +137,7 @@ fn row_of_any_kind() -> impl Strategy<Value = Row> {
         Event::Internal(2),
         Event::Abort,
         Event::Read,
+        Event::Icmp,
     ]);
     let when = vec(proptest::option::of(any::<bool>()), usize::from(CONDITIONS));
     let goes = (proptest::option::of(0..STATES), proptest::option::weighted(0.2, 0..2_u16));

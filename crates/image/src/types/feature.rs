@@ -55,6 +55,8 @@ pub enum Feature {
     Ranges,
     /// Bytes kept until all in front of them is there.
     ReceiveBuffer,
+    /// The event `icmp`.
+    Icmp,
     /// Internal events that are raised again, so and so often.
     Repeats,
     /// Payloads made shorter or longer.

@@ -33,6 +33,9 @@ pub enum Event {
     Abort,
     /// The application has read bytes that were delivered from the receive buffer. Event fields: 0 how many.
     Read,
+    /// An ICMP error about a packet of the flow, as it was sent; `current` is that packet as far as the error quotes it. Event
+    /// fields: 0 type, 1 code, 2 the MTU that it tells, or 0.
+    Icmp,
     /// The idle time is up; the instance is deleted behind it.
     Expire,
     /// The machine comes into the state. Event fields: those of the event that brought it there.

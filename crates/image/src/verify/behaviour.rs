@@ -306,7 +306,7 @@ impl Verifier<'_> {
     /// How many values an event carries. What happens within another event has that one's: at most three.
     fn event_values(&self, event: Event) -> u8 {
         match event {
-            Event::Packet | Event::Internal(_) | Event::Enter | Event::Exit => 3,
+            Event::Packet | Event::Icmp | Event::Internal(_) | Event::Enter | Event::Exit => 3,
             Event::Timer(timer) => self.image.timers.get(usize::from(timer)).map_or(0, |it| it.payload.len() as u8),
             Event::Data | Event::Read => 1,
             Event::Connect | Event::Close | Event::Abort | Event::Expire => 0,
@@ -327,6 +327,7 @@ impl Verifier<'_> {
             | Event::Exit
             | Event::Abort
             | Event::Read
+            | Event::Icmp
             | Event::Expire => {}
         }
     }

@@ -52,6 +52,13 @@ impl Lowerer<'_> {
                 }
                 return Value::new(Ir::Operand(Operand::Event(0)), Type::Integer);
             }
+            ["icmp", name @ ("type" | "code" | "mtu")] => {
+                if scope.event != EventKind::Icmp {
+                    self.report(Diagnostic::error(span, format!("`icmp.{name}` is known only in `on icmp`")));
+                }
+                let index = ["type", "code", "mtu"].iter().position(|known| *known == name).unwrap_or(0);
+                return Value::new(Ir::Operand(Operand::Event(index as u8)), Type::Integer);
+            }
             ["flow", "id"] => {
                 let help = "`flow.hash` is the same for a flow wherever it runs; a register and `random` make a name of its own";
                 self.report(Diagnostic::error(span, "a flow has no number that a machine could see").help(help));
@@ -195,7 +202,7 @@ impl Lowerer<'_> {
     }
 
     pub(crate) fn need_packet(&mut self, span: Span, scope: &Scope) {
-        if matches!(scope.event, EventKind::Packet | EventKind::Other) {
+        if matches!(scope.event, EventKind::Packet | EventKind::Icmp | EventKind::Other) {
             return;
         }
         let help = if self.untyped {
@@ -215,6 +222,7 @@ impl Lowerer<'_> {
         };
         let event = match scope.event {
             EventKind::Packet => "a packet".to_string(),
+            EventKind::Icmp => "an ICMP error".to_string(),
             EventKind::Timer(timer) => format!("the timer `{}`", self.image.timers[usize::from(timer)].name),
             EventKind::Data | EventKind::Read | EventKind::Call => "a call of the application".to_string(),
             EventKind::Other => "entering or leaving a state".to_string(),

@@ -1,7 +1,7 @@
 //! Losses, delays and quiet that a TCP has to make the best of, one of each kind.
 
-use crate::support::{CLEAN, Connection, Fate, Line, data, endpoints, machine};
-use weftwire_core::{Connections, Endpoints, Outbox};
+use crate::support::{CLEAN, Connection, Fate, Line, data, endpoints, machine, too_big};
+use weftwire_core::{Connections, Endpoints, Frame, Function, Outbox, Port};
 
 const MILLISECOND: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MILLISECOND;
@@ -217,6 +217,52 @@ fn a_reset_ends_both() {
     assert_eq!(connection.ends[1].notices, ["established", "reset"]);
     let received = &connection.ends[1].received;
     assert!(connection.ends[0].to_send.starts_with(received));
+}
+
+/// RFC 1191: packets become as small as the narrowest link, and nothing is lost for long.
+#[test]
+fn a_narrow_link_is_found() {
+    for narrow in [1_280, 600] {
+        let mut connection = pair([&[], &[]], 300_000, CLEAN);
+        connection.fates =
+            Box::new(move |sending| match sending.to == 1 && sending.frame.len() > 14 + usize::from(narrow) {
+                true => Fate::TooBig(narrow),
+                false => Fate::Passes,
+            });
+        connection.open();
+        assert!(connection.until(all_arrived));
+        assert_eq!(connection.register(0, "mtu"), Some(narrow.into()));
+        assert!(connection.now < 400 * MILLISECOND, "{} ms", connection.now / MILLISECOND);
+    }
+}
+
+/// RFC 5927: an error about a segment that is not under way changes nothing, nor does one that tells of an absurd MTU much.
+#[test]
+fn forged_errors_do_no_harm() {
+    let mut connection = pair([&[], &[]], 300_000, CLEAN);
+    let first = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let kept = first.clone();
+    connection.fates = Box::new(move |sending| {
+        if sending.to == 1 && sending.payload() > 0 && kept.borrow().is_empty() {
+            kept.borrow_mut().extend_from_slice(sending.frame);
+        }
+        Fate::Passes
+    });
+    connection.open();
+    assert!(connection.until(|connection| connection.ends[1].received.len() > 100_000));
+    let forge = |connection: &mut Connection, frame: &[u8], mtu| {
+        let (at, end) = (connection.at(), &mut connection.ends[0]);
+        end.engine.frame(at, Port(1), Frame::new(&too_big(frame, mtu)), &mut end.out);
+        connection.after(0);
+        connection.register(0, "mtu")
+    };
+    let frame = first.borrow().clone();
+    assert_eq!(forge(&mut connection, &frame, 600), Some(1_500), "what it quotes was acknowledged");
+    let mut later = frame.clone();
+    let sequence = connection.register(0, "una").expect("a register") as u32;
+    later[38..42].copy_from_slice(&sequence.to_be_bytes());
+    assert_eq!(forge(&mut connection, &later, 68), Some(552));
+    assert!(connection.until(all_arrived));
 }
 
 /// RFC 9293, 3.8.3: the SYN is given up after some, and the application is told.

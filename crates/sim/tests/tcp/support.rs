@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use weftwire_core::checksum::checksum;
 use weftwire_core::inspect::{FlowDetail, Inspect};
+use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 use weftwire_core::{
     Connections, Endpoints, FlowId, Frame, Function, LinkType, Listen, MacAddress, Outbox, Output, Port, Ports, Time,
     segments,
@@ -90,6 +92,8 @@ pub enum Fate {
     Late(i64),
     /// A router says that there is congestion (RFC 3168).
     Marked,
+    /// A router has no room for it on a link of this MTU, and says so (RFC 1191).
+    TooBig(u16),
 }
 
 /// A frame on its way: to which end, when it left, and its bytes.
@@ -245,6 +249,11 @@ impl Connection {
             }
             Fate::Late(time) => later = time,
             Fate::Marked => mark(&mut frame),
+            Fate::TooBig(mtu) => {
+                self.number += 1;
+                let arrives = self.now + self.line.delay;
+                return self.flying.push(Reverse((arrives, self.number, 1 - to, too_big(&frame, mtu))));
+            }
         }
         let copies = if self.dice() < self.line.doubled { 2 } else { 1 };
         for _ in 0..copies {
@@ -361,6 +370,17 @@ pub fn brought(images: [VerifiedImage; 2], lengths: [usize; 2], line: Line, seed
         assert_eq!(notices.iter().map(String::as_str).collect::<Vec<_>>(), ["established", "finished"]);
     }
     (connection, took)
+}
+
+/// The error about a frame that is too big.
+pub fn too_big(frame: &[u8], mtu: u16) -> Vec<u8> {
+    let mut message = [&[3, 4, 0, 0, 0, 0][..], &mtu.to_be_bytes(), &frame[14..42]].concat();
+    let checksum = checksum(&message);
+    message[2..4].copy_from_slice(&checksum.to_be_bytes());
+    let source = [frame[26], frame[27], frame[28], frame[29]];
+    let addresses = Ipv4Fields { source: [192, 0, 2, 1].into(), destination: source.into(), ..Ipv4Fields::default() };
+    let packet = FrameBuilder::ethernet(MacAddress([2; 6]), MacAddress([6; 6])).ipv4(&addresses).protocol(1);
+    packet.payload(&message).finish().expect("a packet")
 }
 
 /// "Congestion experienced" in an IPv4 header, and its checksum made right.
