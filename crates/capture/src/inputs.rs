@@ -49,6 +49,8 @@ pub enum Input {
     Accept(FlowId),
     /// It has read so many bytes.
     Consumed(FlowId, usize),
+    /// It listens no more.
+    Unlisten(Listen),
 }
 
 /// What an outbox was like when an input was handed in: where a function stops within the input depends on it.
@@ -254,6 +256,8 @@ pub enum Kind {
     Accept = 9,
     /// [`Input::Consumed`].
     Consumed = 10,
+    /// [`Input::Unlisten`].
+    Unlisten = 11,
 }
 
 /// Puts what is behind a record's kind and time, but for its digest. Frames have their own way.
@@ -289,11 +293,13 @@ pub fn put_input(bytes: &mut Vec<u8>, input: &Input) -> Kind {
             bytes.extend(flow.0.to_le_bytes());
             Kind::Abort
         }
-        Input::Listen(Listen { address, port }) => {
-            bytes.extend([u8::from(address.is_some()), u8::from(port.is_some())]);
-            bytes.extend(wide(address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))));
-            bytes.extend(port.unwrap_or(0).to_le_bytes());
+        Input::Listen(local) => {
+            put_listen(bytes, local);
             Kind::Listen
+        }
+        Input::Unlisten(local) => {
+            put_listen(bytes, local);
+            Kind::Unlisten
         }
         Input::Accept(flow) => {
             bytes.extend(flow.0.to_le_bytes());
@@ -336,6 +342,12 @@ fn wide(address: IpAddr) -> [u8; 16] {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
     }
+}
+
+fn put_listen(bytes: &mut Vec<u8>, Listen { address, port }: &Listen) {
+    bytes.extend([u8::from(address.is_some()), u8::from(port.is_some())]);
+    bytes.extend(wide(address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))));
+    bytes.extend(port.unwrap_or(0).to_le_bytes());
 }
 
 fn put_endpoints(bytes: &mut Vec<u8>, ends: &Endpoints) {
@@ -440,16 +452,19 @@ fn record(fields: &mut Fields<'_>) -> Option<Record> {
         5 => Input::Write(FlowId(fields.u64()?), fields.bytes()?.to_vec()),
         6 => Input::Close(FlowId(fields.u64()?)),
         7 => Input::Abort(FlowId(fields.u64()?)),
-        8 => {
-            let known = fields.array::<2>()?.map(|known| known == 1);
-            let (address, port) = (address(fields)?, fields.u16()?);
-            Input::Listen(Listen { address: known[0].then_some(address), port: known[1].then_some(port) })
-        }
+        8 => Input::Listen(listen(fields)?),
         9 => Input::Accept(FlowId(fields.u64()?)),
         10 => Input::Consumed(FlowId(fields.u64()?), usize::try_from(fields.u64()?).ok()?),
+        11 => Input::Unlisten(listen(fields)?),
         _ => return None,
     };
     Some(Record::Input { now, outbox, input, digest: fields.u64()? })
+}
+
+fn listen(fields: &mut Fields<'_>) -> Option<Listen> {
+    let known = fields.array::<2>()?.map(|known| known == 1);
+    let (address, port) = (address(fields)?, fields.u16()?);
+    Some(Listen { address: known[0].then_some(address), port: known[1].then_some(port) })
 }
 
 fn offload(fields: &mut Fields<'_>) -> Option<Offload> {

@@ -161,6 +161,10 @@ impl Connections for Recorded {
         self.call(now, &Input::Listen(*local), out, |()| 0, |inner, out| inner.listen(now, local, out))
     }
 
+    fn unlisten(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
+        self.call(now, &Input::Unlisten(*local), out, |()| 0, |inner, out| inner.unlisten(now, local, out))
+    }
+
     fn accept(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
         self.call(now, &Input::Accept(flow), out, |()| 0, |inner, out| inner.accept(now, flow, out))
     }

@@ -111,6 +111,14 @@ pub trait Connections: Function {
         Ok(())
     }
 
+    /// Takes a [`Connections::listen`] back. Flows that there are go on.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    fn unlisten(&mut self, _now: Time, _local: &Listen, _out: &mut Outbox) -> Result<(), CallError> {
+        Ok(())
+    }
+
     /// The application takes up a flow that [`crate::Output::Opened`] has told of.
     ///
     /// # Errors

@@ -601,6 +601,16 @@ impl<E: Executor> Connections for Runtime<E> {
     }
 
     /// Rule A8.
+    fn unlisten(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
+        self.arrive(now, out);
+        let listening = &mut self.shared.listening;
+        if let Ok(place) = listening.binary_search(local) {
+            listening.remove(place);
+        }
+        Ok(())
+    }
+
+    /// Rule A8.
     fn accept(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
         let now = self.arrive(now, out);
         let active = self.table.activity(now);

@@ -5,7 +5,7 @@ mod support;
 use support::*;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::trace::TraceKind;
-use weftwire_core::{CallError, Change, Connections, ControlError, FlowId, Function, Output};
+use weftwire_core::{CallError, Change, Connections, ControlError, FlowId, Function, Listen, Output};
 use weftwire_image::*;
 
 const CURRENT: PacketRef = PacketRef::Current;
@@ -514,6 +514,23 @@ fn registers_are_changed_from_outside_as_their_type_holds() {
     let error = bench.change(Change::SetRegister { flow: FlowId(1), register: "hidden".into(), value: 0 }).unwrap_err();
     assert_eq!(error, ControlError::NoRegister { name: "hidden".into(), known: "address".into() });
     assert_eq!(bench.change(Change::Delete { flow: FlowId(2) }), Err(ControlError::NoFlow(FlowId(2))));
+}
+
+#[test]
+fn applications_listen_until_they_take_it_back() {
+    let mut image = machine();
+    image.rows.push(row(0, Event::Packet, vec![notify(Operand::Environment(Environment::ApplicationListening))]));
+    let mut bench = Bench::new(image);
+    let [port, all, other] = [Some(80), None, Some(81)].map(|port| Listen { address: None, port });
+    let calls = [(true, other), (true, port), (true, all), (false, port), (false, port), (false, other), (false, all)];
+    for (number, (listens, local)) in (1..).zip(calls) {
+        let Bench { engine, out, .. } = &mut bench;
+        let done =
+            if listens { engine.listen(at(number), &local, out) } else { engine.unlisten(at(number), &local, out) };
+        assert_eq!(done, Ok(()));
+        bench.packet(number, 1);
+    }
+    assert_eq!(bench.notices(), [0, 1, 1, 1, 1, 1, 0]);
 }
 
 #[test]

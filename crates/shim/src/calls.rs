@@ -155,8 +155,15 @@ impl Host {
         }
     }
 
-    /// Resets the connections that nobody will accept.
+    /// Connections come to this socket no more, and those that nobody has accepted are reset.
     fn stop_listening(&mut self, fd: Fd) {
+        let Ok(socket) = self.socket_of(fd) else { return };
+        let Some(local) = socket.local else { return };
+        for address in self.named_by(socket, local) {
+            let listen = Listen { address, port: Some(local.port()) };
+            // An engine can always take it back.
+            let _ = self.machine_call(|connections, now, outbox| connections.unlisten(now, &listen, outbox));
+        }
         if let Ok(socket) = self.socket_of_mut(fd) {
             socket.role = Role::Fresh;
         }

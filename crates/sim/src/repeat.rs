@@ -84,6 +84,7 @@ fn hand_in(function: &mut dyn Function, now: Time, input: Input, out: &mut Outbo
         Input::Close(flow) => call(&mut |inner| inner.close(now, flow, out).map(|()| 0)),
         Input::Abort(flow) => call(&mut |inner| inner.abort(now, flow, out).map(|()| 0)),
         Input::Listen(local) => call(&mut |inner| inner.listen(now, &local, out).map(|()| 0)),
+        Input::Unlisten(local) => call(&mut |inner| inner.unlisten(now, &local, out).map(|()| 0)),
         Input::Accept(flow) => call(&mut |inner| inner.accept(now, flow, out).map(|()| 0)),
         Input::Consumed(flow, length) => call(&mut |inner| inner.consumed(now, flow, length, out).map(|()| 0)),
     }
@@ -100,6 +101,7 @@ fn describe(now: Time, input: &Input) -> String {
         Input::Close(flow) => format!("close of flow {flow}"),
         Input::Abort(flow) => format!("abort of flow {flow}"),
         Input::Listen(_) => "a call to listen".into(),
+        Input::Unlisten(_) => "a call to listen no more".into(),
         Input::Accept(flow) => format!("accept of flow {flow}"),
         Input::Consumed(flow, length) => format!("{length} bytes read on flow {flow}"),
     };

@@ -97,6 +97,7 @@ enum Step {
     Close(u64),
     Abort(u64),
     Listen(Option<u8>, Option<u16>),
+    Unlisten(Option<u8>, Option<u16>),
     Accept(u64),
     Consumed(u64, usize),
     Set(u64, i64),
@@ -116,6 +117,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..9_u64).prop_map(Step::Abort),
         1 => (proptest::option::of(any::<u8>()), proptest::option::of(1..3_u16))
             .prop_map(|(address, port)| Step::Listen(address, port)),
+        1 => (proptest::option::of(any::<u8>()), proptest::option::of(1..3_u16))
+            .prop_map(|(address, port)| Step::Unlisten(address, port)),
         1 => (0..9_u64).prop_map(Step::Accept),
         1 => (0..9_u64, 0..60_usize).prop_map(|(flow, length)| Step::Consumed(flow, length)),
         1 => (0..9_u64, any::<i64>()).prop_map(|(flow, value)| Step::Set(flow, value)),
@@ -185,6 +188,10 @@ fn recording(steps: &[Step], seed: u64, room: usize) -> Vec<u8> {
             Step::Listen(address, port) => {
                 let address = address.map(|last| [10, 0, 1, last % 2].into());
                 drop(function.listen(at, &Listen { address, port: *port }, &mut out));
+            }
+            Step::Unlisten(address, port) => {
+                let address = address.map(|last| [10, 0, 1, last % 2].into());
+                drop(function.unlisten(at, &Listen { address, port: *port }, &mut out));
             }
             Step::Accept(flow) => drop(function.accept(at, FlowId(*flow), &mut out)),
             Step::Consumed(flow, length) => drop(function.consumed(at, FlowId(*flow), *length, &mut out)),

@@ -390,6 +390,10 @@ impl Connections for Watch {
         self.watch(now, out, false, |watch, out| watch.inner()?.listen(now, local, out))
     }
 
+    fn unlisten(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
+        self.watch(now, out, false, |watch, out| watch.inner()?.unlisten(now, local, out))
+    }
+
     fn accept(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
         self.watch(now, out, false, |watch, out| watch.inner()?.accept(now, flow, out))
     }
