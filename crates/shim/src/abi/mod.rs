@@ -5,6 +5,8 @@
 mod memory;
 mod numbers;
 pub mod packetdrill;
+#[cfg(test)]
+mod tests;
 pub mod weft;
 
 use crate::{Call, Errno, Fd, Patience};
