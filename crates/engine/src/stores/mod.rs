@@ -1,5 +1,6 @@
 //! Ranges, the receive buffer and segments of an instance (semantics, rules R1 to R7 and G1 to G7).
 
+mod pages;
 mod ranges;
 mod segments;
 

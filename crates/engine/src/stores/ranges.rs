@@ -1,13 +1,13 @@
 //! Ranges of sequence numbers above a floor, and the bytes that stand there.
 
 use super::distance;
+use super::pages::Pages;
 use crate::state::RangesState;
-use std::collections::VecDeque;
 use weftwire_core::DropReason;
 use weftwire_image::RangesQuery;
 
 /// Disjoint ranges that do not touch. Few, so that plain lists are fast, and obvious.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ranges {
     /// All ranges are at or above it.
     floor: u32,
@@ -19,10 +19,10 @@ pub struct Ranges {
 }
 
 /// The bytes of the receive buffer.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 struct Buffer {
-    /// Those from the floor to the end of the last range; 0 where there is no range.
-    bytes: VecDeque<u8>,
+    /// Those of the ranges, by how far behind the floor they are.
+    bytes: Pages,
     /// How many there may be, with those that were delivered and not read.
     size: u32,
     /// Bytes delivered that the application has not read.
@@ -32,7 +32,7 @@ struct Buffer {
 impl Ranges {
     /// No ranges; at most so many. `size` is that of the receive buffer.
     pub fn new(most: u32, size: Option<u32>) -> Ranges {
-        let buffer = size.map(|size| Buffer { bytes: VecDeque::new(), size, unread: 0 });
+        let buffer = size.map(|size| Buffer { bytes: Pages::default(), size, unread: 0 });
         Ranges { floor: 0, entries: Vec::new(), most: most as usize, buffer }
     }
 
@@ -89,7 +89,7 @@ impl Ranges {
             *entry = (entry.0.saturating_sub(by), entry.1 - by);
         }
         if let Some(Buffer { bytes, .. }) = &mut self.buffer {
-            bytes.drain(..bytes.len().min(by as usize));
+            bytes.drop_front(by as usize, self.entries.is_empty());
         }
     }
 
@@ -107,24 +107,18 @@ impl Ranges {
         }
         let new = &bytes[(left - at) as usize..(right - at) as usize];
         let (left, right) = (left as u32, right as u32);
-        let before: Vec<(u32, u32)> =
+        let mut before: Vec<(u32, u32)> =
             self.entries.iter().filter(|entry| entry.0 < right && left < entry.1).copied().collect();
         self.insert(left, right)?;
-        if let Some(Buffer { bytes, .. }) = &mut self.buffer {
-            if bytes.len() <= left as usize {
-                bytes.resize(left as usize, 0);
-                bytes.extend(new);
-                return result;
+        let Some(Buffer { bytes, .. }) = &mut self.buffer else { return result };
+        // A byte that was there already does not change.
+        before.sort_unstable();
+        let mut from = left;
+        for (begin, end) in before.into_iter().chain([(right, right)]) {
+            if from < begin {
+                bytes.write(from as usize, &new[(from - left) as usize..(begin - left) as usize]);
             }
-            if bytes.len() < right as usize {
-                bytes.resize(right as usize, 0);
-            }
-            for (place, byte) in (left..right).zip(new) {
-                // A byte that was there already does not change.
-                if !before.iter().any(|entry| (entry.0..entry.1).contains(&place)) {
-                    bytes[place as usize] = *byte;
-                }
-            }
+            from = from.max(end);
         }
         result
     }
@@ -141,7 +135,7 @@ impl Ranges {
 
     /// The first bytes from the floor on.
     pub fn front(&mut self, length: usize) -> &[u8] {
-        self.buffer.as_mut().map_or(&[], |buffer| &buffer.bytes.make_contiguous()[..length])
+        self.buffer.as_mut().map_or(&[], |buffer| buffer.bytes.front(length))
     }
 
     /// Rule R7: the first bytes were delivered.
@@ -209,9 +203,13 @@ impl Ranges {
     pub(crate) fn held_bytes(&self) -> Vec<u8> {
         let mut entries = self.entries.clone();
         entries.sort_unstable();
-        let bytes = self.buffer.as_ref().map(|buffer| &buffer.bytes);
-        let of_entry = |(left, right): (u32, u32)| bytes.map(|bytes| bytes.range(left as usize..right as usize));
-        entries.into_iter().filter_map(of_entry).flatten().copied().collect()
+        let mut held = Vec::new();
+        for (left, right) in entries {
+            if let Some(buffer) = &self.buffer {
+                buffer.bytes.read(left as usize..right as usize, &mut held);
+            }
+        }
+        held
     }
 
     /// As they were: the bytes of all ranges in order, and what the application has not read. Nothing of it has to be true.
@@ -233,11 +231,11 @@ impl Ranges {
             None if held.is_empty() && unread == 0 => {}
             Some(buffer) if unread <= buffer.size && end <= buffer.size - unread && all == held.len() as u64 => {
                 buffer.unread = unread;
-                buffer.bytes.resize(end as usize, 0);
-                let mut rest = held.iter();
+                let mut rest = held;
                 for (left, right) in sorted {
-                    let place = buffer.bytes.range_mut(left as usize..right as usize);
-                    place.zip(rest.by_ref()).for_each(|(place, byte)| *place = *byte);
+                    let (bytes, behind) = rest.split_at((right - left) as usize);
+                    buffer.bytes.write(left as usize, bytes);
+                    rest = behind;
                 }
             }
             _ => return None,
@@ -245,6 +243,16 @@ impl Ranges {
         Some(self)
     }
 }
+
+/// Equal if they hold the same; where in memory does not matter.
+impl PartialEq for Ranges {
+    fn eq(&self, other: &Ranges) -> bool {
+        let known = |ranges: &Ranges| (ranges.floor, ranges.most, ranges.room(), ranges.unread(), ranges.held_bytes());
+        self.entries == other.entries && known(self) == known(other)
+    }
+}
+
+impl Eq for Ranges {}
 
 #[cfg(test)]
 mod tests {

@@ -272,7 +272,7 @@ fn nobody_there_is_told() {
     connection.fates = Box::new(|_| Fate::Lost);
     connection.open();
     connection.until(|connection| connection.ends[0].ended);
-    assert_eq!(connection.now / SECOND, 1 + 2 + 4 + 8 + 16 + 32 + 60);
+    assert_eq!(connection.now / SECOND, 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60);
     assert_eq!(connection.ends[0].notices, ["timed_out"]);
 }
 
