@@ -23,6 +23,8 @@ pub struct Connection {
     pub unacknowledged: usize,
     /// What went wrong, until somebody is told.
     pub error: Option<Errno>,
+    /// What routers and hosts have said of the way, in case that the connection ends by it.
+    pub unreachable: Option<Errno>,
 }
 
 /// Whose a connection is.
@@ -59,6 +61,18 @@ impl Connection {
             finished: false,
             unacknowledged: 0,
             error: None,
+            unreachable: None,
+        }
+    }
+
+    /// What Linux makes of the code of an ICMP error of type `unreachable`.
+    pub fn unreachable_by(&self, code: i64) -> Errno {
+        match (self.remote.is_ipv4(), code) {
+            (_, 0) => Errno::NetworkUnreachable,
+            (true, 2) => Errno::NoOption,
+            (true, 3) | (false, 4) => Errno::Refused,
+            (false, 1 | 5 | 6) => Errno::Access,
+            _ => Errno::HostUnreachable,
         }
     }
 

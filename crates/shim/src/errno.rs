@@ -25,6 +25,9 @@ pub enum Errno {
     /// There is no such entry.
     #[error("ENOENT")]
     NoEntry = libc::ENOENT,
+    /// A router or host may not let this through.
+    #[error("EACCES")]
+    Access = libc::EACCES,
     /// There is no machine.
     #[error("ENODEV")]
     NoDevice = libc::ENODEV,
@@ -64,6 +67,12 @@ pub enum Errno {
     /// The address is not of this host, or no port is free.
     #[error("EADDRNOTAVAIL")]
     AddressNotAvailable = libc::EADDRNOTAVAIL,
+    /// No network is there.
+    #[error("ENETUNREACH")]
+    NetworkUnreachable = libc::ENETUNREACH,
+    /// No host is there.
+    #[error("EHOSTUNREACH")]
+    HostUnreachable = libc::EHOSTUNREACH,
     /// The connection ended before it was one.
     #[error("ECONNABORTED")]
     Aborted = libc::ECONNABORTED,

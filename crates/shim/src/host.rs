@@ -352,7 +352,9 @@ impl Host {
                         connection.unacknowledged = connection.unacknowledged.saturating_sub(*length);
                     }
                 }
-                Output::Notify { flow, notice, .. } => self.notice(*flow, &self.machine.notice_name(*notice)),
+                Output::Notify { flow, notice, value, .. } => {
+                    self.notice(*flow, &self.machine.notice_name(*notice), *value);
+                }
                 Output::Opened { flow, endpoints: Some(ends) } => {
                     let local = SocketAddr::new(ends.local_address, ends.local_port);
                     let remote = SocketAddr::new(ends.remote_address, ends.remote_port);
@@ -401,7 +403,7 @@ impl Host {
     }
 
     /// What a machine tells of a connection, by the names that transports have for it.
-    fn notice(&mut self, flow: FlowId, name: &str) {
+    fn notice(&mut self, flow: FlowId, name: &str, value: i64) {
         if name == "established" {
             return self.opened(flow);
         }
@@ -409,7 +411,8 @@ impl Host {
         match name {
             "finished" => connection.finished = true,
             "refused" => connection.error = Some(Errno::Refused),
-            "timed_out" => connection.error = Some(Errno::TimedOut),
+            "timed_out" => connection.error = Some(connection.unreachable.unwrap_or(Errno::TimedOut)),
+            "unreachable" => connection.unreachable = Some(connection.unreachable_by(value)),
             // Who has read to the end learns that nobody reads what it writes.
             "reset" if connection.finished => connection.error = Some(Errno::Pipe),
             "reset" => connection.error = Some(Errno::Reset),
@@ -425,7 +428,7 @@ impl Host {
         connection.unacknowledged = 0;
         match connection.owner {
             Owner::Socket(_) if opening => {
-                connection.error.get_or_insert(Errno::Aborted);
+                connection.error.get_or_insert(connection.unreachable.unwrap_or(Errno::Aborted));
             }
             Owner::Socket(_) => {}
             // Behind a queue's back nothing ends: whoever accepts it learns what became of it.

@@ -57,27 +57,9 @@ impl Segment {
         tcp.extend([0; 4]);
         tcp.extend(options);
         tcp.extend(payload);
-        let sum = sum(&pseudo(from.ip(), to.ip(), tcp.len()), &tcp);
+        let sum = sum(&pseudo(from.ip(), to.ip(), 6, tcp.len()), &tcp);
         tcp[16..18].copy_from_slice(&sum.to_be_bytes());
-        let mut packet = match (from.ip(), to.ip()) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 6, 0, 0];
-                header[2..4].copy_from_slice(&(20 + tcp.len() as u16).to_be_bytes());
-                header.extend(from.octets());
-                header.extend(to.octets());
-                let sum = super::packet::sum(&[], &header);
-                header[10..12].copy_from_slice(&sum.to_be_bytes());
-                header
-            }
-            (IpAddr::V6(from), IpAddr::V6(to)) => {
-                let mut header = vec![0x60, 0, 0, 0, 0, 0, 6, 64];
-                header[4..6].copy_from_slice(&(tcp.len() as u16).to_be_bytes());
-                header.extend(from.octets());
-                header.extend(to.octets());
-                header
-            }
-            _ => panic!("one family"),
-        };
+        let mut packet = header(from.ip(), to.ip(), 6, tcp.len());
         packet.extend(tcp);
         packet
     }
@@ -106,7 +88,7 @@ impl Segment {
             }
             _ => return Err("neither IPv4 nor IPv6".into()),
         };
-        if sum(&pseudo(from, to, tcp.len()), tcp) != 0 {
+        if sum(&pseudo(from, to, 6, tcp.len()), tcp) != 0 {
             return Err("the checksum of TCP is wrong".into());
         }
         let word = |at: usize| u32::from_be_bytes(tcp[at..at + 4].try_into().expect("four bytes"));
@@ -218,7 +200,45 @@ impl fmt::Display for TcpOption {
     }
 }
 
-fn pseudo(from: IpAddr, to: IpAddr, length: usize) -> Vec<u8> {
+/// A message of ICMP about a packet.
+pub fn icmp(from: IpAddr, to: IpAddr, [kind, code]: [u8; 2], rest: u16, about: &[u8]) -> Vec<u8> {
+    let mut message = vec![kind, code, 0, 0, 0, 0, 0, 0];
+    message[6..8].copy_from_slice(&rest.to_be_bytes());
+    message.extend(&about[..about.len().min(100)]);
+    let (protocol, first) = match from {
+        IpAddr::V4(_) => (1, Vec::new()),
+        IpAddr::V6(_) => (58, pseudo(from, to, 58, message.len())),
+    };
+    let sum = sum(&first, &message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let mut packet = header(from, to, protocol, message.len());
+    packet.extend(message);
+    packet
+}
+
+fn header(from: IpAddr, to: IpAddr, protocol: u8, length: usize) -> Vec<u8> {
+    match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0];
+            header[2..4].copy_from_slice(&(20 + length as u16).to_be_bytes());
+            header.extend(from.octets());
+            header.extend(to.octets());
+            let sum = sum(&[], &header);
+            header[10..12].copy_from_slice(&sum.to_be_bytes());
+            header
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let mut header = vec![0x60, 0, 0, 0, 0, 0, protocol, 64];
+            header[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+            header.extend(from.octets());
+            header.extend(to.octets());
+            header
+        }
+        _ => panic!("one family"),
+    }
+}
+
+fn pseudo(from: IpAddr, to: IpAddr, protocol: u8, length: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for address in [from, to] {
         match address {
@@ -227,7 +247,7 @@ fn pseudo(from: IpAddr, to: IpAddr, length: usize) -> Vec<u8> {
         }
     }
     bytes.extend((length as u32).to_be_bytes());
-    bytes.extend(6_u32.to_be_bytes());
+    bytes.extend(u32::from(protocol).to_be_bytes());
     bytes
 }
 

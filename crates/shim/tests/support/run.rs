@@ -1,7 +1,7 @@
 //! What a host does with a script.
 
-use super::packet::{Segment, TcpOption};
-use super::script::{Script, SystemCall, What, When};
+use super::packet::{Segment, TcpOption, icmp};
+use super::script::{Error, Script, SystemCall, What, When};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use weft_shim::{
@@ -80,6 +80,7 @@ impl Run {
         self.pass(at)?;
         match what {
             What::Arrives(connection, segment) => self.arrives(*connection, segment),
+            What::Error(error, segment) => self.error(*error, segment)?,
             What::Call(call) => self.call(call, when.over.map(|over| base + over))?,
             What::Silence | What::Leaves(..) => {}
         }
@@ -175,6 +176,27 @@ impl Run {
         let first = segment.sequence.wrapping_sub(connection.remote_initial).wrapping_sub(1);
         let payload: Vec<u8> = (0..segment.length).map(|at| pattern(first.wrapping_add(at as u32) as usize)).collect();
         self.host.frame_in(&live.build(from, to, &payload));
+    }
+
+    /// ICMP says something of a segment of the first connection.
+    fn error(&mut self, error: Error, segment: &Segment) -> Result<(), String> {
+        let connection = self.connections.get(&1).copied().unwrap_or_default();
+        let ends = connection.local.zip(connection.remote).ok_or("no segment has left")?;
+        let mut live = segment.clone();
+        live.sequence = segment.sequence.wrapping_add(connection.initial);
+        let about = live.build(ends.0, ends.1, &vec![0; segment.length]);
+        let (kind, code, rest) = match (error, ends.0.is_ipv4()) {
+            (Error::Net, true) => (3, 0, 0),
+            (Error::Host, true) => (3, 1, 0),
+            (Error::Port, true) => (3, 3, 0),
+            (Error::TooBig(mtu), true) => (3, 4, mtu),
+            (Error::Net, false) => (1, 0, 0),
+            (Error::Host, false) => (1, 3, 0),
+            (Error::Port, false) => (1, 4, 0),
+            (Error::TooBig(mtu), false) => (2, 0, mtu),
+        };
+        self.host.frame_in(&icmp(ends.1.ip(), ends.0.ip(), [kind, code], rest, &about));
+        Ok(())
     }
 
     fn connection_of(&self, local: SocketAddr, remote: SocketAddr) -> Option<(usize, Connection)> {
@@ -452,7 +474,9 @@ fn option(name: &str) -> Result<SocketOption, String> {
 }
 
 fn errno(name: &str) -> Option<Errno> {
-    [Errno::Refused, Errno::Reset, Errno::TimedOut, Errno::Pipe].into_iter().find(|errno| errno.to_string() == name)
+    [Errno::Refused, Errno::Reset, Errno::TimedOut, Errno::Pipe, Errno::HostUnreachable]
+        .into_iter()
+        .find(|errno| errno.to_string() == name)
 }
 
 /// `[{fd=4, events=POLLIN|POLLOUT, revents=POLLOUT}]`.

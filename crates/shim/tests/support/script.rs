@@ -11,6 +11,7 @@
 //! +0    < S 0:0(0) win 65535 <mss 1460>                  a segment arrives
 //! +0    > S. 0:0(0) ack 1 <...>                          a segment leaves, whatever its options
 //! +.2~+.3 > . 1:1001(1000) ack 1                         it leaves between these two times
+//! +0    < icmp unreachable port [0:0(0)]                 what ICMP says of a segment: net, host, port or too_big MTU
 //! +1    silence                                          nothing leaves until then
 //! ```
 //!
@@ -46,9 +47,19 @@ pub struct When {
 
 pub enum What {
     Arrives(usize, Segment),
+    Error(Error, Segment),
     Leaves(usize, Segment),
     Silence,
     Call(SystemCall),
+}
+
+/// What ICMP says.
+#[derive(Clone, Copy, Debug)]
+pub enum Error {
+    Net,
+    Host,
+    Port,
+    TooBig(u16),
 }
 
 pub struct SystemCall {
@@ -85,7 +96,19 @@ impl Script {
 fn event(line: &str) -> Result<Event, String> {
     let (time, what) = line.split_once(char::is_whitespace).ok_or("a time and an event")?;
     let what = what.trim();
-    let what = if let Some(segment) = what.strip_prefix('<') {
+    let what = if let Some(error) = what.strip_prefix("< icmp unreachable ") {
+        let (error, range) = error.split_once('[').ok_or("the segment that it is about")?;
+        let words: Vec<&str> = error.split_whitespace().collect();
+        let error = match words[..] {
+            ["net"] => Error::Net,
+            ["host"] => Error::Host,
+            ["port"] => Error::Port,
+            ["too_big", mtu] => Error::TooBig(number(mtu)?),
+            _ => return Err(format!("`{error}`: write net, host, port or too_big MTU")),
+        };
+        let (_, segment) = segment_of(&format!(". {}", range.trim_end_matches(']')))?;
+        What::Error(error, segment)
+    } else if let Some(segment) = what.strip_prefix('<') {
         let (connection, segment) = segment_of(segment)?;
         What::Arrives(connection, segment)
     } else if let Some(segment) = what.strip_prefix('>') {
