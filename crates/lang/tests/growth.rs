@@ -186,7 +186,7 @@ fn statements_without_end() {
     refused(
         "more consecutive ifs",
         &at_packet(&(0..9_000).map(|n| format!("if a == {n} {{ a = {}; }} ", n + 1)).collect::<String>()),
-        "more internal events",
+        "more conditions than an image may have",
     );
     refused(
         "consecutive ifs of packets",
