@@ -173,6 +173,15 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, table:
             None
         }
     };
+    // SAFETY: as the caller promises.
+    unsafe { fill(table, host) };
+}
+
+/// Fills a table whose calls work on this host.
+///
+/// # Safety
+/// There is room for a table at `table`.
+pub(super) unsafe fn fill(table: *mut PacketdrillInterface, host: Option<Host>) {
     let drill = Box::new(Drill { host: Mutex::new(host), changed: Condvar::new() });
     let filled = PacketdrillInterface {
         userdata: Box::into_raw(drill).cast(),

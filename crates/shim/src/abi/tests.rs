@@ -1,12 +1,15 @@
 //! What programs in C do, in an interpreter that finds undefined behaviour (`scripts/miri.sh`): every call that takes or gives memory.
-#![allow(clippy::disallowed_methods, reason = "tests write a file")]
+#![allow(clippy::disallowed_methods, reason = "packetdrill calls from two threads")]
 
 use super::memory::put_address;
-use super::packetdrill::{PacketdrillInterface, packetdrill_interface_init};
+use super::packetdrill::{PacketdrillInterface, fill, packetdrill_interface_init};
 use super::weft::*;
+use crate::Setup;
 use std::ffi::{CString, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
+use weftwire_image::VerifiedImage;
+use weftwire_lang::{Dialect, compile};
 
 /// Datagrams, without TCP's hundreds of rows, which take an interpreter minutes.
 const MACHINE: &str = "machine datagrams;
@@ -20,25 +23,10 @@ initial state open {
 }
 ";
 
-/// A file with the machine, which is removed again.
-struct File(std::path::PathBuf);
-
-impl File {
-    fn new(name: &str) -> File {
-        let path = std::env::temp_dir().join(format!("{name}-{}.xl", std::process::id()));
-        std::fs::write(&path, MACHINE).expect("a file");
-        File(path)
-    }
-
-    fn path(&self) -> String {
-        self.0.display().to_string()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.0));
-    }
+/// Without a file: the interpreter knows not all that opening one takes.
+fn image() -> VerifiedImage {
+    let image = compile("datagrams.xl", Dialect::Xl, &MACHINE).image.expect("a right program");
+    image.verify().expect("an image that can run")
 }
 
 fn c(text: &str) -> CString {
@@ -57,13 +45,12 @@ fn there() -> (libc::sockaddr_storage, libc::socklen_t) {
 
 #[test]
 fn own_calls_keep_to_the_memory_of_the_caller() {
-    let file = File::new("weft-shim-own");
-    let (path, parameters) = (c(&file.path()), c("protocol=17"));
+    let (image, parameters) = (image().to_json(), c("protocol=17"));
     let (address, length) = there();
     let address = (&raw const address).cast();
     // SAFETY: pointers are to what is alive here, with its own length.
     unsafe {
-        let shim = weft_shim_new(path.as_ptr(), parameters.as_ptr(), null_mut(), 0);
+        let shim = weft_shim_new_image(image.as_ptr().cast(), image.len(), parameters.as_ptr(), null_mut(), 0);
         assert!(!shim.is_null());
         let fd = weft_shim_socket(shim, libc::AF_INET, libc::SOCK_STREAM, 0);
         assert_eq!(weft_shim_connect(shim, fd, address, length), 0);
@@ -111,7 +98,7 @@ fn own_calls_keep_to_the_memory_of_the_caller() {
         weft_shim_free(shim);
 
         // What is missing is said, not touched.
-        assert!(weft_shim_new(null(), null(), null_mut(), 0).is_null());
+        assert!(weft_shim_new_image(null(), 9, null(), null_mut(), 0).is_null());
         assert_eq!(weft_shim_poll(null_mut(), null_mut(), 3, 0), -libc::ENODEV);
         weft_shim_free(null_mut());
     }
@@ -119,14 +106,21 @@ fn own_calls_keep_to_the_memory_of_the_caller() {
 
 #[test]
 fn callbacks_keep_to_the_memory_of_the_caller() {
-    let file = File::new("weft-shim-table");
-    let flags = c(&format!("machine={},protocol=17", file.path()));
+    let host = Setup { protocol: 17, ..Setup::default() }.start(image()).expect("a host");
     let (address, length) = there();
     let address = (&raw const address).cast();
     let mut table = MaybeUninit::<PacketdrillInterface>::uninit();
     // SAFETY: pointers are to what is alive here, with its own length.
     unsafe {
-        packetdrill_interface_init(flags.as_ptr(), table.as_mut_ptr());
+        // Without a machine every call fails.
+        packetdrill_interface_init(null(), table.as_mut_ptr());
+        let (socket, free, data) =
+            (table.assume_init_ref().socket, table.assume_init_ref().free, table.assume_init_ref().userdata);
+        assert_eq!(socket(data, libc::AF_INET, libc::SOCK_STREAM, 0), -1);
+        assert_eq!(*libc::__errno_location(), libc::ENODEV);
+        free(data);
+
+        fill(table.as_mut_ptr(), Some(host));
         let table = table.assume_init();
         let data = table.userdata;
         let fd = (table.socket)(data, libc::AF_INET, libc::SOCK_STREAM, 0);
