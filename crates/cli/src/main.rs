@@ -39,6 +39,11 @@ enum Command {
     /// Measure this machine.
     Bench(commands::bench::Arguments),
     /// Open one connection by a machine, as nc does: standard input goes out, what comes goes to standard output.
+    ///
+    /// At the end of standard input the connection is closed for sending; the command ends when both directions have. Ctrl-C breaks the
+    /// connection off.
+    ///
+    /// Exit codes: 0 both directions have ended, 3 refused, 4 reset, 5 timed out, 6 no route, 7 lost, 130 interrupted, 1 any other error.
     Cat(Box<commands::cat::Arguments>),
     /// Check programs and images.
     Check(commands::check::Arguments),
@@ -49,10 +54,18 @@ enum Command {
     /// Draw a machine's state diagram.
     Graph(commands::graph::Arguments),
     /// Take one connection by a machine: standard input goes out, what comes goes to standard output.
+    ///
+    /// It is the first one that another end opens. At the end of standard input it is closed for sending; the command ends when both
+    /// directions have. Ctrl-C breaks the connection off.
+    ///
+    /// Exit codes: 0 both directions have ended, 4 reset, 5 timed out, 7 lost, 130 interrupted, 1 any other error.
     Listen(Box<commands::listen::Arguments>),
     /// Pace packets from a rate envelope.
     Pace(commands::pace::Arguments),
     /// Join connections of the kernel's TCP with connections of a machine.
+    ///
+    /// One with one, until Ctrl-C. Either the kernel listens and the machine connects (--kernel-listen with --connect), or the machine
+    /// listens and the kernel connects (--listen with --kernel-connect). The end of a direction is passed on, and so is a reset.
     Proxy(Box<commands::proxy::Arguments>),
     /// Run a function in virtual time from captures.
     Replay(commands::replay::Arguments),

@@ -12,10 +12,7 @@ use weftwire_core::Endpoints;
 use weftwire_linux::application::{Joints, Pipe};
 use weftwire_sim::spec::parse_duration;
 
-/// Open one connection by a machine, send standard input on it and close it for sending then, write what comes to standard output, and
-/// end when both directions have ended. Ctrl-C breaks the connection off.
-///
-/// Exit codes: 0 both directions have ended, 3 refused, 4 reset, 5 timed out, 6 no route, 7 lost, 130 interrupted, 1 any other error.
+/// Open one connection by a machine.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -10,10 +10,7 @@ use clap::Args;
 use weftwire_core::Listen;
 use weftwire_linux::application::{Joints, Pipe};
 
-/// Take the first connection that another end opens, send standard input on it and close it for sending then, write what comes to
-/// standard output, and end when both directions have ended. Ctrl-C breaks the connection off.
-///
-/// Exit codes: 0 both directions have ended, 4 reset, 5 timed out, 7 lost, 130 interrupted, 1 any other error.
+/// Take connections by a machine.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -10,10 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use weftwire_core::{Endpoints, Listen};
 use weftwire_linux::application::{Joints, Proxy, ProxySide};
 
-/// Join connections of the kernel's TCP with connections of a machine, one with one, until Ctrl-C.
-///
-/// Either the kernel listens and the machine connects (--kernel-listen with --connect), or the machine listens and the kernel connects
-/// (--listen with --kernel-connect). The end of a direction is passed on, and so is a reset.
+/// Join connections of the kernel's TCP with connections of a machine.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
