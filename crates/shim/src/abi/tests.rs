@@ -66,7 +66,7 @@ fn own_calls_keep_to_the_memory_of_the_caller() {
         packet[12..16].copy_from_slice(&to);
         packet[16..20].copy_from_slice(&from);
         packet[20..24].rotate_left(2);
-        assert_eq!(weft_shim_frame_in(shim, room, 33), 0);
+        assert_eq!(weft_shim_frame_in(shim, packet.as_ptr().cast(), 33), 0);
         let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         assert_eq!(weft_shim_poll(shim, &raw mut entry, 1, 0), 1);
         assert_eq!(entry.revents, libc::POLLIN);

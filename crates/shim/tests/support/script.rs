@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! // A comment. The first one says what the script shows.
-//! --ip_version=ipv6                      IPv6 in place of IPv4
+//! --ip_version=ipv6                      only over IPv6, or over ipv4
 //! --offer_stamps=0                       an initial value of a register, or another parameter of the shim
 //!
 //! 0     socket(..., SOCK_STREAM, IPPROTO_TCP) = 3        at this second
@@ -17,14 +17,17 @@
 //!
 //! Sequence numbers count from the initial one of this end, and for the other end as they are written. Segments with `#2` are of
 //! another connection than those without. What scripts do not say of a segment that leaves (its window, PSH, whether a reset
-//! acknowledges) is not looked at; the order of options and their padding is free.
+//! acknowledges) is not looked at; the order of options and their padding is free. Scripts run over both families; over IPv6
+//! an MSS of 1460 that leaves is 1440.
 
 use super::packet::{Segment, TcpOption};
+use weft_shim::Family;
 
 pub struct Script {
     /// What the first comment says.
     pub shows: String,
-    pub ipv6: bool,
+    /// The only family that it is about.
+    pub family: Option<Family>,
     pub parameters: Vec<String>,
     pub events: Vec<(usize, Event)>,
 }
@@ -71,7 +74,7 @@ pub struct SystemCall {
 
 impl Script {
     pub fn parse(text: &str) -> Result<Script, String> {
-        let mut script = Script { shows: String::new(), ipv6: false, parameters: Vec::new(), events: Vec::new() };
+        let mut script = Script { shows: String::new(), family: None, parameters: Vec::new(), events: Vec::new() };
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if let Some(comment) = line.strip_prefix("//") {
@@ -80,7 +83,8 @@ impl Script {
                 }
             } else if let Some(option) = line.strip_prefix("--") {
                 match option {
-                    "ip_version=ipv6" => script.ipv6 = true,
+                    "ip_version=ipv4" => script.family = Some(Family::V4),
+                    "ip_version=ipv6" => script.family = Some(Family::V6),
                     _ => script.parameters.push(option.into()),
                 }
             } else if !line.is_empty() {
