@@ -24,11 +24,14 @@ impl fmt::Display for BadEnding {
 
 impl std::error::Error for BadEnding {}
 
+/// The exit code if there is no way to the other end.
+const NO_ROUTE: u8 = 6;
+
 /// The exit code of a command that ends with this error. `docs/applications.md` has the table.
 pub fn code(error: &anyhow::Error) -> u8 {
     match (error.downcast_ref::<BadEnding>(), error.downcast_ref::<LinuxError>()) {
         (Some(ending), _) => ending.code,
-        (_, Some(LinuxError::NotOperational { .. })) => 6,
+        (_, Some(LinuxError::NotOperational { .. })) => NO_ROUTE,
         _ => 1,
     }
 }
@@ -43,6 +46,7 @@ pub fn of(endpoints: Option<&Endpoints>, outcome: Outcome, totals: &Totals) -> R
         Outcome::Refused => 3,
         Outcome::Reset => 4,
         Outcome::TimedOut | Outcome::NotOpened => 5,
+        Outcome::Unreachable => NO_ROUTE,
         Outcome::Lost => 7,
         // As a shell says of a command that was interrupted.
         Outcome::Stopped => 130,

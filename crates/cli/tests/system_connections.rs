@@ -147,6 +147,11 @@ fn every_bad_end_has_its_exit_code_and_one_line() -> Result<()> {
     let nobody = ["--connect-timeout", "300ms", "10.80.0.1-10.80.0.3:80"];
     code(&start(&host, "cat", &nobody, "")?.wait(LIMIT)?, 5, "10.80.0.3:80 timed out")?;
 
+    // A router that knows no way, as it has none for this address.
+    host.sysctl("net.ipv4.ip_forward", "1")?;
+    let nowhere = ["--connect-timeout", "300ms", "10.80.0.1-192.0.2.1:80"];
+    code(&start(&host, "cat", &nowhere, "")?.wait(LIMIT)?, 6, "192.0.2.1:80 unreachable")?;
+
     let server = listener(&host)?;
     // Standard input that does not end.
     let weft = start(&host, "cat", &[TO_KERNEL], "< /dev/zero")?;

@@ -36,6 +36,8 @@ pub enum Outcome {
     Refused,
     /// The other end, or something on the way, has broken it off: notice `reset`.
     Reset,
+    /// Something on the way says that the other end can't be reached: notice `unreachable`, with a connection that is not open.
+    Unreachable,
     /// The other end does not answer: notices `timed_out` and `failed`.
     TimedOut,
     /// It could not be opened within the time that there was for that.
@@ -54,6 +56,7 @@ impl fmt::Display for Outcome {
             Outcome::Closed => f.write_str("closed"),
             Outcome::Refused => f.write_str("refused: nobody listens there, or a filter on the way says so"),
             Outcome::Reset => f.write_str("reset by the other end"),
+            Outcome::Unreachable => f.write_str("unreachable: something on the way says that there is no way there"),
             Outcome::TimedOut => f.write_str("timed out: the other end does not answer"),
             Outcome::NotOpened => f.write_str("timed out: the other end has not answered in the time given"),
             Outcome::Lost => f.write_str("lost: it ended before both directions had"),
@@ -198,6 +201,8 @@ pub(super) struct Joint {
     held: VecDeque<u8>,
     /// The other end is there.
     pub(super) established: bool,
+    /// Something on the way says that the other end can't be reached. That may pass.
+    pub(super) unreachable: bool,
     /// The other end sends no more.
     pub(super) finished: bool,
     /// The flow was told that nothing more comes.
@@ -238,6 +243,7 @@ impl Joint {
             blocked: false,
             held: VecDeque::new(),
             established: false,
+            unreachable: false,
             finished: false,
             closed: false,
             gone: false,
@@ -289,7 +295,7 @@ impl Joint {
         self.gone = true;
         let well = match self.established {
             true => self.closed && self.finished,
-            false => self.totals.unacknowledged == 0 && self.accepted == self.buffer.len(),
+            false => !self.unreachable && self.totals.unacknowledged == 0 && self.accepted == self.buffer.len(),
         };
         if well {
             (self.finished, self.closed) = (true, true);
@@ -299,9 +305,11 @@ impl Joint {
         }
     }
 
-    /// It ends otherwise than both ends want. The first reason counts.
+    /// It ends otherwise than both ends want. The first reason counts; of a connection that never was open, what was said on the way.
     pub(super) fn fail(&mut self, outcome: Outcome) {
-        self.outcome.get_or_insert(outcome);
+        let unanswered = matches!(outcome, Outcome::TimedOut | Outcome::NotOpened | Outcome::Lost);
+        let unreachable = unanswered && self.unreachable && !self.established;
+        self.outcome.get_or_insert(if unreachable { Outcome::Unreachable } else { outcome });
     }
 
     /// Moves bytes in both directions, as far as that needs no waiting.

@@ -88,7 +88,7 @@ pub struct Wanted {
 /// An application that joins connections with the ends of a [`Side`].
 ///
 /// It knows of a connection what the function's notices say, by their names: `established`, `finished` (the other end sends no more),
-/// `refused`, `reset`, `timed_out` and `failed`. One that others open counts from `established` on, or from its first bytes on.
+/// `refused`, `unreachable`, `reset`, `timed_out` and `failed`. One that others open counts from `established` on, or from its first bytes on.
 pub struct Joints<S> {
     /// Dropped before the ends.
     side: S,
@@ -291,6 +291,7 @@ impl<S: Side> Application for Joints<S> {
                 self.side.established(tag, endpoints);
             }
             "finished" => joint.finished = true,
+            "unreachable" => joint.unreachable = true,
             "refused" => joint.fail(Outcome::Refused),
             "reset" => joint.fail(Outcome::Reset),
             "timed_out" | "failed" => joint.fail(Outcome::TimedOut),

@@ -180,7 +180,7 @@ impl Side for Proxy {
                 ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => &mut summary.reset,
                 _ => &mut summary.failed,
             },
-            Outcome::TimedOut | Outcome::NotOpened | Outcome::Lost => &mut summary.failed,
+            Outcome::Unreachable | Outcome::TimedOut | Outcome::NotOpened | Outcome::Lost => &mut summary.failed,
             Outcome::Stopped => &mut summary.stopped,
         };
         *count += 1;

@@ -174,6 +174,7 @@ impl Side for Sockets {
         let kind = match &outcome {
             Outcome::Closed => return,
             Outcome::Refused => ErrorKind::ConnectionRefused,
+            Outcome::Unreachable => ErrorKind::HostUnreachable,
             Outcome::Reset => ErrorKind::ConnectionReset,
             Outcome::TimedOut | Outcome::NotOpened => ErrorKind::TimedOut,
             Outcome::Lost | Outcome::Broken(_) | Outcome::Stopped => ErrorKind::ConnectionAborted,

@@ -243,6 +243,13 @@ fn a_flow_that_ends_without_a_word_is_lost_unless_all_was_said() {
     scene.joints.ended(FLOW);
     scene.work();
     assert!(matches!(scene.ended(), Some((Outcome::Lost, _))), "{:?}", scene.ended());
+    let mut scene = Scene::new(None);
+    scene.joints.notified(FLOW, "unreachable");
+    scene.work();
+    assert!(scene.ended().is_none(), "it may pass");
+    scene.joints.ended(FLOW);
+    scene.work();
+    assert!(matches!(scene.ended(), Some((Outcome::Unreachable, _))), "{:?}", scene.ended());
     // A machine that says nothing of its connections.
     let mut scene = Scene::new(None);
     scene.joints.ended(FLOW);
