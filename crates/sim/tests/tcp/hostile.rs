@@ -8,7 +8,7 @@ use weftwire_core::inspect::Inspect;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 use weftwire_core::wire::tcp::{TcpFlags, TcpOption};
 use weftwire_core::{
-    Connections, FlowId, Frame, Function, LinkType, Listen, MacAddress, Outbox, Output, Port, Ports, Time,
+    Connections, FlowId, Frame, Function, LinkType, Listen, MacAddress, Outbox, Output, Port, Ports, Time, segments,
 };
 use weftwire_engine::{EngineOptions, ReferenceEngine, Runtime};
 
@@ -91,6 +91,8 @@ struct Against {
     now: i64,
     delivered: Vec<u8>,
     frames: usize,
+    /// Sequence numbers of what left with payload.
+    sent: Vec<u32>,
     ended: bool,
 }
 
@@ -111,7 +113,15 @@ impl Against {
         let mut frames = 0;
         for item in self.out.items() {
             match item {
-                Output::Send { .. } => frames += 1,
+                Output::Send { bytes, offload, .. } => {
+                    frames += 1;
+                    let frame = Frame { bytes: self.out.bytes(bytes), offload: *offload };
+                    for segment in segments(LinkType::Ethernet, frame).expect("a good super-frame") {
+                        if segment.len() > 34 + 4 * usize::from(segment[46] >> 4) {
+                            self.sent.push(u32::from_be_bytes([segment[38], segment[39], segment[40], segment[41]]));
+                        }
+                    }
+                }
                 Output::Deliver { bytes, .. } => {
                     let bytes = self.out.bytes(bytes);
                     read += bytes.len();
@@ -201,8 +211,16 @@ fn connected(opens: bool, options: &[TcpOption<'_>]) -> Against {
     let ports = Ports::new([(Port(1), LinkType::Ethernet)]);
     let engine =
         Runtime::new(machine(&[]), ports, EngineOptions { seed: 7, ..EngineOptions::default() }).expect("an engine");
-    let mut peer =
-        Against { engine, out: Outbox::new(), flow: None, now: 0, delivered: Vec::new(), frames: 0, ended: false };
+    let mut peer = Against {
+        engine,
+        out: Outbox::new(),
+        flow: None,
+        now: 0,
+        delivered: Vec::new(),
+        frames: 0,
+        sent: Vec::new(),
+        ended: false,
+    };
     let ports = TcpFields { source_port: 80, destination_port: 4_000, sequence: ISN, ..TcpFields::default() };
     if opens {
         let flow = peer.engine.connect(Time::ZERO, &endpoints(), &mut peer.out).expect("a connection");
@@ -223,6 +241,31 @@ fn connected(opens: bool, options: &[TcpOption<'_>]) -> Against {
     peer.engine.write(Time::ZERO, flow, &data(OUR_DATA, 7), &mut peer.out).expect("room");
     peer.after();
     peer
+}
+
+/// RFC 2018, 8: what was selectively acknowledged may be thrown away all the same; only an acknowledgment is for ever.
+#[test]
+fn a_receiver_that_throws_away_gets_it_again() {
+    let mut peer = connected(true, &[TcpOption::MaximumSegmentSize(1_000), TcpOption::SackPermitted]);
+    let una = peer.register("una");
+    let place = |segment: u32| una.wrapping_add(1_000 * segment);
+    let answer = |segment: u32| TcpFields {
+        source_port: 80,
+        destination_port: 4_000,
+        sequence: ISN.wrapping_add(1),
+        acknowledgment: place(segment),
+        flags: TcpFlags(0x10),
+        ..TcpFields::default()
+    };
+    let block = [place(1), place(9)].map(u32::to_be_bytes).concat();
+    peer.hear(&answer(0), &[TcpOption::Other { kind: 5, data: &block }], &[]);
+    peer.hear(&answer(1), &[], &[]);
+    peer.sent.clear();
+    for segment in 1..9 {
+        peer.pass(peer.now + 1_000_000_000);
+        assert!(peer.sent.contains(&place(segment)), "segment {segment} does not come again: {:?}", peer.sent);
+        peer.hear(&answer(segment + 1), &[], &[]);
+    }
 }
 
 proptest! {

@@ -236,6 +236,19 @@ fn a_narrow_link_is_found() {
     }
 }
 
+/// RFC 2923, 2.1: a link drops what is too large, and nobody says so.
+#[test]
+fn a_black_hole_is_found() {
+    let mut connection = pair([&[], &[]], 100_000, CLEAN);
+    connection.fates = Box::new(|sending| match sending.to == 1 && sending.frame.len() > 1_000 {
+        true => Fate::Lost,
+        false => Fate::Passes,
+    });
+    connection.open();
+    assert!(connection.until(all_arrived));
+    assert!(connection.now < 10 * SECOND, "{} s", connection.now / SECOND);
+}
+
 /// RFC 5927: an error about a segment that is not under way changes nothing, nor does one that tells of an absurd MTU much.
 #[test]
 fn forged_errors_do_no_harm() {
