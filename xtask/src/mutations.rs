@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 74] = [
+pub const MUTATIONS: [Mutation; 76] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -112,11 +112,13 @@ pub const MUTATIONS: [Mutation; 74] = [
     at("stores/ranges.rs", "self.entries.len() - count >= self.most", "self.entries.len() - count > self.most"),
     at("stores/ranges.rs", "entry.1 < left || right < entry.0", "entry.1 <= left || right <= entry.0"),
     at("stores/ranges.rs", "self.entries.insert(0, (left, right));", "self.entries.push((left, right));"),
-    at("stores/ranges.rs", "!before.iter().any(|entry| (entry.0..entry.1).contains(&place))", "true"),
+    at("stores/ranges.rs", "from = from.max(end);", ""),
+    at("runtime.rs", "!matches!(event, Event::Timer(_) | Event::Icmp)", "!matches!(event, Event::Timer(_))"),
+    at("program.rs", "self.hears_icmp", "true"),
     at("stores/ranges.rs", "entry.0 == 0 && i64::from(entry.1) >= length", "i64::from(entry.1) >= length"),
     at("stores/ranges.rs", "buffer.unread += length as u32;", ""),
-    at("stores/segments.rs", "self.values[place] == i64::from(at)", "false"),
+    at("stores/segments.rs", "self.ends(*index)[0] != at", "true"),
     at("stores/segments.rs", "distance(left, end) <= 0 || distance(self.start, end) <= 0", "distance(left, end) <= 0"),
     at("stores/segments.rs", "self.kinds[field].cut(*value)", "*value"),
-    at("stores/segments.rs", "self.values[0] = to.into();", ""),
+    at("stores/segments.rs", "self.values[self.gone] = to.into();", ""),
 ];
