@@ -362,6 +362,11 @@ impl Flows {
         Ok(id)
     }
 
+    /// How many packets may belong to.
+    pub fn open_count(&self) -> usize {
+        self.by_key.len()
+    }
+
     /// The flow with this key, as its opener sees it.
     pub fn find(&self, key: Key) -> Option<u32> {
         self.by_key.get(&key).copied()

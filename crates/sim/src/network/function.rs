@@ -5,6 +5,7 @@ use super::flows::{Key, Map, Next, Outcome};
 use super::frames::Slot;
 use super::host::protocol_of;
 use super::lane::NEVER;
+use super::memory::buffer_size;
 use super::queue::Event;
 use super::simulation::{Kind, Simulation};
 use super::tcp;
@@ -228,7 +229,9 @@ impl Simulation<'_> {
         let node = traffic.from.0;
         if self.kinds[node as usize] == Kind::Host {
             self.make_host(node)?;
-            self.flows.get_mut(number).track = Some(Box::default());
+            let room = buffer_size(self.flows.open_count());
+            let flow = self.flows.get_mut(number);
+            (flow.track, flow.room) = (Some(Box::default()), [Some(room); 2]);
         }
         match self.connect(node, &endpoints) {
             Some(Ok(id)) => {

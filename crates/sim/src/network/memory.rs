@@ -12,8 +12,6 @@ const FLOW: u64 = 900;
 /// Bytes of a node, and of a link with both directions, without routes.
 const NODE: u64 = 1_024;
 const LINK: u64 = 4_096;
-/// Bytes that the two ends of a connection hold at most: what is to be sent at one, what came out of order at the other.
-const BUFFERS: u64 = SEND_BUFFER as u64 + (4 << 20);
 /// The program itself.
 const PROGRAM: u64 = 16 << 20;
 
@@ -49,7 +47,8 @@ impl Memory {
             flow_count,
             flows: flow_count.saturating_mul(FLOW),
             nodes: (nodes * NODE + links * LINK).saturating_add(routes),
-            buffers: (lasting as u64).saturating_mul(BUFFERS),
+            // What is to be sent at one end, and all of that out of order at the other.
+            buffers: (1..=lasting).map(|open| 2 * buffer_size(open)).sum(),
             queues: waiting * FRAME,
         }
     }
@@ -62,6 +61,17 @@ impl Memory {
     /// What it takes if all buffers and queues fill up.
     pub fn most(&self) -> u64 {
         self.least().saturating_add(self.buffers).saturating_add(self.queues)
+    }
+}
+
+/// How many bytes the application of a host hands to a connection ahead of what is acknowledged, when so many are open: large windows
+/// for few, all of 100,000 flows in memory.
+pub fn buffer_size(open: usize) -> u64 {
+    match open {
+        0..128 => SEND_BUFFER as u64,
+        128..2_048 => 256 << 10,
+        2_048..8_192 => 64 << 10,
+        _ => 8 << 10,
     }
 }
 
@@ -95,7 +105,7 @@ mod tests {
         assert_eq!(flows("gap = \"1ms\"\nstart = \"90s\""), 10_000);
         let bulk = |more: &str| memory(&network(more, "kind = \"bulk\"\nbytes = \"1MB\""));
         let plain = bulk("");
-        assert_eq!((plain.flow_count, plain.buffers, plain.queues), (1, 5 << 20, 200 * FRAME));
+        assert_eq!((plain.flow_count, plain.buffers, plain.queues), (1, 2 << 20, 200 * FRAME));
         assert_eq!(bulk("queue = \"1000 packets\"").queues, 2_000 * FRAME);
         assert_eq!(bulk("queue = \"1600kB\"").queues, 2_000 * FRAME);
         // No more frames are under way than the simulator keeps.
