@@ -243,8 +243,8 @@ with_segments(
 )
 with_segments(
     "G05-trim", "G5", "Records in front go, the one around is cut, and it never goes back; at the end all go.",
-    [begin(10, THEM), append(20, 1), append(30, 2), append(40, 3), trim(25, THEM), *WHOLE, *which("first", 2), trim(15, THEM), trim(30, THEM), *WHOLE, *which("first", 2), trim(99, THEM), *WHOLE, append(45, 4), *WHOLE],
-    [25, 40, 2, 15, 2, 30, 40, 1, 10, 3, 40, 40, 0, 0, 40, 45, 1, 5],
+    [begin(10, THEM), append(20, 1), append(30, 2), append(40, 3), trim(25, THEM), *WHOLE, *which("first", 0), *which("first", 2), trim(15, THEM), trim(30, THEM), *WHOLE, *which("first", 2), trim(99, THEM), *WHOLE, append(45, 4), *WHOLE],
+    [25, 40, 2, 15, 25, 2, 30, 40, 1, 10, 3, 40, 40, 0, 0, 40, 45, 1, 5],
 )
 with_segments(
     "G06-change", "G6", "All tests must hold; right sides and values are read once; writes are cut.",

@@ -35,6 +35,21 @@ fn a_lost_end_is_repaired_within_round_trips() {
     }
 }
 
+/// Nobody delays the acknowledgment of a FIN: the probe need not wait for that.
+#[test]
+fn a_lost_fin_is_repaired_within_round_trips() {
+    let mut connection = pair([&[], &[]], 20 * SEGMENT, CLEAN);
+    let mut lost = false;
+    connection.fates = Box::new(move |sending| {
+        let fin = !lost && sending.to == 1 && sending.flags() & 1 != 0;
+        lost |= fin;
+        if fin { Fate::Lost } else { Fate::Passes }
+    });
+    connection.open();
+    assert!(connection.until(|connection| connection.ends[1].notices.len() == 2));
+    assert!(connection.now < 120 * MILLISECOND, "{} ms", connection.now / MILLISECOND);
+}
+
 /// RFC 3522: what comes before what was sent again for it was only late.
 #[test]
 fn a_timeout_for_nothing_is_undone() {
