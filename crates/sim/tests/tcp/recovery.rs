@@ -179,6 +179,35 @@ fn who_is_gone_is_noticed_by_keep_alive() {
     assert_eq!(connection.ends[0].notices.last().map(String::as_str), Some("timed_out"));
 }
 
+/// Who answers is there, also when one direction is closed.
+#[test]
+fn who_is_half_closed_is_kept_alive() {
+    for closed in 0..2 {
+        let mut connection = pair([&[("keep_alive", 10 * SECOND)], &[("keep_alive", 15 * SECOND)]], 1_000, CLEAN);
+        connection.ends[1 - closed].closes = false;
+        connection.open();
+        connection.until(|connection| connection.now > 2_000 * SECOND);
+        assert!(connection.ends.iter().all(|end| !end.ended), "{:?}", connection.shown());
+        connection.ends[1 - closed].closes = true;
+        connection.after(1 - closed);
+        connection.until(|_| false);
+        assert!(connection.ends.iter().all(|end| end.ended && end.notices == ["established", "finished"]));
+    }
+}
+
+/// A way that is broken for a while has packets made smaller in vain, once: then they are whole again.
+#[test]
+fn a_broken_way_is_no_narrow_one() {
+    let mut connection = pair([&[], &[]], 1_000_000, CLEAN);
+    connection.fates = Box::new(|sending| match (30..3_000).contains(&(sending.at / MILLISECOND)) {
+        true => Fate::Lost,
+        false => Fate::Passes,
+    });
+    connection.open();
+    assert!(connection.until(all_arrived));
+    assert_eq!(connection.register(0, "mss"), Some(SEGMENT as i64));
+}
+
 /// RFC 9293, 3.9.1.1.
 #[test]
 fn the_users_patience_ends() {
