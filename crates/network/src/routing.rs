@@ -220,9 +220,11 @@ impl Routes {
         if let Some(set) = self.fixed.get(&(from.0, to.0)) {
             return Found::Set(*set);
         }
-        // All ways to a node with a single neighbour lead over it, so the neighbour's table does.
+        // All ways to a node with a single neighbour lead over it, so the neighbour's table does, unless that is cut off.
         let mut towards = to.0 as usize;
-        if let [only] = self.neighbours(to) {
+        if let [only] = self.neighbours(to)
+            && self.ways[self.range(towards).start].is_up
+        {
             let last = Hop { port: only.to.port, to: PortPlace { node: to, port: only.port } };
             let over = only.to.node;
             if from == over {

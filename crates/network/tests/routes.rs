@@ -123,6 +123,16 @@ fn fewer_nodes_then_less_delay() {
     assert_eq!(all(&mut routes, 4, 5), [hop(2, 5, 3), hop(3, 5, 4)], "both are used");
 }
 
+/// A destination that is cut off is looked for as if nothing were down, whatever else is.
+#[test]
+fn what_is_cut_off_has_the_way_that_it_had() {
+    let mut routes = Routes::new(&network("rhrrh", &[(3, 0, 0), (1, 0, 0), (4, 0, 0), (3, 4, 0)]));
+    assert_eq!(first(&mut routes, 4, 1), Some(hop(1, 0, 3)));
+    routes.reroute(&[(LinkIndex(1), true), (LinkIndex(2), true)]);
+    assert_eq!(first(&mut routes, 4, 1), Some(hop(1, 0, 3)));
+    assert_eq!(first(&mut routes, 4, 0), Some(hop(2, 3, 2)));
+}
+
 /// The cost of the best way from each node to one: metric, then delay; edges tried until nothing improves.
 fn costs(network: &Network, edges: &Edges, to: u32) -> BTreeMap<u32, (u32, i64)> {
     let mut costs = BTreeMap::from([(to, (0, 0))]);
