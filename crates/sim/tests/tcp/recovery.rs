@@ -333,6 +333,31 @@ fn nobody_there_is_told() {
     assert_eq!(connection.ends[0].notices, ["timed_out"]);
 }
 
+/// RFC 9406: a queue that grows ends slow start before anything is lost.
+#[test]
+fn slow_start_ends_when_round_trips_become_longer() {
+    for control in 0..2 {
+        let line = Line { delay: 10 * MILLISECOND, ..CLEAN };
+        let mut connection = pair([&[("control", control)], &[]], 6_000_000, line);
+        // 20 Mbit/s, and room for everything.
+        let mut free = 0;
+        connection.fates = Box::new(move |sending| {
+            if sending.to == 0 {
+                return Fate::Passes;
+            }
+            free = free.max(sending.at) + sending.frame.len() as i64 * 8 * 50;
+            Fate::Late(free - sending.at)
+        });
+        connection.open();
+        assert!(connection.until(|connection| connection.register(0, "threshold").is_some_and(|it| it < 0x7fff_ffff)));
+        // The path holds 50,000 bytes. Longer round trips are seen with four times that, and five careful rounds take three times that.
+        let window = connection.register(0, "congestion_window").expect("a register");
+        assert!((50_000..50_000 * 4 * 4).contains(&window), "{window} bytes");
+        assert!(connection.until(all_arrived));
+        assert_eq!(connection.ends[0].sent, 6_000_000);
+    }
+}
+
 /// CUBIC beside the same in floating point (RFC 9438, 4.2 to 4.6): within a segment.
 #[test]
 fn cubic_follows_its_curve() {
