@@ -6,12 +6,13 @@ use std::path::Path;
 /// A generated file: its path and how it is made.
 type Generated = (&'static str, fn(&Path) -> Result<String>);
 
-const FILES: [Generated; 5] = [
+const FILES: [Generated; 6] = [
     ("docs/image.schema.json", image_schema),
     ("docs/network.schema.json", network_schema),
     ("docs/table.schema.json", table_schema),
     ("crates/control/src/controller.v1.rs", controller_protocol),
     ("docs/images/crates.svg", crate_map),
+    ("docs/machines.md", crate::machines::page),
 ];
 
 /// Writes every generated file.

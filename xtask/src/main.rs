@@ -9,6 +9,7 @@ mod borders;
 mod generate;
 mod instructions;
 mod layers;
+mod machines;
 mod map;
 mod mutants;
 mod mutations;
