@@ -256,6 +256,13 @@ notes(
 )
 for name, at in (("whole", [SERVER, 80]), ("address", [SERVER, None]), ("any", [None, None])):
     notes(f"A08-listening-{name}", "A8", "The same with one of the others.", LISTENING, [{"at": 0, "listen": at}, frame(0, "a", udp(1))], [1])
+notes(
+    "A08-unlisten", "A8", "What was taken back is listened at no more; what was never listened at can be taken back.",
+    LISTENING, [
+        {"at": 0, "listen": [None, 80]}, {"at": 0, "listen": [SERVER, 80]}, frame(0, "a", udp(1)), {"at": 1, "unlisten": [SERVER, 80]}, frame(1, "a", udp(1)),
+        {"at": 2, "unlisten": [SERVER, 81]}, {"at": 2, "unlisten": [None, 80]}, frame(2, "a", udp(1)),
+    ], [1, (1, 1), (0, 2)],
+)
 vector(
     "A08-accepted", "A8 F13", "A flow that was taken up is held until its application closes; one that was closed before is not.",
     {"flow": {"expire": 100, "hold": True}, "rows": [row(0, PACKET), row(0, CLOSE, note(1))]},

@@ -98,6 +98,8 @@ pub(crate) struct Input {
     pub(crate) abort: bool,
     /// An address and a port, or null.
     pub(crate) listen: Option<(Option<std::net::IpAddr>, Option<u16>)>,
+    /// The same, taken back.
+    pub(crate) unlisten: Option<(Option<std::net::IpAddr>, Option<u16>)>,
     #[serde(default)]
     pub(crate) accept: bool,
     pub(crate) consumed: Option<usize>,

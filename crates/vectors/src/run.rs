@@ -131,6 +131,8 @@ impl Seen {
             refused = connections(engine)?.abort(now, flow, out).err();
         } else if let Some((address, port)) = input.listen {
             refused = connections(engine)?.listen(now, &Listen { address, port }, out).err();
+        } else if let Some((address, port)) = input.unlisten {
+            refused = connections(engine)?.unlisten(now, &Listen { address, port }, out).err();
         } else if input.accept {
             refused = connections(engine)?.accept(now, flow, out).err();
         } else if let Some(length) = input.consumed {
