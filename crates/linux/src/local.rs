@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, lchown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -367,8 +368,10 @@ pub fn listen(path: &Path, owner: Option<User>) -> Result<(UnixListener, SocketF
     if is_alive(path) {
         return Err(LinuxError::SocketInUse(path.display().to_string()));
     }
-    // It gets its name once nobody else may open it.
-    let early = SocketFile(path.with_file_name(format!(".{}", std::process::id())));
+    // It gets its name once nobody else may open it. Until then it has one that no other socket has, of this process either.
+    static EARLY: AtomicU64 = AtomicU64::new(0);
+    let number = EARLY.fetch_add(1, Ordering::Relaxed);
+    let early = SocketFile(path.with_file_name(format!(".{}-{number}", std::process::id())));
     let listener = UnixListener::bind(&early.0).map_err(failed)?;
     fs::set_permissions(&early.0, Permissions::from_mode(0o600)).map_err(failed)?;
     if let Some(owner) = owner.filter(|_| is_root()) {
@@ -424,6 +427,23 @@ mod tests {
         let place = home.take("twin").unwrap();
         assert!(precious.is_dir() && !runs.join("other").exists() && !runs.join("other.lock").exists());
         assert!(place.socket().parent().unwrap().read_dir().unwrap().next().is_none());
+    }
+
+    /// Sockets of one process and folder that come to be at once.
+    #[test]
+    fn sockets_do_not_stand_in_each_others_way() {
+        let home = Home::new("early");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let home = &home.0;
+                scope.spawn(move || {
+                    for round in 0..50 {
+                        drop(listen(&home.join(format!("{thread}-{round}.sock")), None).unwrap());
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(&home.0).unwrap().count(), 0, "nothing is left");
     }
 
     #[test]
