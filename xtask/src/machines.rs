@@ -70,8 +70,8 @@ fn lines(file: &Path, text: &str) -> Result<usize> {
     Ok(count)
 }
 
-/// Operations on the longest way through an event. An internal event raises greater numbers, or, in a repeat, one that is not: that way
-/// was counted.
+/// Operations on the longest way through an event. An internal event raises greater numbers; behind a round of a repeat comes what
+/// follows the repeat, as if there were no other round.
 fn longest(image: &Image) -> usize {
     let mut cells: BTreeMap<(u16, Event), usize> = BTreeMap::new();
     let mut rows: Vec<_> = image.rows.iter().collect();
@@ -79,8 +79,11 @@ fn longest(image: &Image) -> usize {
     rows.sort_by_key(|row| std::cmp::Reverse(row.event));
     for row in rows {
         let preparation = image.preparations.iter().find(|it| (it.state, it.event) == (row.state, row.event));
-        let further = row.raise.map(Event::Internal).filter(|raised| *raised > row.event);
-        let further = further.and_then(|raised| cells.get(&(row.state, raised))).copied().unwrap_or(0);
+        let further = row.raise.map(|raised| match image.repeat_of(row.state, raised) {
+            Some(repeat) if Event::Internal(raised) <= row.event => image.repeats[repeat].then,
+            _ => raised,
+        });
+        let further = further.and_then(|raised| cells.get(&(row.state, Event::Internal(raised)))).copied().unwrap_or(0);
         let own = preparation.map_or(0, |preparation| preparation.operations.len()) + row.operations.len() + further;
         let cell = cells.entry((row.state, row.event)).or_default();
         *cell = own.max(*cell);
