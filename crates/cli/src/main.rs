@@ -21,6 +21,7 @@ mod output;
 mod outputs;
 mod progress;
 mod recording;
+mod reload;
 mod states;
 
 use clap::{Parser, Subcommand};

@@ -91,14 +91,7 @@ fn put_back(client: &mut ControlClient, taken: &[Vec<u8>], error: anyhow::Error)
 
 /// Puts the flows of a file into a run.
 pub fn adopt(client: &mut ControlClient, path: &Path, copy: bool) -> Result<()> {
-    let bytes = file::bytes(path, Kind::Data)?;
-    let (header, all) = read(path, &bytes)?;
-    ensure!(
-        header.taken || copy,
-        "{} holds copies: where they come from the flows may still be alive, and both would answer the other end. \
-         Take flows out with `weft flows snapshot --take`, or say --copy if only one of both will be on the ports",
-        path.display()
-    );
+    let all = flows_to_adopt(path, copy)?;
     let mut refused = 0;
     for (number, state) in all.iter().enumerate() {
         match client.adopt(state) {
@@ -111,6 +104,19 @@ pub fn adopt(client: &mut ControlClient, path: &Path, copy: bool) -> Result<()> 
     }
     ensure!(refused == 0, "{refused} of {} flows were not adopted", all.len());
     Ok(())
+}
+
+/// The flows of a file, for a function on ports; of copies only if somebody says that they may be there.
+pub fn flows_to_adopt(path: &Path, copy: bool) -> Result<Vec<Vec<u8>>> {
+    let bytes = file::bytes(path, Kind::Data)?;
+    let (header, all) = read(path, &bytes)?;
+    ensure!(
+        header.taken || copy,
+        "{} holds copies: where they come from the flows may still be alive, and both would answer the other end. \
+         Take flows out with `weft flows snapshot --take`, or say --copy if only one of both will be on the ports",
+        path.display()
+    );
+    Ok(all.into_iter().map(<[u8]>::to_vec).collect())
 }
 
 /// Puts the flows of a file into a function in virtual time. Its time is 0 at the boundary of the latest of them. Returns how many there are, in words.

@@ -26,13 +26,45 @@ fn weft(words: &[&str]) -> Result<Output> {
     Ok(Command::new(WEFT).args(words).output()?)
 }
 
-/// A SYN proxy between `port1` and `port2`, with keys of its own.
-fn run(middle: &Namespace, control: &Path) -> Result<Running> {
-    let mut words = vec![WEFT, "run", FUNCTION, "--port", "1=port1", "--port", "2=port2"];
-    words.extend(["--keep-privileges", "--control", text(control)]);
-    let weft = middle.spawn(&words)?;
-    wait_for("the control socket", LIMIT, || control.exists())?;
-    Ok(weft)
+/// A SYN proxy between `port1` and `port2`, with keys of its own. It leaves packets of connections that it has not got unanswered:
+/// while a connection moves, it is nowhere.
+struct Proxy {
+    weft: Running,
+    control: PathBuf,
+    log: PathBuf,
+}
+
+impl Proxy {
+    fn start(middle: &Namespace, folder: &Path, name: &str, further: &str) -> Result<Proxy> {
+        let (control, log) = (folder.join(format!("{name}.sock")), folder.join(format!("{name}.log")));
+        let command = format!(
+            "exec {WEFT} run {} --port 1=port1 --port 2=port2 --parameter answer_unknown=false --keep-privileges \
+             --control {} {further} 2> {}",
+            text(&folder.join("proxy.xl")),
+            text(&control),
+            text(&log)
+        );
+        let weft = middle.spawn(&["sh", "-c", &command])?;
+        let proxy = Proxy { weft, control, log };
+        wait_for("the control socket", LIMIT, || proxy.control.exists())?;
+        Ok(proxy)
+    }
+
+    fn flows(&self, words: &[&str]) -> Result<Output> {
+        weft(&[&["flows", "--control", text(&self.control)], words].concat())
+    }
+
+    /// Has it read its file again, and waits until it says that.
+    fn reload(&self, says: &str) -> Result<()> {
+        Command::new("kill").args(["-HUP", &self.weft.pid().to_string()]).status()?;
+        wait_for(says, LIMIT, || fs::read_to_string(&self.log).is_ok_and(|log| log.contains(says)))
+    }
+
+    fn end(self) -> Result<()> {
+        let ended = self.weft.interrupt()?;
+        ensure!(ended.status.success(), "{}", fs::read_to_string(&self.log)?);
+        Ok(())
+    }
 }
 
 /// The client says a word, the server says it again.
@@ -54,14 +86,15 @@ fn a_connection_talks_on_in_another_process() -> Result<()> {
     // It may be there from the last run.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;
-    let (here, there, file) = (folder.join("here.sock"), folder.join("there.sock"), folder.join("flows"));
+    let (program, file) = (folder.join("proxy.xl"), folder.join("flows"));
+    fs::copy(FUNCTION, &program)?;
     let (client, middle, server) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
     client.join(("eth0", "02:00:00:00:00:01"), &middle, ("port1", "02:00:00:00:00:02"))?;
     server.join(("eth0", "02:00:00:00:00:04"), &middle, ("port2", "02:00:00:00:00:03"))?;
     for (host, address) in [(&client, CLIENT), (&server, SERVER)] {
         host.exec(&format!("ip address add {address}/24 dev eth0"))?;
     }
-    let first = run(&middle, &here)?;
+    let first = Proxy::start(&middle, &folder, "first", "")?;
     let address = SocketAddr::from((SERVER, 80));
     let listener = server.enter(|| TcpListener::bind(address))??;
     let mut near = client.connect(address, LIMIT)??;
@@ -72,40 +105,54 @@ fn a_connection_talks_on_in_another_process() -> Result<()> {
     talk(&mut near, &mut far, b"here")?;
 
     // A copy, twice: the same flow, still alive.
-    let copy = weft(&["flows", "--control", text(&here), "snapshot", "--all", "--out", text(&file)])?;
+    let copy = first.flows(&["snapshot", "--all", "--out", text(&file)])?;
     ensure!(copy.status.success() && copy.stderr == b"1 flow\n", "{copy:?}");
     ensure!(fs::metadata(&file)?.permissions().mode() & 0o777 == 0o600, "others can read it");
-    let refused = weft(&["flows", "--control", text(&here), "adopt", text(&file)])?;
-    ensure!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("--copy"), "{refused:?}");
-    let refused = weft(&["flows", "--control", text(&here), "adopt", "--copy", text(&file)])?;
-    ensure!(
-        !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("has this flow key here"),
-        "{refused:?}"
-    );
+    refused(&first.flows(&["adopt", text(&file)])?, "--copy")?;
+    refused(&first.flows(&["adopt", "--copy", text(&file)])?, "has this flow key here")?;
     // It begins a replay, where its timers run out.
-    let ports = ["--port", "1=none", "--port", "2=none"];
-    let replay = weft(&[&["replay", FUNCTION, "--from", text(&file)], &ports[..]].concat())?;
+    let begins = ["replay", text(&program), "--parameter", "answer_unknown=false", "--from", text(&file)];
+    let replay = weft(&[&begins[..], &["--port", "1=none", "--port", "2=none"]].concat())?;
     let said = String::from_utf8_lossy(&replay.stderr);
     ensure!(replay.status.success() && said.contains("begins with 1 flow of "), "{said}");
     talk(&mut near, &mut far, b"copy")?;
 
-    let list = weft(&["flows", "--control", text(&here), "--json"])?;
-    let flow = serde_json::from_slice::<serde_json::Value>(&list.stdout)?[0]["flow"].to_string();
-    let taken = weft(&["flows", "--control", text(&here), "snapshot", &flow, "--take", "--out", text(&file)])?;
-    ensure!(taken.status.success(), "{taken:?}");
-    let list = weft(&["flows", "--control", text(&here), "--json"])?;
-    ensure!(list.stdout == b"[]\n", "{list:?}");
-    let ended = first.interrupt()?;
-    ensure!(ended.status.success(), "{}", ended.stderr);
+    // Other programs under it: one that does not compile, one that its flows cannot go on in, one that they can.
+    let source = fs::read_to_string(&program)?;
+    for (program_text, says) in [
+        (source.replace("initial state", "initial estate"), "the machine stays as it is: "),
+        (source.replace("register offset: i64;", "register offset: u32;"), "can't go on in the image"),
+        (source.replace("const refusal_gap = 1s;", "const refusal_gap = 2s;"), "is read again: image "),
+    ] {
+        ensure!(program_text != source, "the program has changed; change this test, too");
+        fs::write(&program, program_text)?;
+        first.reload(says)?;
+        talk(&mut near, &mut far, b"next")?;
+    }
 
-    let second = run(&middle, &there)?;
-    let adopted = weft(&["flows", "--control", text(&there), "adopt", text(&file)])?;
-    ensure!(adopted.status.success() && adopted.stdout == format!("flow {flow}\n").into_bytes(), "{adopted:?}");
+    let list = first.flows(&["--json"])?;
+    let flow = serde_json::from_slice::<serde_json::Value>(&list.stdout)?[0]["flow"].to_string();
+    let taken = first.flows(&["snapshot", &flow, "--take", "--out", text(&file)])?;
+    ensure!(taken.status.success(), "{taken:?}");
+    let list = first.flows(&["--json"])?;
+    ensure!(list.stdout == b"[]\n", "{list:?}");
+    first.end()?;
+
+    // Into another process from its start on; out of it, and into it again.
+    let second = Proxy::start(&middle, &folder, "second", &format!("--from {}", text(&file)))?;
     talk(&mut near, &mut far, b"then")?;
+    let taken = second.flows(&["snapshot", &flow, "--take", "--out", text(&file)])?;
+    ensure!(taken.status.success(), "{taken:?}");
+    let adopted = second.flows(&["adopt", text(&file)])?;
+    ensure!(adopted.status.success() && adopted.stdout == format!("flow {flow}\n").into_bytes(), "{adopted:?}");
+    talk(&mut near, &mut far, b"last")?;
     drop(near);
     // Until it has seen the end: nothing was reset.
     far.read_to_end(&mut Vec::new())?;
-    let ended = second.interrupt()?;
-    ensure!(ended.status.success(), "{}", ended.stderr);
+    second.end()
+}
+
+fn refused(output: &Output, because: &str) -> Result<()> {
+    ensure!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains(because), "{output:?}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What can go wrong on this platform, each with what would be right.
 
 use std::io;
-use weftwire_core::Port;
+use weftwire_core::{ControlError, Port};
 
 /// An error of the Linux platform.
 #[derive(Debug, thiserror::Error)]
@@ -150,6 +150,14 @@ pub enum LinuxError {
     /// The function refused a connection.
     #[error("cannot connect")]
     Connect(#[from] weftwire_core::CallError),
+    /// A flow that the function should begin with is not fit for it.
+    #[error("cannot begin with flow {number} of the file: {reason}")]
+    Flow {
+        /// Its place among those that were given, from 1 on.
+        number: usize,
+        /// Why.
+        reason: ControlError,
+    },
     /// A network of namespaces can't be made, found, used or taken down; the text says why and what would be right.
     #[error("{0}")]
     Network(String),

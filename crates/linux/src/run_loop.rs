@@ -23,7 +23,7 @@ use crate::signals::StopSignal;
 use crate::system::{Clock, poll, poll_input};
 use std::io::Write;
 use std::time::Duration;
-use weftwire_core::control::PortChange;
+use weftwire_core::control::{PortChange, change};
 use weftwire_core::live::Clocks;
 use weftwire_core::{Arrivals, CallError, Change, Command, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
@@ -96,6 +96,8 @@ pub struct Run<'a> {
     pub control: Option<ControlServer>,
     /// Where other threads of the process change the function.
     pub commands: Option<CommandQueue>,
+    /// States of flows that the function begins with, before it gets any frame.
+    pub flows: Vec<Vec<u8>>,
     /// Ends the run.
     pub stop: StopSignal,
     /// Where notices of the function go, a line each.
@@ -108,9 +110,9 @@ impl Run<'_> {
     /// Runs `function` until the end: a signal, the duration, or that its application is over.
     ///
     /// # Errors
-    /// A connection is refused at the start, or a port fails for good.
+    /// A connection or a flow is refused at the start, or a port fails for good.
     pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
-        let Run { mut ports, application, recorder, control, commands, stop, messages, options } = self;
+        let Run { mut ports, application, recorder, control, commands, flows, stop, messages, options } = self;
         let watch = LinkWatch::open()?;
         let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
         let messages = Messages::start(messages).map_err(|error| LinuxError::system("begin a run", error))?;
@@ -134,7 +136,7 @@ impl Run<'_> {
             departures,
             descriptors: Vec::new(),
         };
-        let ran = turns.run(&stop, &options);
+        let ran = turns.adopt(flows).and_then(|()| turns.run(&stop, &options));
         let report = turns.finish();
         ran.and(report)
     }
@@ -289,6 +291,18 @@ impl Turns<'_> {
         let Some(function) = self.function.connections() else { return };
         self.effects.application.interrupt(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
+    }
+
+    /// Puts in the flows that the function begins with.
+    fn adopt(&mut self, flows: Vec<Vec<u8>>) -> Result<(), LinuxError> {
+        for (number, state) in flows.into_iter().enumerate() {
+            let now = self.input_time();
+            let clocks = self.function_clock.map(|clock| clock.clocks());
+            change(self.function, now, Change::Adopt { state, clocks }, &mut self.outbox)
+                .map_err(|reason| LinuxError::Flow { number: number + 1, reason })?;
+            self.dispatch();
+        }
+        Ok(())
     }
 
     /// The function's time of a command, which does not start its clock.

@@ -181,6 +181,7 @@ fn run<E: Error + Send + Sync + 'static>(
         recorder: Recorder::new(),
         control: None,
         commands: None,
+        flows: Vec::new(),
         stop: StopSignal::never()?,
         messages: Box::new(io::sink()),
         options: RunOptions { silent: true, ..RunOptions::default() },

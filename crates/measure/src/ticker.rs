@@ -41,6 +41,7 @@ pub fn run(schedule: &[i64], precision: Policy, place: Place) -> Result<Sweep, L
             recorder: Recorder::new(),
             control: None,
             commands: None,
+            flows: Vec::new(),
             stop: StopSignal::install()?,
             messages: Box::new(io::sink()),
             options: RunOptions {

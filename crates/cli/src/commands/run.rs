@@ -5,7 +5,8 @@ pub mod node;
 use crate::arguments::parse_listen;
 use crate::console::{self, tell};
 use crate::recording::Recording;
-use crate::{load, output};
+use crate::reload::{Renewal, reload_on};
+use crate::{load, output, states};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use std::fs::File;
@@ -14,13 +15,15 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
+use weftwire_catalog::Loaded;
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
 #[cfg(feature = "services")]
 use weftwire_core::Port;
 use weftwire_core::live::Clocks;
 use weftwire_core::{Endpoints, Function, LinkType, Listen, MacAddress, Ports, Time};
+use weftwire_engine::change_to;
 use weftwire_linux::application::{Application, Transfer};
-use weftwire_linux::commands::CommandQueue;
+use weftwire_linux::commands::{CommandQueue, commands};
 use weftwire_linux::control::ControlServer;
 use weftwire_linux::device::{Device, PortSpec};
 use weftwire_linux::interface::{Interface, next_hop};
@@ -30,7 +33,7 @@ use weftwire_linux::privileges::{Account, drop_privileges, is_root};
 use weftwire_linux::random_words;
 use weftwire_linux::recorder::Recorder;
 use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
-use weftwire_linux::signals::StopSignal;
+use weftwire_linux::signals::{HangUp, StopSignal};
 use weftwire_sim::spec::{parse_connection, parse_duration};
 
 /// This end's Ethernet address on a TAP device, whose own address belongs to the kernel's end. Locally administered.
@@ -61,6 +64,12 @@ pub struct Arguments {
     /// End when every connection opened by --connect has ended; without any, the first one that the other end opens
     #[arg(long)]
     exit_when_ended: bool,
+    /// Begin with the flows of a file that `weft flows snapshot` has written: they are there before the first packet is read
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// With --from: its flows are copies, and the function that they were copied from is gone, or both may answer
+    #[arg(long, requires = "from")]
+    copy: bool,
     #[command(flatten)]
     link: Link,
     #[command(flatten)]
@@ -68,7 +77,7 @@ pub struct Arguments {
 }
 
 /// The machine that runs, and how.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[group(skip)]
 pub struct Machine {
     /// The function: an image (.json) or a source
@@ -92,7 +101,7 @@ impl Machine {
         application: impl FnOnce() -> Result<A>,
         course: Course,
     ) -> Result<A> {
-        let function = self.includes.catalog()?.machine(&self.image, &self.parameters)?;
+        let function = self.load()?;
         ensure!(
             !course.opens_connections || function.opens_connections(),
             "{} opens no connections: it has no handler `on connect` or `on data`; examples/transports/tcp/tcp.xl has one",
@@ -100,6 +109,35 @@ impl Machine {
         );
         let start = |ports: &Ports, seed, key| Ok(function.start(&self.engine, ports, seed, key)?);
         run(platform, &name(function.name()), start, application, || {}, course)
+    }
+
+    /// Runs it like that, and has it read again whenever SIGHUP comes: its flows go on in what the file holds then.
+    fn run_and_reload<A: Application>(
+        &self,
+        platform: &Platform,
+        application: impl FnOnce() -> Result<A>,
+        course: Course,
+    ) -> Result<A> {
+        let function = self.load()?;
+        let start = |ports: &Ports, seed, key| Ok(function.start(&self.engine, ports, seed, key)?);
+        let hangup = HangUp::hold()?;
+        let (sender, queue) = commands()?;
+        let machine = self.clone();
+        let ready = || reload_on(hangup, "the machine stays as it is", move || machine.renewal(), sender);
+        let course = Course { commands: Some(queue), ..course };
+        run(platform, function.name(), start, application, ready, course)
+    }
+
+    fn load(&self) -> Result<Loaded> {
+        Ok(self.includes.catalog()?.machine(&self.image, &self.parameters)?)
+    }
+
+    /// What its file holds now, as a change of the running function.
+    fn renewal(&self) -> Result<Renewal> {
+        let Loaded::Machine(image) = self.load()? else { bail!("{} is no machine", self.image.display()) };
+        let done = format!("{} is read again: image {}", self.image.display(), image.digest);
+        let (change, prepared) = change_to(&self.engine, *image)?;
+        Ok(Renewal { change, prepared, done })
     }
 }
 
@@ -215,8 +253,9 @@ impl Platform {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let application = || application(arguments);
-    arguments.machine.run(&arguments.platform, str::to_owned, application, Course::default()).map(drop)
+    let flows = arguments.from.as_deref().map(|path| states::flows_to_adopt(path, arguments.copy)).transpose()?;
+    let course = Course { flows: flows.unwrap_or_default(), ..Course::default() };
+    arguments.machine.run_and_reload(&arguments.platform, || application(arguments), course).map(drop)
 }
 
 /// How a run begins, goes on and ends, beside what users choose for every function.
@@ -226,6 +265,8 @@ pub struct Course {
     pub commands: Option<CommandQueue>,
     /// When the state was written that the function begins with, and how its time stood to the machine's clocks.
     pub resumes: Option<(Time, Clocks)>,
+    /// States of flows that the function begins with.
+    pub flows: Vec<Vec<u8>>,
     /// It says nothing: no notices, no summary.
     pub silent: bool,
     /// It is of no use with a machine that opens no connections, or a port that no frames can leave by.
@@ -243,7 +284,7 @@ pub fn run<A: Application>(
     ready: impl FnOnce(),
     course: Course,
 ) -> Result<A> {
-    let Course { commands, resumes, silent, opens_connections } = course;
+    let Course { commands, resumes, flows, silent, opens_connections } = course;
     let ports = open_ports(&platform.ports)?;
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
     let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
@@ -305,7 +346,7 @@ pub fn run<A: Application>(
         tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
     }
     let messages = Box::new(stderr());
-    let run = Run { ports, application: &mut application, recorder, control, commands, stop, messages, options };
+    let run = Run { ports, application: &mut application, recorder, control, commands, flows, stop, messages, options };
     let report = run.run(function.as_mut())?;
     drop(function);
     if !silent {

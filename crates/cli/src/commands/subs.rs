@@ -4,7 +4,6 @@ mod compile;
 mod explain;
 mod graph;
 mod pass;
-mod reload;
 mod route;
 mod run;
 #[cfg(feature = "services")]

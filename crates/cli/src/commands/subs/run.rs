@@ -1,24 +1,28 @@
 //! `weft subs run`: rules on real ports.
 
 use super::Compiling;
-use super::reload::{made, reload_on};
 #[cfg(feature = "services")]
 use super::services::{ClientEnd, follow};
 use crate::commands::run;
 use crate::load::catalog;
+use crate::reload::{Renewal, reload_on};
 use crate::states;
 #[cfg(feature = "services")]
 use anyhow::ensure;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 #[cfg(feature = "services")]
 use clap::ArgGroup;
 use clap::Args;
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use weftwire_catalog::Loaded;
 use weftwire_catalog::file::{self, Kind};
-use weftwire_core::{Function, Ports};
+use weftwire_core::{Change, Function, Ports};
 use weftwire_linux::commands::commands;
 use weftwire_linux::signals::HangUp;
+use weftwire_switch::SubscriptionSwitch;
+use weftwire_switch::application::Registry;
+use weftwire_switch::state::RulesName;
 
 /// Forward the packets of network interfaces, TUN and TAP devices by rules: each port gets the messages that its rules
 /// match. The rules are those of files, or those that a controller has for a switch of its network.
@@ -62,7 +66,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     }
     let (rules, formats) = (arguments.rules.clone(), arguments.formats.clone());
     let compiling = arguments.compiling.clone();
-    let load = move || {
+    let load = move || -> Result<(Loaded, String)> {
         let switch = catalog().switch(&rules, &formats, &compiling.begin())?;
         let texts = rules.iter().map(|path| file::text(path, Kind::Rules)).collect::<Result<Vec<_>, _>>()?;
         Ok((switch, texts.concat()))
@@ -82,8 +86,32 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         let _ = known_ports.set(ports.clone());
         Ok(Box::new(function) as Box<dyn Function>)
     };
-    let ready = || reload_on(hangup, known_ports.get().cloned().unwrap_or_default(), load, sender);
+    let ready = || {
+        let ports = known_ports.get().cloned().unwrap_or_default();
+        let renewed = move || {
+            let (rules, text) = load()?;
+            let (switch, count) = made(&rules, &ports)?;
+            let done = format!("the rules are read again: {count}");
+            Ok(Renewal { change: Change::Rules { text }, prepared: Box::new(switch), done })
+        };
+        reload_on(hangup, "the rules stay as they are", renewed, sender);
+    };
     let resumes = state.as_ref().and_then(|state| Some((state.time, state.clocks?)));
     let course = run::Course { commands: Some(queue), resumes, ..run::Course::default() };
     run::run(&arguments.platform, switch.name(), start, || Ok(()), ready, course)
+}
+
+/// A switch with these rules, and their number.
+fn made(rules: &Loaded, ports: &Ports) -> Result<(SubscriptionSwitch, usize)> {
+    let Loaded::Subscriptions { compiler, digest, .. } = rules else { bail!("this is no subscription switch") };
+    let mut switch = SubscriptionSwitch::with_actions(compiler, ports.clone(), Registry::built_in())?;
+    switch.name_rules(RulesName { revision: 0, digest: bytes(digest) });
+    Ok((switch, compiler.rule_count()))
+}
+
+/// A digest in hexadecimal as bytes.
+fn bytes(digest: &str) -> [u8; 32] {
+    std::array::from_fn(|at| {
+        digest.get(2 * at..2 * at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0)
+    })
 }
