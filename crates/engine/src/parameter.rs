@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 use thiserror::Error;
 use weftwire_core::MacAddress;
-use weftwire_image::{Image, ImageError, RegisterType, VerifiedImage};
-use weftwire_text::diagnostic::nearest;
+use weftwire_image::{Image, ImageError, Register, RegisterType, VerifiedImage};
+use weftwire_text::diagnostic::{list, nearest};
 use weftwire_text::quantity::parse_duration;
 
 /// A parameter as written: the register's name and its value.
@@ -34,7 +34,7 @@ pub enum ParameterError {
         /// The value as written.
         text: String,
         /// What values look like.
-        form: &'static str,
+        form: String,
     },
     /// With these values the image cannot run.
     #[error("the image does not verify with these parameters")]
@@ -64,10 +64,12 @@ pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedI
             let hint = hint(name, &registers(&image));
             return Err(ParameterError::Unknown { machine: image.name, name: name.clone(), hint });
         };
-        let kind = image.registers[at].kind;
-        image.registers[at].initial = value(kind, text)
-            .filter(|value| kind.cut(*value) == *value)
-            .ok_or_else(|| ParameterError::Unfit { name: name.clone(), text: text.clone(), form: form(kind) })?;
+        let register = &mut image.registers[at];
+        register.initial = register_value(register, text).ok_or_else(|| ParameterError::Unfit {
+            name: name.clone(),
+            text: text.clone(),
+            form: form(register),
+        })?;
     }
     image.seal();
     image.verify().map_err(ParameterError::Image)
@@ -84,6 +86,12 @@ pub fn hint(name: &str, known: &[&str]) -> String {
         Some(like) => format!("did you mean `{like}`?"),
         None => format!("there are: {}", known.join(", ")),
     }
+}
+
+/// A value as written: one of the register's named values, or one of its type.
+pub fn register_value(register: &Register, text: &str) -> Option<i64> {
+    let named = register.values.iter().position(|name| name == text).map(|value| value as i64);
+    named.or_else(|| value(register.kind, text).filter(|value| register.kind.cut(*value) == *value))
 }
 
 fn value(kind: RegisterType, text: &str) -> Option<i64> {
@@ -104,9 +112,12 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// What a value of this type looks like.
-fn form(kind: RegisterType) -> &'static str {
-    match kind {
+/// What a value of this register looks like.
+fn form(register: &Register) -> String {
+    if !register.values.is_empty() {
+        return list(register.values.iter().map(String::as_str));
+    }
+    let form = match register.kind {
         RegisterType::Bool => "true or false",
         RegisterType::U8 => "a number from 0 to 255",
         RegisterType::U16 => "a number from 0 to 65535",
@@ -115,5 +126,6 @@ fn form(kind: RegisterType) -> &'static str {
         RegisterType::Time => "a duration such as 200ms",
         RegisterType::Mac => "an Ethernet address such as 02:00:00:00:00:01",
         RegisterType::Ipv4 => "an IPv4 address such as 10.0.0.1",
-    }
+    };
+    form.to_owned()
 }

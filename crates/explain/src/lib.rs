@@ -153,12 +153,20 @@ fn registers(image: &Image, document: &mut Document) {
             RegisterType::Time => duration(register.initial),
             RegisterType::Bool => (register.initial != 0).to_string(),
             RegisterType::U64 => register.initial.cast_unsigned().to_string(),
+            _ if !register.values.is_empty() => named_value(register),
             _ => register.initial.to_string(),
         };
         let kind = format!("{:?}", register.kind).to_lowercase();
         table.row(vec![vec![register.name.clone()], vec![kind], vec![initial]]);
     }
     document.table(table);
+}
+
+/// The name of a value that has one, and which others there are.
+fn named_value(register: &Register) -> String {
+    let name = usize::try_from(register.initial).ok().and_then(|value| register.values.get(value));
+    let first = name.map_or_else(|| register.initial.to_string(), String::clone);
+    format!("{first} (of {})", register.values.join(", "))
 }
 
 fn packets_and_timers(image: &Image, document: &mut Document) {

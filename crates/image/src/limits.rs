@@ -3,6 +3,8 @@
 
 /// Longest document in bytes (16 MiB).
 pub const MAX_DOCUMENT: usize = 16 << 20;
+/// Greatest number of names of a register's values.
+pub const MAX_NAMED_VALUES: usize = 256;
 /// Longest name in bytes.
 pub const MAX_NAME: usize = 128;
 /// Most registers, scratch ones included.

@@ -54,6 +54,12 @@ pub enum Item {
     Pacer(PacerDeclaration),
     /// `action NAME(parameter: type, ...) { ... }`
     Action(ActionDeclaration),
+    /// `interface NAME { ... }`
+    Interface(InterfaceDeclaration),
+    /// `module NAME is INTERFACE { ... }`
+    Module(ModuleDeclaration),
+    /// `use INTERFACE from MODULE, ... by parameter NAME;`
+    Use(UseDeclaration),
     /// `#debug REGISTER every INTERVAL`
     Sample { register: Name, interval: Expression },
     /// A state.
@@ -182,15 +188,62 @@ pub struct PacerDeclaration {
     pub entries: Option<Expression>,
 }
 
+/// Parameters and their types.
+pub type Parameters = Vec<(Name, Option<Name>)>;
+
 /// An action: statements with parameters.
 #[derive(Clone, Debug)]
 pub struct ActionDeclaration {
     /// Its name.
     pub name: Name,
-    /// Parameters and their types.
-    pub parameters: Vec<(Name, Option<Name>)>,
+    /// Its parameters.
+    pub parameters: Parameters,
     /// What it does.
     pub body: Vec<Statement>,
+}
+
+/// What modules have in common: registers that they share with the program, and actions that it calls.
+#[derive(Clone, Debug)]
+pub struct InterfaceDeclaration {
+    /// Its name.
+    pub name: Name,
+    /// Declarations of registers.
+    pub registers: Vec<Item>,
+    /// Its actions.
+    pub actions: Vec<InterfaceAction>,
+}
+
+/// `action NAME(parameter: type, ...);`, or with a body.
+#[derive(Clone, Debug)]
+pub struct InterfaceAction {
+    /// Its name.
+    pub name: Name,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// What it does in modules that don't have it; `None`: every module has it.
+    pub body: Option<Vec<Statement>>,
+}
+
+/// One way to do what an interface asks for.
+#[derive(Clone, Debug)]
+pub struct ModuleDeclaration {
+    /// Its name.
+    pub name: Name,
+    /// The interface.
+    pub interface: Name,
+    /// Its declarations.
+    pub items: Vec<Item>,
+}
+
+/// `use INTERFACE from MODULE, ... [by parameter NAME [= MODULE]];`
+#[derive(Clone, Debug)]
+pub struct UseDeclaration {
+    /// The interface.
+    pub interface: Name,
+    /// The modules to choose from.
+    pub modules: Vec<Name>,
+    /// The register that says which, and the one that it names from the start.
+    pub parameter: Option<(Name, Option<Name>)>,
 }
 
 /// A state.

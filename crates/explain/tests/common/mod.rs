@@ -11,7 +11,7 @@ fn compute(operator: Operator, register: u16, left: Operand, right: Operand) -> 
 }
 
 fn register(name: &str, kind: RegisterType, initial: i64, scratch: bool) -> Register {
-    Register { name: name.into(), kind, initial, scratch }
+    Register { name: name.into(), kind, initial, scratch, values: Vec::new() }
 }
 
 fn row(state: u16, event: Event, when: &[(u16, bool)], operations: Vec<Operation>) -> Row {

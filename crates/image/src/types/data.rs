@@ -17,6 +17,9 @@ pub struct Register {
     /// A temporary of the compiler: no part of a flow's stored state. An event writes it before it reads it.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub scratch: bool,
+    /// Names of its values from 0 on, for those who give it one: of the modules that it chooses from. None: they have no names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
 }
 
 /// What a register holds. Writes keep the low bits: 8, 16, 32, 48 or 64; all but `i64`, `u64` and `time` are

@@ -177,6 +177,7 @@ impl Verifier<'_> {
             if register.scratch && register.initial != 0 {
                 self.report.add(path, "a scratch register has no value when an event begins", "use 0");
             }
+            self.list_of_names(item.member("values"), register.values.iter(), MAX_NAMED_VALUES);
         }
     }
 

@@ -92,7 +92,7 @@ pub fn builtin(name: &str) -> Format {
 
 /// A register of type `i64` that starts at 0.
 pub fn register(name: &str) -> Register {
-    Register { name: name.into(), kind: RegisterType::I64, initial: 0, scratch: false }
+    Register { name: name.into(), kind: RegisterType::I64, initial: 0, scratch: false, values: Vec::new() }
 }
 
 /// A state.
@@ -151,6 +151,7 @@ pub fn rich() -> Image {
         kind,
         initial,
         scratch,
+        values: Vec::new(),
     };
     let field = |packet: PacketRef, field: u16| Operand::Field { packet, field };
     let mut image = machine();

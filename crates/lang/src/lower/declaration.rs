@@ -5,11 +5,10 @@ use super::types::{self, Type};
 use super::{EventKind, Lowerer, Symbol};
 use crate::Dialect;
 use crate::ast::{
-    EvictedStates, Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration, TableContents,
-    TableFormula,
+    ActionDeclaration, EvictedStates, Expression, FlowDeclaration, FullPolicy, Item, Name, Program, StateDeclaration,
+    TableContents, TableFormula,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use weftwire_image::{
     Debug, Eviction, Flow, IMAGE_VERSION, Image, OtherPackets, Register, RegisterType, Sample, Table, Timer, WhenFull,
     limits,
@@ -93,22 +92,12 @@ impl Lowerer<'_> {
             }
             match item {
                 Item::State(state) => states.push(state.clone()),
-                Item::Action(action) => {
-                    if let Some(first) = self.action_names.get(&action.name.text) {
-                        let line = self.line(self.actions[*first].name.span);
-                        let message = format!("the action `{}` is declared twice", action.name.text);
-                        self.report(
-                            Diagnostic::error(action.name.span, message).help(format!("the first is on line {line}")),
-                        );
-                        continue;
-                    }
-                    self.action_names.insert(action.name.text.clone(), self.actions.len());
-                    self.actions.push(Rc::new(action.clone()));
-                }
+                Item::Action(action) => self.action(action, ""),
                 Item::Import { file, headers } => self.import(file, headers),
                 _ => {}
             }
         }
+        self.modules(program);
         self.share_handlers(&mut states, program);
         self.order_states(&mut states, program);
         for item in &program.items {
@@ -116,33 +105,13 @@ impl Lowerer<'_> {
                 break;
             }
             match item {
-                Item::Constant { name, value } => {
-                    let value = self.constant(value);
-                    self.declare(name, Symbol::Constant(value));
-                }
-                Item::Condition { name, value } => self.declare(name, Symbol::Condition(value.clone())),
-                Item::Value { name, value } => self.declare(name, Symbol::Value(value.clone())),
-                Item::Register { names, kind, initial } => self.registers(names, kind.as_ref(), initial.as_ref()),
-                Item::Slot { names } => {
-                    for name in names {
-                        self.add_slot(name);
-                    }
-                }
-                Item::Timer { name, payload } => self.timer(name, payload),
-                Item::Ranges { name, bytes, most } => self.ranges(name, bytes.as_ref(), most),
-                Item::Segments { name, fields, most } => self.segments(name, fields, most),
-                Item::Table { name, contents } => self.table(name, contents),
-                Item::Pacer(declaration) => self.pacer(declaration),
-                Item::Template(template) => self.template(template),
                 Item::Flow(declaration) => {
                     if flow.is_some() {
                         self.report(Diagnostic::error(declaration.span, "a program has one flow key"));
                     }
                     flow = Some(declaration);
                 }
-                Item::OtherPackets { pairs, span } => self.other_packets(pairs, *span),
-                Item::Sample { register, interval } => self.sample(register, interval),
-                Item::Action(_) | Item::State(_) | Item::Shared { .. } | Item::Import { .. } => {}
+                item => self.declaration(item),
             }
         }
         match flow {
@@ -156,20 +125,78 @@ impl Lowerer<'_> {
         states
     }
 
-    pub(super) fn declare(&mut self, name: &Name, symbol: Symbol) {
+    /// A declaration that may stand in a module, or of which there may be many.
+    fn declaration(&mut self, item: &Item) {
+        match item {
+            Item::Constant { name, value } => {
+                let value = self.constant(value);
+                self.declare(name, Symbol::Constant(value));
+            }
+            Item::Condition { name, value } => {
+                self.declare(name, Symbol::Condition(value.clone()));
+            }
+            Item::Value { name, value } => {
+                self.declare(name, Symbol::Value(value.clone()));
+            }
+            Item::Register { names, kind, initial } => self.registers(names, kind.as_ref(), initial.as_ref()),
+            Item::Slot { names } => {
+                for name in names {
+                    self.add_slot(name);
+                }
+            }
+            Item::Timer { name, payload } => self.timer(name, payload),
+            Item::Ranges { name, bytes, most } => self.ranges(name, bytes.as_ref(), most),
+            Item::Segments { name, fields, most } => self.segments(name, fields, most),
+            Item::Table { name, contents } => self.table(name, contents),
+            Item::Pacer(declaration) => self.pacer(declaration),
+            Item::Template(template) => self.template(template),
+            Item::Interface(interface) => interface.registers.iter().for_each(|register| self.declaration(register)),
+            Item::Module(module) if self.used_modules.contains(&module.name.text) => {
+                let namespace = format!("{}.", module.name.text);
+                self.within(namespace, |lowerer| module.items.iter().for_each(|item| lowerer.declaration(item)));
+            }
+            Item::Use(choice) => self.module_parameter(choice),
+            Item::OtherPackets { pairs, span } => self.other_packets(pairs, *span),
+            Item::Sample { register, interval } => self.sample(register, interval),
+            Item::Module(_) | Item::Action(_) | Item::State(_) | Item::Shared { .. } | Item::Import { .. } => {}
+            // A program has one, which the caller takes.
+            Item::Flow(_) => {}
+        }
+    }
+
+    /// An action of the program, or of the module with this namespace.
+    pub(super) fn action(&mut self, action: &ActionDeclaration, namespace: &str) {
+        let key = format!("{namespace}{}", action.name.text);
+        if let Some(first) = self.first_of_action(&key) {
+            let line = self.line(first);
+            let message = format!("the action `{}` is declared twice", action.name.text);
+            return self
+                .report(Diagnostic::error(action.name.span, message).help(format!("the first is on line {line}")));
+        }
+        self.add_action(key, action.clone(), namespace.to_owned());
+    }
+
+    /// Lets a name stand for something; reports one that does already, and is false then.
+    pub(super) fn declare(&mut self, name: &Name, symbol: Symbol) -> bool {
         const RESERVED: &[&str] = &["packet", "now", "true", "false", "application", "flow", "data"];
         if RESERVED.contains(&name.text.as_str()) && !self.untyped {
             let message = format!("`{}` has a meaning of its own and can't be declared", name.text);
             self.report(Diagnostic::error(name.span, message));
-            return;
+            return false;
         }
-        if let Some((_, first)) = self.symbols.get(&name.text) {
+        let key = self.own_key(&name.text);
+        if let Some((_, first)) = self.symbols.get(&key) {
             let line = self.line(*first);
             let message = format!("`{}` is declared twice", name.text);
             self.report(Diagnostic::error(name.span, message).help(format!("the first is on line {line}")));
-            return;
+            return false;
         }
-        self.symbols.insert(name.text.clone(), (symbol, name.span));
+        if key.len() > limits::MAX_NAME {
+            let message = format!("`{key}` is longer than {} letters", limits::MAX_NAME);
+            self.report(Diagnostic::error(name.span, message).help("give it or its module a shorter name"));
+        }
+        self.symbols.insert(key, (symbol, name.span));
+        true
     }
 
     /// Gives handlers that several states share to each of them. The handlers of a state are tried in the order in which they
@@ -318,7 +345,8 @@ impl Lowerer<'_> {
         let declared = Name { text: name.clone(), span: declared.span };
         self.declare(&declared, Symbol::Register(self.image.registers.len() as u16));
         self.register_types.push(type_);
-        self.image.registers.push(Register { name, kind, initial, scratch: false });
+        let name = self.own_key(&name);
+        self.image.registers.push(Register { name, kind, initial, scratch: false, values: Vec::new() });
     }
 
     /// Whether there is room for one more table of so many entries, and for the work of computing them.
@@ -340,7 +368,8 @@ impl Lowerer<'_> {
     /// Adds a table for which there is room.
     pub(super) fn add_table(&mut self, name: &Name, base: i64, entries: Vec<i64>) {
         self.declare(name, Symbol::Table(self.image.tables.len() as u16));
-        self.image.tables.push(Table { name: name.text.clone(), base, entries });
+        let name = self.own_key(&name.text);
+        self.image.tables.push(Table { name, base, entries });
     }
 
     pub(crate) fn unknown_type(&mut self, name: &Name) {
@@ -425,9 +454,8 @@ impl Lowerer<'_> {
     }
 
     fn formula_entries(&mut self, index: &str, range: std::ops::RangeInclusive<i64>, formula: &Expression) -> Vec<i64> {
-        let symbols = &self.symbols;
-        let constant = |name: &str| match symbols.get(name) {
-            Some((Symbol::Constant(value), _)) => value.ir.as_constant().map(|value| value as f64),
+        let constant = |name: &str| match self.known(name) {
+            Some(Symbol::Constant(value)) => value.ir.as_constant().map(|value| value as f64),
             _ => None,
         };
         let mut entries = Vec::new();
@@ -456,7 +484,7 @@ impl Lowerer<'_> {
     }
 
     fn sample(&mut self, register: &Name, interval: &Expression) {
-        let Some((Symbol::Register(index), _)) = self.symbols.get(&register.text).cloned() else {
+        let Some(Symbol::Register(index)) = self.known(&register.text) else {
             let message = format!("`{}` is no register declared above", register.text);
             self.report(Diagnostic::error(register.span, message));
             return;

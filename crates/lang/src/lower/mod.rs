@@ -1,6 +1,7 @@
 //! From the syntax tree to the image: names and types (`expression`, `function`, `statement`), declarations (`declaration`, `fields`), and
 //! the flat rule table (`control`, `emit`).
 
+mod calls;
 mod control;
 mod cycles;
 mod declaration;
@@ -9,6 +10,7 @@ mod expression;
 mod fields;
 mod function;
 mod ir;
+mod modules;
 mod names;
 mod pacer;
 mod statement;
@@ -19,7 +21,8 @@ mod timers;
 mod types;
 
 use crate::Dialect;
-use crate::ast::{ActionDeclaration, Expression, Name, Program, StateDeclaration, Statement, StatementKind};
+use crate::ast::{Expression, Name, Program, StateDeclaration, Statement, StatementKind};
+use calls::{Action, Choice};
 use control::Rules;
 use expression::Value;
 use ir::Step;
@@ -45,6 +48,8 @@ pub(crate) enum Symbol {
     Template(u16),
     Timer(u8),
     Table(u16),
+    Interface,
+    Module,
     /// What it counts time in; `None` if its declaration is wrong.
     Pacer(Option<weftwire_pace::TimeUnit>),
 }
@@ -62,6 +67,8 @@ impl Symbol {
             Symbol::Template(_) => "a template",
             Symbol::Timer(_) => "a timer",
             Symbol::Table(_) => "a table",
+            Symbol::Interface => "an interface",
+            Symbol::Module => "a module",
             Symbol::Pacer(_) => "a pacer",
         }
     }
@@ -123,8 +130,14 @@ pub(crate) struct Lowerer<'a> {
     pub(crate) symbols: BTreeMap<String, (Symbol, Span)>,
     pub(crate) states: BTreeMap<String, (u16, Span)>,
     pub(crate) action_names: BTreeMap<String, usize>,
-    pub(crate) actions: Vec<Rc<ActionDeclaration>>,
+    pub(crate) actions: Vec<Action>,
     pub(crate) used_actions: BTreeSet<usize>,
+    /// Actions of interfaces.
+    pub(crate) choices: BTreeMap<String, Rc<Choice>>,
+    pub(crate) used_choices: BTreeSet<String>,
+    pub(crate) used_modules: BTreeSet<String>,
+    /// In front of the names of the module that names belong to here; empty outside of modules.
+    pub(crate) namespace: String,
     pub(crate) register_types: Vec<Type>,
     /// Names and types of what each timer carries.
     pub(crate) timers: Vec<Fields>,
@@ -207,6 +220,10 @@ pub(crate) fn lower(
         action_names: BTreeMap::new(),
         actions: Vec::new(),
         used_actions: BTreeSet::new(),
+        choices: BTreeMap::new(),
+        used_choices: BTreeSet::new(),
+        used_modules: BTreeSet::new(),
+        namespace: String::new(),
         register_types: Vec::new(),
         timers: Vec::new(),
         segments: Vec::new(),
@@ -279,9 +296,25 @@ impl Lowerer<'_> {
         ir::SourceLine { file: span.file, line: self.line(span) }
     }
 
+    /// What a name stands for here.
+    pub(crate) fn known(&self, name: &str) -> Option<Symbol> {
+        self.symbols.get(&self.key(name)).map(|(symbol, _)| symbol.clone())
+    }
+
+    /// The whole name of what a name stands for here: in a module, its own names come before those of the program.
+    pub(crate) fn key(&self, name: &str) -> String {
+        let own = self.own_key(name);
+        if self.symbols.contains_key(&own) { own } else { name.to_owned() }
+    }
+
+    /// The whole name of what is declared here.
+    pub(crate) fn own_key(&self, name: &str) -> String {
+        format!("{}{name}", self.namespace)
+    }
+
     /// What a name stands for; reports if nothing.
     pub(crate) fn symbol(&mut self, name: &Name, what: &str) -> Option<Symbol> {
-        let found = self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone());
+        let found = self.known(&name.text);
         if found.is_none() {
             self.unknown(name, what, &Self::scope(EventKind::Other));
         }
@@ -373,7 +406,7 @@ impl Lowerer<'_> {
     /// The dialect's statements at the top: a state of their own in front of the initial one.
     fn prologue(&mut self, handlers: &mut Vec<LoweredHandler>) {
         let Some(index) = self.action_names.get(crate::dialect::PROLOGUE).copied() else { return };
-        let body = self.actions[index].body.clone();
+        let body = self.actions[index].declaration.body.clone();
         let span = body.first().map_or(Span::default(), |first| first.span);
         let mut steps = self.block(&body, &mut Self::scope(EventKind::Other));
         steps.push(Step::Goto(1));
@@ -543,7 +576,7 @@ impl Lowerer<'_> {
             while self.symbols.contains_key(&name) {
                 name.push('_');
             }
-            self.image.registers.push(Register { name, kind: *kind, initial: 0, scratch: true });
+            self.image.registers.push(Register { name, kind: *kind, initial: 0, scratch: true, values: Vec::new() });
         }
         if let Some((found, span)) = exceeded {
             let help = "a condition on what a statement in front has changed takes an event; branches double the rows behind them";
@@ -610,13 +643,14 @@ impl Lowerer<'_> {
                 ));
             }
         }
-        for (index, action) in self.actions.clone().iter().enumerate() {
-            if !self.used_actions.contains(&index) && action.name.text != crate::dialect::PROLOGUE {
-                self.report(Diagnostic::warning(
-                    action.name.span,
-                    format!("the action `{}` is never called", action.name.text),
-                ));
-            }
+        let plain = self.actions.iter().enumerate().filter(|(index, _)| !self.used_actions.contains(index));
+        let plain = plain.map(|(_, action)| &action.declaration.name);
+        let of_interfaces = self.choices.values().map(|choice| &choice.name);
+        let of_interfaces = of_interfaces.filter(|name| !self.used_choices.contains(&name.text));
+        let never_called: Vec<Name> = plain.chain(of_interfaces).cloned().collect();
+        for name in never_called.iter().filter(|name| name.text != crate::dialect::PROLOGUE) {
+            let message = format!("the action `{}` is never called", name.text);
+            self.report(Diagnostic::warning(name.span, message));
         }
         let symbols: Vec<(String, Symbol, Span)> =
             self.symbols.iter().map(|(name, (symbol, span))| (name.clone(), symbol.clone(), *span)).collect();

@@ -1,5 +1,6 @@
 //! What a name or a path in an expression stands for, and whether it is known where it stands.
 
+use super::calls::private;
 use super::expression::Value;
 use super::ir::Ir;
 use super::types::Type;
@@ -16,15 +17,21 @@ impl Lowerer<'_> {
             return self.single_name(name, scope);
         }
         if let [timer, value] = path
-            && let Some(Symbol::Timer(index)) = self.symbols.get(&timer.text).map(|(symbol, _)| symbol.clone())
+            && let Some(Symbol::Timer(index)) = self.known(&timer.text)
         {
             return self.timer_value(timer, value, index, scope);
         }
         if let [object, question] = path
-            && let Some(Symbol::Ranges(_) | Symbol::Segments(_)) =
-                self.symbols.get(&object.text).map(|(symbol, _)| symbol)
+            && let Some(Symbol::Ranges(_) | Symbol::Segments(_)) = self.known(&object.text)
         {
             return self.question(object, question, &[], scope);
+        }
+        if let [module, name, ..] = path
+            && let Some(Symbol::Module) = self.known(&module.text)
+        {
+            let error = Diagnostic::error(span, format!("`{}` can't be reached from here", name.text));
+            self.report(error.help(private(&name.text, &module.text)));
+            return Value::error();
         }
         let environment = match texts[..] {
             ["packet", name @ ("port" | "length" | "payload")] => {
@@ -85,10 +92,10 @@ impl Lowerer<'_> {
             return value.clone();
         }
         let flags = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
-        match self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone()) {
+        match self.known(&name.text) {
             Some(Symbol::Constant(value)) => value,
             Some(Symbol::Register(index)) => {
-                self.used.insert(name.text.clone());
+                self.used.insert(self.key(&name.text));
                 Value::new(Ir::Operand(Operand::Register(index)), self.register_types[usize::from(index)])
             }
             Some(Symbol::Condition(condition)) => {
@@ -129,7 +136,9 @@ impl Lowerer<'_> {
         }
         scope.depth += 1;
         let locals = std::mem::take(&mut scope.locals);
-        let value = read(self, scope);
+        let outside = self.key(&name.text) == name.text;
+        let namespace = if outside { String::new() } else { self.namespace.clone() };
+        let value = self.within(namespace, |lowerer| read(lowerer, scope));
         scope.locals = locals;
         scope.depth -= 1;
         value
@@ -187,7 +196,7 @@ impl Lowerer<'_> {
             self.need_packet(name.span, scope);
             return Some(PacketRef::Current);
         }
-        match self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone()) {
+        match self.known(&name.text) {
             Some(Symbol::Slot(slot)) => Some(PacketRef::Slot(slot)),
             Some(other) => {
                 let message = format!("`{}` is {}, not a packet", name.text, other.describe());
@@ -216,7 +225,8 @@ impl Lowerer<'_> {
 
     /// The help; in an action, also which call brought it here.
     fn called_from(&self, help: &str, scope: &Scope) -> String {
-        let Some((action, line)) = scope.calls.first().map(|index| (&self.actions[*index].name.text, scope.call_line))
+        let Some((action, line)) =
+            scope.calls.first().map(|index| (&self.actions[*index].declaration.name.text, scope.call_line))
         else {
             return help.to_string();
         };
@@ -232,8 +242,11 @@ impl Lowerer<'_> {
 
     pub(crate) fn unknown(&mut self, name: &Name, what: &str, scope: &Scope) {
         let mut error = Diagnostic::error(name.span, format!("`{}` is not known; expected {what}", name.text));
-        let known = self.symbols.keys().map(String::as_str).chain(scope.locals.iter().map(|(known, _)| known.as_str()));
-        if let Some(near) = nearest(&name.text, known.chain(["now", "packet"])) {
+        let known = self.symbols.keys().map(|key| key.strip_prefix(&self.namespace).unwrap_or(key));
+        let known = known.chain(scope.locals.iter().map(|(known, _)| known.as_str()));
+        if let Some(module) = self.owner_of(&name.text) {
+            error = error.help(private(&name.text, module));
+        } else if let Some(near) = nearest(&name.text, known.chain(["now", "packet"])) {
             error = error.help(format!("did you mean `{near}`?"));
         }
         self.report(error);

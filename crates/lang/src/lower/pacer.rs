@@ -11,7 +11,6 @@ use crate::ast::{
 };
 use crate::lower::ir::Step;
 use crate::lower::types::Type;
-use std::rc::Rc;
 use weftwire_image::RegisterType;
 use weftwire_pace::table::Then;
 use weftwire_pace::{Evolution, Form, Options, Setting, TimeUnit};
@@ -185,8 +184,7 @@ impl Lowerer<'_> {
         ] {
             // If nothing is paced with it, a warning says so of the pacer.
             self.used_actions.insert(self.actions.len());
-            self.action_names.insert(action.name.text.clone(), self.actions.len());
-            self.actions.push(Rc::new(action));
+            self.add_action(action.name.text.clone(), action, String::new());
         }
     }
 

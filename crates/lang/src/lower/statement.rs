@@ -1,5 +1,6 @@
 //! Statements: to steps with resolved names and types.
 
+use super::calls::private;
 use super::expression::fold;
 use super::ir::{Ir, MAX_LOCALS, Step, local_operand};
 use super::types::{self, Type};
@@ -9,13 +10,10 @@ use crate::ast::{
 };
 use crate::parser::MAX_DEPTH;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use weftwire_image::{Operand, Operation, Operator, PacketRef, RegisterType, limits};
 use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::source::Span;
 
-/// Actions may call actions this deep; deeper is taken for recursion.
-const MAX_CALLS: usize = 50;
 /// A program may expand to this many steps.
 const MAX_STEPS: usize = 20_000;
 
@@ -198,6 +196,12 @@ impl Lowerer<'_> {
             let old = self.expression(&path, scope);
             new = self.binary(operator, old, new, span.to(value.span));
         }
+        if let [module, name, ..] = target
+            && let Some(Symbol::Module) = self.known(&module.text)
+        {
+            let error = Diagnostic::error(span, format!("`{}` can't be reached from here", name.text));
+            return self.report(error.help(private(&name.text, &module.text)));
+        }
         if let [name] = target {
             if optional {
                 self.report(
@@ -209,7 +213,7 @@ impl Lowerer<'_> {
                 self.report(Diagnostic::error(span, message).help("use a register, or another `let`"));
                 return;
             }
-            match self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone()) {
+            match self.known(&name.text) {
                 Some(Symbol::Register(register)) => {
                     let kind = self.register_types[usize::from(register)];
                     let register_type = self.image.registers[usize::from(register)].kind;
@@ -334,7 +338,7 @@ impl Lowerer<'_> {
                 None => self.unknown_type(kind),
             }
         }
-        if self.symbols.contains_key(&name.text) {
+        if self.known(&name.text).is_some() {
             let message = format!("`{}` hides a declaration of the same name", name.text);
             self.report(Diagnostic::error(name.span, message).help("give the local another name"));
         }
@@ -403,7 +407,7 @@ impl Lowerer<'_> {
         scope: &mut Scope,
         steps: &mut Vec<Step>,
     ) -> Option<PacketRef> {
-        let template = match self.symbols.get(&packet.name.text).map(|(symbol, _)| symbol.clone()) {
+        let template = match self.known(&packet.name.text) {
             Some(Symbol::Template(template)) if packet.name.text != "packet" => template,
             _ => {
                 if !packet.fields.is_empty() || packet.data.is_some() {
@@ -446,79 +450,13 @@ impl Lowerer<'_> {
     }
 
     fn slot(&mut self, name: &Name) -> Option<PacketRef> {
-        match self.symbols.get(&name.text).map(|(symbol, _)| symbol.clone()) {
+        match self.known(&name.text) {
             Some(Symbol::Slot(slot)) => Some(PacketRef::Slot(slot)),
             _ => {
                 let message = format!("`{}` is no slot", name.text);
                 self.report(Diagnostic::error(name.span, message).help(format!("declare it: `slot {};`", name.text)));
                 None
             }
-        }
-    }
-
-    pub(super) fn call_action(
-        &mut self,
-        name: &Name,
-        arguments: &[Expression],
-        scope: &mut Scope,
-        steps: &mut Vec<Step>,
-    ) {
-        let Some(index) = self.action_names.get(&name.text).copied() else {
-            let mut error = Diagnostic::error(name.span, format!("`{}` is no action", name.text));
-            if let Some(near) =
-                weftwire_text::diagnostic::nearest(&name.text, self.action_names.keys().map(String::as_str))
-            {
-                error = error.help(format!("did you mean `{near}`?"));
-            }
-            self.report(error);
-            return;
-        };
-        self.used_actions.insert(index);
-        let action = Rc::clone(&self.actions[index]);
-        if scope.calls.contains(&index) || scope.calls.len() >= MAX_CALLS {
-            let message = format!("the action `{}` calls itself", name.text);
-            self.report(
-                Diagnostic::error(name.span, message)
-                    .help("actions are expanded where they are called; a timer or a state makes a loop"),
-            );
-            return;
-        }
-        if action.parameters.len() != arguments.len() {
-            let message =
-                format!("`{}` takes {} argument(s), found {}", name.text, action.parameters.len(), arguments.len());
-            self.report(Diagnostic::error(name.span, message));
-            return;
-        }
-        let first_local = scope.next_local;
-        let mut locals = Vec::new();
-        for ((parameter, kind), argument) in action.parameters.iter().zip(arguments) {
-            let mut value = self.expression(argument, scope);
-            if let Some(kind) = kind {
-                match types::named(&kind.text) {
-                    Some(wanted) => value = Value::new(self.held(value, wanted, argument.span), wanted.0),
-                    None => self.unknown_type(kind),
-                }
-            }
-            // Called by value: the body may change what the argument was computed from.
-            if value.ir.as_constant().is_none() {
-                let local = self.new_local(argument.span, scope);
-                steps.append(&mut scope.before);
-                steps.push(Step::Local { local, value: value.ir, tested: false });
-                value = Value::new(Ir::Operand(local_operand(local)), value.kind);
-            }
-            locals.push((parameter.text.clone(), value));
-        }
-        if scope.calls.is_empty() {
-            scope.call_line = self.line(name.span);
-        }
-        scope.calls.push(index);
-        let outer = std::mem::replace(&mut scope.locals, locals);
-        steps.append(&mut scope.before);
-        steps.extend(self.block(&action.body, scope));
-        scope.locals = outer;
-        scope.calls.pop();
-        if scope.next_local > first_local {
-            steps.push(Step::Release(first_local));
         }
     }
 

@@ -49,7 +49,8 @@ impl Lowerer<'_> {
             return self.too_many(name.span, "objects of ranges", limits::MAX_RANGES);
         }
         self.declare(name, Symbol::Ranges(self.image.ranges.len() as u8));
-        self.image.ranges.push(Ranges { name: name.text.clone(), most, bytes });
+        let name = self.own_key(&name.text);
+        self.image.ranges.push(Ranges { name, most, bytes });
     }
 
     pub(super) fn segments(&mut self, name: &Name, fields: &[(Name, Option<Name>)], most: &Expression) {
@@ -79,7 +80,8 @@ impl Lowerer<'_> {
         self.declare(name, Symbol::Segments(self.image.segments.len() as u8));
         let own = known.iter().skip(SEGMENT_ENDS.len());
         let fields = own.map(|(name, (_, kind))| SegmentField { name: name.clone(), kind: *kind }).collect();
-        self.image.segments.push(Segments { name: name.text.clone(), most, fields });
+        let name = self.own_key(&name.text);
+        self.image.segments.push(Segments { name, most, fields });
         self.segments.push(known);
     }
 

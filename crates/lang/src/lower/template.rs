@@ -32,12 +32,14 @@ impl Lowerer<'_> {
         }
         let kinds = self.image.templates[usize::from(template)].tcp_options.clone();
         let locals = std::mem::take(&mut scope.locals);
-        let values = wanted.iter().zip(kinds).map(|(wanted, kind)| match wanted {
-            None => Ir::constant(1),
-            Some(count) if kind == OPTION_SACK => self.typed(count, Type::Integer, scope),
-            Some(condition) => self.condition(condition, scope),
+        let values = self.within(String::new(), |lowerer| {
+            let values = wanted.iter().zip(kinds).map(|(wanted, kind)| match wanted {
+                None => Ir::constant(1),
+                Some(count) if kind == OPTION_SACK => lowerer.typed(count, Type::Integer, scope),
+                Some(condition) => lowerer.condition(condition, scope),
+            });
+            values.collect()
         });
-        let values = values.collect();
         scope.locals = locals;
         values
     }

@@ -145,6 +145,8 @@ impl<'a> Cursor<'a> {
             "flow",
             "Event",
             "condition",
+            "interface",
+            "module",
         ];
         loop {
             match self.peek() {

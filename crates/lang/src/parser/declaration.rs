@@ -1,16 +1,15 @@
 //! Declarations of XL proper.
 
 use super::cursor::{Cursor, describe};
-use super::statement::STATEMENTS;
 use crate::ast::{
-    ActionDeclaration, EvictedStates, Expression, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name,
-    PacerDeclaration, StateDeclaration, TableContents, TableFormula, TemplateDeclaration, TemplateOption,
+    EvictedStates, Expression, FlowDeclaration, FullPolicy, Handler, ImportedHeader, Item, Name, PacerDeclaration,
+    Parameters, StateDeclaration, TableContents, TableFormula, TemplateDeclaration, TemplateOption,
 };
 use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::lexer::Kind;
 
 const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `value`, `flow key`, `other packets`, \
-     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `segments`, `table`, `pacer`, `action`, `#debug`, `state` and `in`";
+     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `segments`, `table`, `pacer`, `action`, `interface`, `module`, `use`, `#debug`, `state` and `in`";
 
 impl Cursor<'_> {
     /// A declaration, or `None` after an error.
@@ -30,7 +29,9 @@ impl Cursor<'_> {
         let item = match word.as_str() {
             "state" | "initial" => return self.state(false),
             "in" => return self.shared_handlers(),
-            "action" => return self.action(),
+            "action" => return self.action().map(Item::Action),
+            "interface" => return self.interface(),
+            "module" => return self.module(),
             "template" => return self.template(),
             "import" => return self.import(),
             "const" => self.constant("a constant's name").map(|(name, value)| Item::Constant { name, value }),
@@ -49,6 +50,7 @@ impl Cursor<'_> {
             "segments" => self.segments(),
             "table" => self.table(),
             "pacer" => self.pacer(),
+            "use" => self.use_of_modules(),
             "State" | "Register" | "Event" | "Action" => {
                 let message = format!("`{word}` belongs to the published dialect, not to XL");
                 self.give_up_with(&message, "programs of the dialect are in files that end in .xtra");
@@ -59,6 +61,9 @@ impl Cursor<'_> {
                 let known = [
                     "state",
                     "action",
+                    "interface",
+                    "module",
+                    "use",
                     "template",
                     "import",
                     "const",
@@ -115,7 +120,7 @@ impl Cursor<'_> {
         Some(Item::Sample { register, interval })
     }
 
-    fn register(&mut self) -> Option<Item> {
+    pub(super) fn register(&mut self) -> Option<Item> {
         self.advance();
         let names = self.names("a register's name");
         if names.is_empty() {
@@ -129,7 +134,7 @@ impl Cursor<'_> {
         Some(Item::Register { names, kind, initial })
     }
 
-    fn parameters(&mut self) -> Vec<(Name, Option<Name>)> {
+    pub(super) fn parameters(&mut self) -> Parameters {
         let mut parameters = Vec::new();
         if !self.take("(") || self.take(")") {
             return parameters;
@@ -226,17 +231,6 @@ impl Cursor<'_> {
                 return Some(Item::Pacer(pacer));
             }
         }
-    }
-
-    fn action(&mut self) -> Option<Item> {
-        self.advance();
-        let name = self.name("an action's name")?;
-        if STATEMENTS.contains(&name.text.as_str()) {
-            let message = format!("`{}` starts a statement and can't name an action", name.text);
-            self.report(Diagnostic::error(name.span, message).help("give the action another name"));
-        }
-        let parameters = self.parameters();
-        Some(Item::Action(ActionDeclaration { name, parameters, body: self.block("to open the action") }))
     }
 
     fn import(&mut self) -> Option<Item> {

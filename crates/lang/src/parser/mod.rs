@@ -3,6 +3,7 @@
 mod cursor;
 mod declaration;
 mod expression;
+mod module;
 mod statement;
 
 pub(crate) use cursor::{Cursor, MAX_DEPTH, MAX_OPERATORS};

@@ -110,14 +110,13 @@ pub fn chosen_control(traffic: &Traffic) -> Result<Option<usize>, NoControl> {
 /// The name of the congestion control of a traffic's connections: the one that it asks for, else that of the host, else the
 /// machine's own.
 pub fn control_name(network: &Network, traffic: &Traffic) -> Option<&'static str> {
+    let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
+    let register = registers.iter().find(|register| register.name == CONTROL)?;
     let of_host = || match &network.node(traffic.from).kind {
-        NodeKind::Host { parameters, .. } => parameters.get(CONTROL)?.parse().ok(),
+        NodeKind::Host { parameters, .. } => parameter::register_value(register, parameters.get(CONTROL)?),
         _ => None,
     };
-    let own = || {
-        let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
-        registers.iter().find(|register| register.name == CONTROL)?.initial.try_into().ok()
-    };
-    let number: usize = chosen_control(traffic).ok().flatten().or_else(of_host).or_else(own)?;
+    let asked = chosen_control(traffic).ok().flatten();
+    let number = asked.or_else(|| usize::try_from(of_host().unwrap_or(register.initial)).ok())?;
     CONTROLS.get(number).copied()
 }

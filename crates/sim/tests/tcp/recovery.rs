@@ -90,7 +90,7 @@ fn a_mark_shrinks_the_window_and_costs_nothing() {
         });
         connection.open();
         assert!(connection.until(|connection| connection.register(0, "phase") == Some(3)), "a reduction");
-        let (before, after) = (connection.register(0, "before_loss"), connection.register(0, "threshold"));
+        let (before, after) = (connection.register(0, "cubic.before_loss"), connection.register(0, "threshold"));
         assert!(after < before, "{after:?} of {before:?}");
         assert!(connection.until(all_arrived));
         assert_eq!(connection.ends[0].sent, 1_000_000);
@@ -371,21 +371,21 @@ fn cubic_follows_its_curve() {
     });
     connection.open();
     assert!(connection.until(|connection| connection.register(0, "phase") == Some(1)), "a loss");
-    assert!(connection.until(|connection| connection.register(0, "epoch") > Some(0)), "congestion avoidance");
+    assert!(connection.until(|connection| connection.register(0, "cubic.epoch") > Some(0)), "congestion avoidance");
     let get = |connection: &Connection, name: &str| connection.register(0, name).expect("a register") as f64;
     let segment = SEGMENT as f64;
-    let highest = get(&connection, "highest");
+    let highest = get(&connection, "cubic.highest");
     let mut window = get(&connection, "threshold");
-    let (mut friendly, prior) = (window, get(&connection, "before_loss"));
+    let (mut friendly, prior) = (window, get(&connection, "cubic.before_loss"));
     let knee = ((highest - window) / segment / 0.4).cbrt();
-    let (epoch, mut una) = (get(&connection, "epoch"), f64::NAN);
+    let (epoch, mut una) = (get(&connection, "cubic.epoch"), f64::NAN);
     let mut compared = 0;
     let first = connection.now;
     while connection.now < first + 8 * SECOND && connection.ends[0].written < 40_000_000 {
         if una.is_nan() {
             // The event that began the epoch has grown the window already.
             window = get(&connection, "congestion_window");
-            friendly = get(&connection, "friendly");
+            friendly = get(&connection, "cubic.friendly");
         }
         una = get(&connection, "una");
         let limited = get(&connection, "limited");
