@@ -169,6 +169,14 @@ pub struct TcpInfo {
     pub retransmissions: u32,
     /// Segments with payload sent.
     pub data_segments: u32,
+    /// The retransmission timeout that is in force, with back-off, microseconds.
+    pub timeout_us: u32,
+    /// Segments that are not acknowledged.
+    pub unacknowledged: u32,
+    /// Bytes that the peer has acknowledged.
+    pub acknowledged_bytes: u64,
+    /// Bytes that came in order.
+    pub received_bytes: u64,
 }
 
 /// Asks for the state of a connection. Kernels before 4.6 know less: zeros.
@@ -181,7 +189,20 @@ pub fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
     check(unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, words.as_mut_ptr().cast(), &mut length)
     })?;
-    Ok(TcpInfo { rtt_us: words[17], rtt_min_us: words[37], retransmissions: words[25], data_segments: words[39] })
+    let wide = |at: usize| {
+        let [low, high] = [words[at], words[at + 1]].map(u32::to_ne_bytes);
+        u64::from_ne_bytes([low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]])
+    };
+    Ok(TcpInfo {
+        rtt_us: words[17],
+        rtt_min_us: words[37],
+        retransmissions: words[25],
+        data_segments: words[39],
+        timeout_us: words[2],
+        unacknowledged: words[6],
+        acknowledged_bytes: wide(30),
+        received_bytes: wide(32),
+    })
 }
 
 #[cfg(test)]

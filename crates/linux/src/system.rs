@@ -1,8 +1,10 @@
 //! Thin safe wrappers of the system calls that several modules need.
 
 use std::ffi::c_int;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use weftwire_core::Time;
@@ -35,6 +37,23 @@ pub fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, name: c_int, va
         )
     };
     check(result).map(drop)
+}
+
+/// Whether reading and writing there may wait (fcntl(2), `O_NONBLOCK`).
+pub(crate) fn may_wait(descriptor: BorrowedFd<'_>) -> bool {
+    // SAFETY: takes numbers.
+    let flags = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL) };
+    flags < 0 || flags & libc::O_NONBLOCK == 0
+}
+
+/// The same pipe to write to, where writing does not wait: opened once more, so that whoever shares the descriptor sees no change
+/// (proc(5), `/proc/self/fd`). `None` if it is no pipe, or can't be opened.
+pub(crate) fn pipe_without_waiting(pipe: &File) -> Option<File> {
+    if !pipe.metadata().ok()?.file_type().is_fifo() {
+        return None;
+    }
+    let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
+    File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path).ok()
 }
 
 /// Wakes a thread that polls (eventfd(2)).

@@ -3,13 +3,13 @@
 
 use super::Calls;
 use super::readiness::{Readiness, Want, Watched};
-use crate::system::{set_option, shut_down_writing};
+use crate::system::{may_wait, set_option, shut_down_writing};
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use weftwire_core::{Endpoints, FlowId, Time};
@@ -134,11 +134,13 @@ impl End {
         socket.set_nonblocking(true)?;
         // What is small goes at once: the other end of the connection decides how it is put together.
         socket.set_nodelay(true)?;
+        ask_after_silence(socket.as_fd())?;
         End::socket(socket.into(), Kind::Tcp, false)
     }
 
     /// A socket of the kernel's TCP that does not block and still connects.
     pub(super) fn connecting(socket: OwnedFd) -> io::Result<End> {
+        ask_after_silence(socket.as_fd())?;
         End::socket(socket, Kind::Tcp, true)
     }
 
@@ -163,6 +165,12 @@ impl End {
             reset_on_close(&self.output);
         }
     }
+}
+
+/// The kernel looks after the other end of an idle connection, as often as the system says (tcp(7), `tcp_keepalive_time`): one that has
+/// gone without a word does not stay for ever.
+fn ask_after_silence(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_KEEPALIVE, &1_i32)
 }
 
 /// Closing the socket resets its connection (socket(7), `SO_LINGER`).
@@ -190,6 +198,8 @@ pub(super) struct Joint {
     pub(super) tag: u64,
     kind: Kind,
     connecting: bool,
+    /// Writing may wait, and so is done in small pieces.
+    cautious: bool,
     input: Option<Watched>,
     output: Option<Watched>,
     /// Bytes read, and how many of them the flow has accepted.
@@ -236,6 +246,7 @@ impl Joint {
             tag: 0,
             kind: Kind::Files,
             connecting: false,
+            cautious: false,
             input: None,
             output: None,
             buffer: Vec::new(),
@@ -260,7 +271,10 @@ impl Joint {
         let watched = Watched::new(input, readiness, token)
             .and_then(|input| Ok((input, Watched::new(output, readiness, token | OUTPUT)?)));
         match watched {
-            Ok((input, output)) => (self.input, self.output) = (Some(input), Some(output)),
+            Ok((input, output)) => {
+                self.cautious = kind == Kind::Files && !output.is_regular() && may_wait(output.file.as_fd());
+                (self.input, self.output) = (Some(input), Some(output));
+            }
             Err(error) => self.fail(Outcome::Broken(error)),
         }
     }
@@ -391,8 +405,7 @@ impl Joint {
             output.ask(Want::Output);
             return false;
         }
-        let cautious = self.kind == Kind::Files && !output.is_regular();
-        let most = if cautious { CAUTIOUS_CHUNK } else { CHUNK };
+        let most = if self.cautious { CAUTIOUS_CHUNK } else { CHUNK };
         let (front, _) = self.held.as_slices();
         let written = output.file.write(&front[..front.len().min(most)]);
         match written {
@@ -400,7 +413,7 @@ impl Joint {
                 self.held.drain(..count);
                 self.totals.received += count as u64;
                 calls.consumed(self.flow, count);
-                if cautious {
+                if self.cautious {
                     output.set_used_up();
                     output.ask(Want::Output);
                 }

@@ -3,6 +3,7 @@
 use super::joint::{End, Outcome, Totals};
 use super::joints::{Side, Wanted};
 use crate::error::LinuxError;
+use crate::system::pipe_without_waiting;
 use std::fs::File;
 use std::io;
 use weftwire_core::{CallError, Endpoints, Listen};
@@ -46,6 +47,7 @@ impl Pipe {
     }
 
     fn new(input: File, output: File) -> Pipe {
+        let output = pipe_without_waiting(&output).unwrap_or(output);
         Pipe {
             input,
             output,

@@ -1,5 +1,7 @@
 use super::*;
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::{Arrivals, Connections, Deadline, Function, MacAddress, Outbox};
@@ -189,6 +191,26 @@ fn what_is_not_read_is_not_consumed() {
         scene.work();
     }
     assert_eq!(scene.function.consumed, 4_000_000);
+}
+
+#[test]
+fn a_pipe_is_filled_without_waiting() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let again = crate::system::pipe_without_waiting(&File::from(OwnedFd::from(writer.try_clone().unwrap()))).unwrap();
+    let mut scene = Scene::new(None);
+    let end = End::files(File::open("/dev/null").unwrap(), again);
+    scene.joints.joints.get_mut(&FLOW).unwrap().attach(end, &scene.joints.readiness);
+    scene.joints.delivered(FLOW, &[7; 1_000_000]);
+    scene.work();
+    // As much as a pipe takes, at once, and not a page at a time; and it does not wait for the reader.
+    assert_eq!(scene.function.consumed, 65_536);
+    assert!(crate::system::may_wait(writer.as_fd()), "whoever shares the pipe sees no change");
+    let (mut read, mut total) = (vec![0; 65_536], 0);
+    while total < 1_000_000 {
+        total += reader.read(&mut read).unwrap();
+        scene.work();
+    }
+    assert_eq!(scene.function.consumed, 1_000_000);
 }
 
 #[test]
