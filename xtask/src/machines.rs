@@ -1,19 +1,17 @@
 //! The page of what the example machines take: lines, rows, operations.
 
 use anyhow::{Context, Result, anyhow};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use weftwire_catalog::Catalog;
-use weftwire_image::{Event, Image};
 
 const HEAD: &str = "# The machines in numbers
 
-What the example machines take as images: as many rows, operations, conditions and registers as an engine has to keep, and the operations on the longest way through one event: preparations, rows, and the internal events raised from them, each
-repeat counted once. Lines are those of XL without comments and empty ones, with what is included. The page is made by `cargo run -p xtask -- generate`.
+What the example machines take as images: as many rows, operations, conditions and registers as an engine has to keep, and the operations that one event may take at worst: preparations, rows, the internal events raised from them
+with all rounds of repeats, and what is left and entered behind it. Lines are those of XL without comments and empty ones, with what is included. The page is made by `cargo run -p xtask -- generate`.
 
-| machine | lines | states | rows | operations | conditions | registers | of these scratch | longest event |
+| machine | lines | states | rows | operations | conditions | registers | of these scratch | worst event |
 |---|---|---|---|---|---|---|---|---|
 ";
 
@@ -35,10 +33,11 @@ pub fn page(root: &Path) -> Result<String> {
             + image.preparations.iter().map(|preparation| preparation.operations.len()).sum::<usize>();
         let scratch = image.registers.iter().filter(|register| register.scratch).count();
         let (states, rows, conditions) = (image.states.len(), image.rows.len(), image.conditions.len());
-        let (lines, registers, longest) = (lines(&file, &text)?, image.registers.len(), longest(&image));
+        let (lines, registers) = (lines(&file, &text)?, image.registers.len());
+        let worst = image.worst_case().map_or(0, |worst| worst.operations);
         writeln!(
             page,
-            "| `{name}` | {lines} | {states} | {rows} | {operations} | {conditions} | {registers} | {scratch} | {longest} |"
+            "| `{name}` | {lines} | {states} | {rows} | {operations} | {conditions} | {registers} | {scratch} | {worst} |"
         )?;
     }
     Ok(page)
@@ -68,25 +67,4 @@ fn lines(file: &Path, text: &str) -> Result<usize> {
         }
     }
     Ok(count)
-}
-
-/// Operations on the longest way through an event. An internal event raises greater numbers; behind a round of a repeat comes what
-/// follows the repeat, as if there were no other round.
-fn longest(image: &Image) -> usize {
-    let mut cells: BTreeMap<(u16, Event), usize> = BTreeMap::new();
-    let mut rows: Vec<_> = image.rows.iter().collect();
-    // Internal events are greater than all others.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.event));
-    for row in rows {
-        let preparation = image.preparations.iter().find(|it| (it.state, it.event) == (row.state, row.event));
-        let further = row.raise.map(|raised| match image.repeat_of(row.state, raised) {
-            Some(repeat) if Event::Internal(raised) <= row.event => image.repeats[repeat].then,
-            _ => raised,
-        });
-        let further = further.and_then(|raised| cells.get(&(row.state, Event::Internal(raised)))).copied().unwrap_or(0);
-        let own = preparation.map_or(0, |preparation| preparation.operations.len()) + row.operations.len() + further;
-        let cell = cells.entry((row.state, row.event)).or_default();
-        *cell = own.max(*cell);
-    }
-    cells.values().copied().max().unwrap_or(0)
 }

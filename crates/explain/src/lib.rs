@@ -34,8 +34,8 @@ pub enum Form {
 pub fn explain(image: &Image, form: Form) -> String {
     let mut document = Document::default();
     document.heading(1, format!("Machine {}", image.name));
-    header(image, &mut document);
     let chains = Chains::new(image);
+    header(image, &chains, &mut document);
     for (state, name) in image.states.iter().enumerate() {
         // The image counts states in 16 bits; one behind that has no rows.
         let Ok(index) = u16::try_from(state) else { break };
@@ -60,7 +60,7 @@ pub fn explain(image: &Image, form: Form) -> String {
     }
 }
 
-fn header(image: &Image, document: &mut Document) {
+fn header(image: &Image, chains: &Chains<'_>, document: &mut Document) {
     if !image.digest.is_empty() {
         document.note(format!("Image {}", image.digest));
     }
@@ -73,6 +73,11 @@ fn header(image: &Image, document: &mut Document) {
             format!("Packets without this key pass untouched between ports {}.", pairs.join(", "))
         }
     });
+    if let Some(worst) = image.worst_case() {
+        let WorstCase { state, event, operations } = worst;
+        let place = format!("{}: {}", state_name(image, state), event_name(image, chains, state, event));
+        document.note(format!("An event takes at most {operations} operations ({place})."));
+    }
     registers(image, document);
     packets_and_timers(image, document);
 }

@@ -20,9 +20,11 @@ mod succession;
 pub mod types;
 pub mod value;
 mod verify;
+mod worst;
 
 pub use error::{Finding, Findings, ImageError};
 pub use schema::schema;
 pub use store_text::Words;
 pub use types::*;
 pub use verify::VerifiedImage;
+pub use worst::WorstCase;

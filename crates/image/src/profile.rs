@@ -22,6 +22,8 @@ pub struct Profile {
     pub slots: usize,
     /// Rounds of repeats inside one another.
     pub rounds: usize,
+    /// Operations of one event at worst ([`Image::worst_case`]); `None`: any number.
+    pub event_operations: Option<u64>,
     /// Settings of timers that an instance may have pending where the program does not say; `None`: as the language has it.
     pub timers: Option<u32>,
     /// What it has no means for.
@@ -37,6 +39,7 @@ pub const SOFTWARE: Profile = Profile {
     operations: limits::MAX_OPERATIONS,
     slots: limits::MAX_SLOTS,
     rounds: limits::MAX_ROUNDS as usize,
+    event_operations: None,
     timers: None,
     lacks: &[],
 };
@@ -50,6 +53,7 @@ pub const FPGA: Profile = Profile {
     operations: 16,
     slots: 8,
     rounds: 64,
+    event_operations: Some(4_096),
     timers: Some(16),
     lacks: &[],
 };
@@ -127,11 +131,24 @@ impl Profile {
                 check(what, limit, count, place.into(), row, String::new());
             }
         }
+        let chains = Chains::new(image);
+        let worst = image.worst_case().zip(self.event_operations);
+        if let Some((worst, limit)) = worst.filter(|(worst, limit)| worst.operations > *limit) {
+            let row = image.rows.iter().find(|row| (row.state, row.event) == (worst.state, worst.event));
+            let (state, event) = (state_name(image, worst.state), event_name(image, &chains, worst.state, worst.event));
+            check(
+                "operations of an event at worst, with all rounds of repeats".into(),
+                limit as usize,
+                usize::try_from(worst.operations).unwrap_or(usize::MAX),
+                "rows".into(),
+                row,
+                format!("state {state}, {event}"),
+            );
+        }
         let rows =
             image.rows.iter().enumerate().map(|(index, row)| ("rows", index, row.state, row.event, &row.operations));
         let preparations = image.preparations.iter().enumerate();
         let preparations = preparations.map(|(index, it)| ("preparations", index, it.state, it.event, &it.operations));
-        let chains = Chains::new(image);
         for (list, index, state, event, operations) in rows.chain(preparations) {
             let Some(operation) = operations.get(self.operations) else { continue };
             let row = match list {

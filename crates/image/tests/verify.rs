@@ -343,6 +343,28 @@ fn profiles_say_what_is_too_much() {
 }
 
 #[test]
+fn an_event_that_takes_too_long_is_too_much() {
+    let mut image = machine();
+    let raising =
+        |event, raised| Row { raise: Some(raised), line: 7, ..row(0, event, vec![Operation::DeleteInstance; 16]) };
+    image.rows = vec![raising(Event::Packet, 0)];
+    image.rows.extend((0..4).map(|event| raising(Event::Internal(event), (event + 1) % 4)));
+    // 1 + 62 rounds of 4 rows, and one behind: 16 + 63 * 64 + 16.
+    image.rows.push(row(0, Event::Internal(4), vec![Operation::DeleteInstance; 16]));
+    image.repeats = vec![Repeat { state: 0, event: 0, most: 62, then: 4 }];
+    assert_eq!(image.worst_case(), Some(WorstCase { state: 0, event: Event::Packet, operations: 4_064 }));
+    assert_eq!(profile::FPGA.exceeded(&image), []);
+    image.repeats[0].most = 63;
+    let found = profile::FPGA.exceeded(&image);
+    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let text =
+        "rows: 4128 operations of an event at worst, with all rounds of repeats, 32 more than the 4096 of the profile";
+    assert_eq!(texts, [text]);
+    assert!(found[0].line == 7 && found[0].at.ends_with(", packet"), "{:?}", found[0]);
+    assert_eq!(profile::SOFTWARE.exceeded(&image), []);
+}
+
+#[test]
 fn the_schema_knows_the_document() {
     let schema = schema();
     let members = schema["properties"].as_object().unwrap();
