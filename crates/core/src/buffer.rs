@@ -22,19 +22,51 @@ const GRAIN: usize = 16;
 /// Most bytes of free memory that a storage keeps.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Memory of a platform's own that it lends for one frame: a piece of AF_XDP's UMEM, a slot of a ring. It goes back when
-/// it is dropped, in any order. While it is lent nobody else may touch it, the kernel included.
+/// Memory of a platform's own that it lends for one frame: a piece of AF_XDP's UMEM. It goes back when its buffer is dropped
+/// or given back, in any order. While it is lent nobody else writes it, the kernel included.
 pub trait Lent: Send {
     /// The whole piece.
     fn bytes(&self) -> &[u8];
 
     /// The whole piece, to be written.
     fn bytes_mut(&mut self) -> &mut [u8];
+
+    /// Goes back where it came from. The box goes with it and is lent again, so that lending allocates nothing.
+    fn give_back(self: Box<Self>);
+}
+
+/// Who lends memory, for the small buffers of a pool.
+pub trait Lender: Send + fmt::Debug {
+    /// A piece of at least [`HEADROOM`] and [`SMALL`] bytes, if one is free.
+    fn lend(&self) -> Option<Box<dyn Lent>>;
+}
+
+/// What is lent, until it is given back.
+struct Loan(Option<Box<dyn Lent>>);
+
+impl Loan {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |lent| lent.bytes())
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.as_mut().map_or(&mut [], |lent| lent.bytes_mut())
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        if let Some(lent) = self.0.take() {
+            lent.give_back();
+        }
+    }
 }
 
 enum Memory {
     Own(Vec<u8>),
-    Lent(Box<dyn Lent>),
+    Lent(Loan),
 }
 
 impl Memory {
@@ -70,6 +102,7 @@ impl Buffer {
 
     /// A frame in memory that a platform lends, at `frame` within it; `None` if the memory is smaller.
     pub fn lent(memory: Box<dyn Lent>, frame: Range<usize>) -> Option<Buffer> {
+        let memory = Loan(Some(memory));
         let fits = frame.start <= frame.end && frame.end <= memory.bytes().len();
         fits.then(|| Buffer { memory: Memory::Lent(memory), start: frame.start, end: frame.end })
     }
@@ -232,11 +265,25 @@ impl fmt::Debug for Buffer {
 pub struct Pool {
     small: Vec<Buffer>,
     large: Vec<Buffer>,
+    lender: Option<Box<dyn Lender>>,
 }
 
 impl Pool {
+    /// Takes small buffers from this lender from now on, as long as it has any: frames that are made then lie where a port
+    /// can send them from.
+    pub fn borrow_from(&mut self, lender: Box<dyn Lender>) {
+        self.lender = Some(lender);
+    }
+
     /// An empty buffer with room for so many bytes, and for a header in front of them.
     pub fn take(&mut self, capacity: usize) -> Buffer {
+        if capacity <= SMALL
+            && let Some(lent) = self.lender.as_ref().and_then(|lender| lender.lend())
+            && let Some(buffer) = Buffer::lent(lent, HEADROOM..HEADROOM)
+            && buffer.capacity() >= capacity
+        {
+            return buffer;
+        }
         let (free, size) = if capacity <= SMALL { (&mut self.small, SMALL) } else { (&mut self.large, LARGE) };
         free.pop()
             .filter(|buffer| buffer.capacity() >= capacity)
@@ -380,10 +427,8 @@ mod tests {
         fn bytes_mut(&mut self) -> &mut [u8] {
             &mut self.0
         }
-    }
 
-    impl Drop for Slot {
-        fn drop(&mut self) {
+        fn give_back(self: Box<Self>) {
             self.1.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -403,5 +448,29 @@ mod tests {
         let mut pool = Pool::default();
         pool.give_back(Buffer::lent(lend(), 0..16).unwrap());
         assert_eq!(returned.load(Ordering::Relaxed), 3);
+    }
+
+    #[derive(Debug)]
+    struct Slots(Arc<AtomicUsize>);
+
+    impl Lender for Slots {
+        fn lend(&self) -> Option<Box<dyn Lent>> {
+            let left = self.0.load(Ordering::Relaxed).checked_sub(1)?;
+            self.0.store(left, Ordering::Relaxed);
+            Some(Box::new(Slot(vec![0; HEADROOM + SMALL], self.0.clone())))
+        }
+    }
+
+    #[test]
+    fn a_pool_borrows_small_buffers_as_long_as_there_are_any() {
+        let free = Arc::new(AtomicUsize::new(1));
+        let mut pool = Pool::default();
+        pool.borrow_from(Box::new(Slots(free.clone())));
+        let (borrowed, own, large) = (pool.take(60), pool.take(60), pool.take(9_000));
+        let is_lent = |buffer: &Buffer| matches!(buffer.memory, Memory::Lent(_));
+        assert_eq!([&borrowed, &own, &large].map(is_lent), [true, false, false]);
+        assert_eq!((borrowed.headroom(), borrowed.len(), borrowed.capacity()), (HEADROOM, 0, SMALL));
+        pool.give_back(borrowed);
+        assert_eq!(free.load(Ordering::Relaxed), 1);
     }
 }

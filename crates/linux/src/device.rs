@@ -5,10 +5,11 @@ use crate::packet_socket::PacketSocket;
 use crate::port::FramePort;
 use crate::ring::Ring;
 use crate::tuntap::TunTap;
+use crate::xdp::XdpPort;
 use std::str::FromStr;
 use weftwire_core::{LinkType, Port};
 
-/// A port as the user names it: `1=eth0`, `1=eth0,ring`, `1=tun:weft0`, `1=tap:weft0`.
+/// A port as the user names it: `1=eth0`, `1=eth0,ring`, `1=eth0,xdp`, `1=tun:weft0`, `1=tap:weft0`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortSpec {
     /// The function's port number, from 1.
@@ -24,6 +25,8 @@ pub enum Device {
     Socket(String),
     /// An existing interface by a memory-mapped receive ring, for busy polling.
     Ring(String),
+    /// An existing interface by AF_XDP sockets.
+    Xdp(String),
     /// A TUN device (raw IP), made if absent.
     Tun(String),
     /// A TAP device (Ethernet), made if absent.
@@ -34,7 +37,9 @@ impl Device {
     /// The interface's name.
     pub fn interface(&self) -> &str {
         match self {
-            Device::Socket(name) | Device::Ring(name) | Device::Tun(name) | Device::Tap(name) => name,
+            Device::Socket(name) | Device::Ring(name) | Device::Xdp(name) | Device::Tun(name) | Device::Tap(name) => {
+                name
+            }
         }
     }
 
@@ -46,6 +51,7 @@ impl Device {
         Ok(match self {
             Device::Socket(name) => Box::new(PacketSocket::open(name)?),
             Device::Ring(name) => Box::new(Ring::open(name)?),
+            Device::Xdp(name) => Box::new(XdpPort::open(name)?),
             Device::Tun(name) => Box::new(TunTap::open(name, LinkType::Ip)?),
             Device::Tap(name) => Box::new(TunTap::open(name, LinkType::Ethernet)?),
         })
@@ -77,7 +83,8 @@ impl FromStr for PortSpec {
         let device = match (kind, option) {
             (None, None | Some("socket")) => Device::Socket(name),
             (None, Some("ring")) => Device::Ring(name),
-            (None, Some(_)) => return Err(bad("the options of an interface are `socket` and `ring`")),
+            (None, Some("xdp")) => Device::Xdp(name),
+            (None, Some(_)) => return Err(bad("the options of an interface are `socket`, `ring` and `xdp`")),
             (Some(_), Some(_)) => return Err(bad("tun and tap take no option")),
             (Some("tun"), None) => Device::Tun(name),
             (Some(_), None) => Device::Tap(name),
@@ -96,6 +103,7 @@ mod tests {
         assert_eq!(read("1=eth0").unwrap(), (1, Device::Socket("eth0".into())));
         assert_eq!(read("2=eth0,socket").unwrap(), (2, Device::Socket("eth0".into())));
         assert_eq!(read("3=eth0.5,ring").unwrap(), (3, Device::Ring("eth0.5".into())));
+        assert_eq!(read("3=eth0,xdp").unwrap(), (3, Device::Xdp("eth0".into())));
         assert_eq!(read("4=tun:weft0").unwrap(), (4, Device::Tun("weft0".into())));
         assert_eq!(read("5=tap:weft0").unwrap(), (5, Device::Tap("weft0".into())));
         assert_eq!(read("6=eth0:1").unwrap(), (6, Device::Socket("eth0:1".into())));
@@ -103,9 +111,18 @@ mod tests {
 
     #[test]
     fn refuses_bad_ones_and_says_what_is_right() {
-        for text in
-            ["eth0", "0=eth0", "x=eth0", "1=", "1=tun:", "1=a/b", "1=0123456789abcdef", "1=eth0,fast", "1=tap:a,ring"]
-        {
+        for text in [
+            "eth0",
+            "0=eth0",
+            "x=eth0",
+            "1=",
+            "1=tun:",
+            "1=a/b",
+            "1=0123456789abcdef",
+            "1=eth0,fast",
+            "1=tap:a,ring",
+            "1=tun:a,xdp",
+        ] {
             let error = text.parse::<PortSpec>().unwrap_err().to_string();
             assert!(error.contains(text) && error.contains("--port 1=eth0"), "{error}");
         }

@@ -8,8 +8,8 @@ use weftwire_core::{ControlError, Port};
 pub enum LinuxError {
     /// A port specification that can't be read.
     #[error(
-        "bad port `{text}`: {reason}; write NUMBER=INTERFACE, NUMBER=INTERFACE,ring, NUMBER=tun:NAME or \
-         NUMBER=tap:NAME, e.g. --port 1=eth0"
+        "bad port `{text}`: {reason}; write NUMBER=INTERFACE, NUMBER=INTERFACE,ring, NUMBER=INTERFACE,xdp, \
+         NUMBER=tun:NAME or NUMBER=tap:NAME, e.g. --port 1=eth0"
     )]
     PortSpec {
         /// What was given.
@@ -38,10 +38,39 @@ pub enum LinuxError {
         /// Its `ARPHRD_` number.
         hardware_type: u16,
     },
+    /// An interface that AF_XDP has no use for.
+    #[error("interface `{0}` has no Ethernet frames, which an AF_XDP port needs; use the option `socket` or `ring`")]
+    NotEthernet(String),
+    /// Frames of this interface may be longer than an AF_XDP port takes.
+    #[error(
+        "interface `{name}` has an MTU of {mtu}, and an AF_XDP port takes packets of up to {most} bytes; make it smaller with: \
+         ip link set {name} mtu {most}, or use the option `socket` or `ring`"
+    )]
+    MtuTooLong {
+        /// The interface.
+        name: String,
+        /// Its MTU.
+        mtu: usize,
+        /// The longest there may be.
+        most: usize,
+    },
+    /// Another program takes the frames of this interface.
+    #[error(
+        "another XDP program or AF_XDP socket has interface `{0}`; stop the program that uses it, see: ip link show {0}, or take \
+         an XDP program off with: ip link set {0} xdp off"
+    )]
+    OtherXdpProgram(String),
+    /// The memory of AF_XDP ports stays in memory, and this process may not have so much of that.
+    #[error(
+        "this process may not lock the memory of AF_XDP ports, 32 MiB for each queue; allow more (ulimit -l), run as root, or \
+         give the program CAP_IPC_LOCK"
+    )]
+    LockedMemory,
     /// The kernel refuses for lack of a capability.
     #[error(
         "no permission to {action}: this needs {capability}; run as root, or give the program its capabilities once: \
-         setcap cap_net_raw,cap_net_admin+ep {program}"
+         setcap cap_net_raw,cap_net_admin{}+ep {program}",
+        if capability.contains("CAP_BPF") { ",cap_bpf" } else { "" }
     )]
     Permission {
         /// What was tried.

@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 /// checksums, scatter-gather, TCP segmentation, generic segmentation and generic receive offload.
 const SWITCHES: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
 const ETHTOOL_GLINK: u32 = 0x0a;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// `struct ethtool_value`.
@@ -15,6 +16,32 @@ const SIOCETHTOOL: libc::Ioctl = 0x8946;
 struct Value {
     command: u32,
     data: u32,
+}
+
+/// `struct ethtool_channels`: most that there may be, then how many there are.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    _most: [u32; 4],
+    receive: u32,
+    _transmit: u32,
+    _other: u32,
+    combined: u32,
+}
+
+/// Receive queues that the interface `name` uses.
+///
+/// # Errors
+/// There is no such interface, or its driver knows of none: then there is one.
+pub fn receive_queues(name: &str) -> io::Result<u32> {
+    let query = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+    let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
+    let mut request = interface_request(name);
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut channels).cast();
+    // SAFETY: the request points to a structure that outlives the call, of the type that this command fills.
+    check(unsafe { libc::ioctl(query.as_raw_fd(), SIOCETHTOOL, std::ptr::from_mut(&mut request)) })?;
+    Ok(channels.receive + channels.combined)
 }
 
 /// Whether the interface `name` has a carrier. The answer waits for changes of interfaces that are under way.

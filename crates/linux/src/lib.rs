@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`run_loop`]: one thread takes batches of frames from [`port`]s, hands them to the function
 //! with the monotonic clock's time, and sends what the function puts into its outbox. [`vnet`] explains how
-//! checksum and segmentation offloads pass through unharmed. `docs/linux.md` is the page for users.
+//! checksum and segmentation offloads pass through unharmed, `xdp` how frames stay in memory that the kernel shares. `docs/linux.md` is the page for users.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -47,6 +47,7 @@ mod transmit;
 pub mod transport;
 mod tuntap;
 pub mod vnet;
+mod xdp;
 
 pub use device::PortSpec;
 pub use error::LinuxError;

@@ -58,6 +58,8 @@ pub(crate) struct LinkNews {
     pub(crate) condition: bool,
     /// What that means for its port.
     pub(crate) changes: Vec<PortChange>,
+    /// It is back, and the kernel does not let the run have it.
+    pub(crate) refused: Option<io::Error>,
 }
 
 /// The interface of a port.
@@ -97,7 +99,10 @@ impl PortLink {
         let found = there.or_else(|| {
             let found = Interface::find(&self.name).ok().filter(|found| found.link == device.link())?;
             // Another program may hold it, or it is one that this run may not have.
-            device.take_up(&found).ok()?;
+            if let Err(error) = device.take_up(&found) {
+                news.refused = Some(error);
+                return None;
+            }
             self.index = Some(found.index);
             Some(found)
         });

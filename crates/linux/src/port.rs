@@ -4,7 +4,7 @@ use crate::interface::Interface;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
-use weftwire_core::buffer::Pool;
+use weftwire_core::buffer::{Lender, Pool};
 use weftwire_core::{Arrivals, Frame, LinkType, Port};
 
 /// Most frames one [`FramePort::receive`] takes.
@@ -44,6 +44,16 @@ pub trait FramePort {
     /// The interface takes packets of at most so many bytes, without the Ethernet header. Longer frames are not sent,
     /// and counted.
     fn set_mtu(&mut self, _mtu: usize) {}
+
+    /// Whose memory frames that are made should lie in, so that this port sends them from there.
+    fn lender(&self) -> Option<Box<dyn Lender>> {
+        None
+    }
+
+    /// How it reaches its interface, for people, where that depends on the machine.
+    fn how(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What happened on a port.
@@ -59,6 +69,8 @@ pub struct PortCounters {
     pub bytes_out: u64,
     /// Frames that the kernel dropped because this program did not take them in time.
     pub kernel_drops: u64,
+    /// Of them, those whose reason the kernel tells.
+    pub kernel_drop_reasons: BTreeMap<&'static str, u64>,
     /// Received frames that could not be handed on: too long, or with an offload that has no name here.
     pub unusable: u64,
     /// Super-frames that the kernel refused and that were cut here.

@@ -53,6 +53,9 @@ impl fmt::Display for Report {
         }
         for PortReport { port, counters, times_gone, .. } in &self.ports {
             nonzero(f, &format!("port {port} times its interface was gone"), *times_gone)?;
+            for (reason, count) in &counters.kernel_drop_reasons {
+                line(f, &format!("port {port} kernel drops: {reason}"), *count)?;
+            }
             for (reason, count) in &counters.send_errors {
                 line(f, &format!("port {port} not sent: {reason}"), *count)?;
             }

@@ -121,6 +121,10 @@ impl Run<'_> {
             effects.recorder.start();
         }
         let departures = ports.iter().map(|_| Vec::new()).collect();
+        let mut outbox = Outbox::new();
+        if let Some(lender) = ports.iter().find_map(|open| open.device.lender()) {
+            outbox.pool().borrow_from(lender);
+        }
         let mut turns = Turns {
             function,
             ports,
@@ -131,7 +135,7 @@ impl Run<'_> {
             clock: Clock::start(),
             function_clock: options.resumes.map(|(time, clocks)| Clock::resume(time, &clocks)),
             fired: Time::ZERO,
-            outbox: Outbox::new(),
+            outbox,
             arrivals: Arrivals::new(),
             departures,
             descriptors: Vec::new(),
@@ -374,6 +378,10 @@ impl Turns<'_> {
             changes.extend(news.changes.into_iter().map(|change| (open.port, change)));
             if news.condition {
                 self.effects.say(&format!("port {} ({}) {}", open.port, open.name, link.said()));
+            }
+            if let Some(error) = news.refused {
+                self.effects
+                    .say(&format!("port {} ({}) is back but can't be opened again: {error}", open.port, open.name));
             }
             if options.exit_when_gone && link.times_gone > 0 {
                 return Err(LinuxError::Gone { port: open.port, name: open.name.clone() });

@@ -56,6 +56,25 @@ pub(crate) fn pipe_without_waiting(pipe: &File) -> Option<File> {
     File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path).ok()
 }
 
+/// Reads a socket option whose value is the plain C type `T`.
+///
+/// # Safety
+/// Every pattern of bits is a `T`.
+///
+/// # Errors
+/// The kernel refuses, or its value is shorter.
+pub(crate) unsafe fn get_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
+    let (mut value, mut length) = (std::mem::MaybeUninit::<T>::zeroed(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `length` bytes into `value`, which holds zeros where it does not.
+    unsafe {
+        check(libc::getsockopt(socket.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length))?;
+        match length as usize == size_of::<T>() {
+            true => Ok(value.assume_init()),
+            false => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+}
+
 /// Wakes a thread that polls (eventfd(2)).
 #[derive(Debug)]
 pub(crate) struct Waker(OwnedFd);

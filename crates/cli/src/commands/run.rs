@@ -188,7 +188,7 @@ impl Link {
 #[derive(Args)]
 #[group(skip)]
 pub struct Platform {
-    /// A port: NUMBER=INTERFACE[,socket|,ring], NUMBER=tun:NAME or NUMBER=tap:NAME
+    /// A port: NUMBER=INTERFACE[,socket|,ring|,xdp], NUMBER=tun:NAME or NUMBER=tap:NAME
     #[arg(long = "port", value_name = "NUMBER=DEVICE", required = true)]
     ports: Vec<PortSpec>,
     /// End after this time, e.g. 10s
@@ -343,6 +343,11 @@ pub fn run<A: Application>(
         resumes,
     };
     if !silent {
+        for OpenPort { port, name, device } in &ports {
+            if let Some(how) = device.how() {
+                tell!("port {port} ({name}): {how}");
+            }
+        }
         tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
     }
     let messages = Box::new(stderr());
