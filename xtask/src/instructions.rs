@@ -10,8 +10,8 @@ use std::process::Command;
 /// Where the counts are written down.
 const FILE: &str = "crates/bench/instructions.json";
 /// Cases of `weftwire-bench engine`, and how many packets are counted. Their traffic and their seeds are fixed.
-const CASES: [(&str, u64); 5] =
-    [("packet-ack", 20_000), ("ack-1k", 5_000), ("data-1k", 5_000), ("sack-1k", 5_000), ("arq", 5_000)];
+const CASES: [(&str, u64); 6] =
+    [("packet-ack", 20_000), ("ack-1k", 5_000), ("data-1k", 5_000), ("sack-1k", 5_000), ("arq", 5_000), ("tcp", 2_000)];
 /// More than this times the written count is an error.
 const LIMIT: f64 = 1.03;
 /// Set where nothing may be skipped, as in continuous integration.

@@ -8,21 +8,27 @@ use weftwire_core::{DropReason, Output};
 use weftwire_image::{Operator, PacketRef, PayloadTest, Store};
 
 impl Run<'_> {
+    #[inline]
     pub(crate) fn compute(&mut self, operator: Operator, register: u16, left: i64, right: i64) {
+        let value = compute(operator, left, right, || self.secret(operator, left, right)).unwrap_or_else(|_| {
+            self.count(DropReason::DivisionByZero);
+            0
+        });
+        self.write(register, value);
+    }
+
+    /// A random number or a hash.
+    #[inline(never)]
+    fn secret(&mut self, operator: Operator, left: i64, right: i64) -> i64 {
         let (chance, instance) = (self.shared.keys.of(self.instance.keys), &mut *self.instance);
-        let secret = || match operator {
+        match operator {
             Operator::Random => {
                 let Instance { key, created, earlier, draws, .. } = instance;
                 *draws += 1;
                 chance.random(Draw { key: &key[..], created: *created, earlier: *earlier, number: *draws - 1 })
             }
             _ => chance.hash(left, right),
-        };
-        let value = compute(operator, left, right, secret).unwrap_or_else(|_| {
-            self.count(DropReason::DivisionByZero);
-            0
-        });
-        self.write(register, value);
+        }
     }
 
     /// Rule V15.
@@ -34,9 +40,10 @@ impl Run<'_> {
     }
 
     /// Rule V2.
+    #[inline]
     pub(crate) fn write(&mut self, register: u16, value: i64) {
         let register = usize::from(register);
-        self.instance.registers[register] = self.program.image.registers[register].kind.cut(value);
+        self.instance.registers[register] = self.program.kinds[register].cut(value);
     }
 
     /// Rules E3, E14, E15 and L4.

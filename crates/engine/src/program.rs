@@ -3,14 +3,13 @@
 use crate::instance::Instance;
 use crate::lines::groups_of;
 use crate::stores::{Ranges, Segments};
-use std::collections::BTreeMap;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
 use weftwire_core::packet::Packet;
 use weftwire_core::wire::icmp::IcmpError;
 use weftwire_core::{Endpoints, Frame, LinkType, Outbox};
 use weftwire_image::layout::StateLayout;
-use weftwire_image::{self as image, Event, Operation, VerifiedImage};
+use weftwire_image::{self as image, Event, Operation, RegisterType, VerifiedImage};
 
 /// A loaded image.
 #[derive(Debug)]
@@ -28,12 +27,14 @@ pub struct Program {
     pub groups: Vec<u32>,
     /// The registers of a new instance.
     pub initial: Box<[i64]>,
+    /// The types of the registers.
+    pub kinds: Box<[RegisterType]>,
     /// Whether a row waits for ICMP errors.
     hears_icmp: bool,
     /// A field that every IP packet has.
     ip_version: FieldPlace,
-    /// What happens at an event, by state.
-    cells: Vec<BTreeMap<Event, Cell>>,
+    /// What happens at an event: by state, then by the event's place.
+    cells: Vec<Vec<Cell>>,
 }
 
 /// A template with its names resolved.
@@ -53,26 +54,60 @@ struct Template {
 struct Cell {
     preparation: Option<usize>,
     rows: Vec<usize>,
+    /// Of an internal event that is repeated: its repeat, by index.
+    repeat: Option<usize>,
+}
+
+/// The place of an event among those of a state: first those that a machine has once, then each timer's and each internal
+/// event in turn.
+fn place(event: Event) -> usize {
+    let of_many = |kind: usize, number: usize| 10 + 2 * number + kind;
+    match event {
+        Event::Packet => 0,
+        Event::Data => 1,
+        Event::Read => 2,
+        Event::Enter => 3,
+        Event::Exit => 4,
+        Event::Connect => 5,
+        Event::Close => 6,
+        Event::Abort => 7,
+        Event::Icmp => 8,
+        Event::Expire => 9,
+        Event::Timer(number) => of_many(0, number.into()),
+        Event::Internal(number) => of_many(1, number.into()),
+    }
+}
+
+/// The cell of an event, which comes to be if it is not there.
+fn cell_of(cells: &mut Vec<Cell>, event: Event) -> &mut Cell {
+    let place = place(event);
+    if place >= cells.len() {
+        cells.resize_with(place + 1, Cell::default);
+    }
+    &mut cells[place]
 }
 
 impl Program {
     /// Loads an image.
     pub fn new(image: VerifiedImage) -> Program {
         let formats = image.formats();
-        let mut cells: Vec<BTreeMap<Event, Cell>> = Vec::new();
-        cells.resize_with(image.states.len(), BTreeMap::new);
+        let mut cells: Vec<Vec<Cell>> = Vec::new();
+        cells.resize_with(image.states.len(), Vec::new);
         for (number, preparation) in image.preparations.iter().enumerate() {
-            let cell = cells[usize::from(preparation.state)].entry(preparation.event).or_default();
-            cell.preparation = Some(number);
+            cell_of(&mut cells[usize::from(preparation.state)], preparation.event).preparation = Some(number);
         }
         for (number, row) in image.rows.iter().enumerate() {
-            cells[usize::from(row.state)].entry(row.event).or_default().rows.push(number);
+            cell_of(&mut cells[usize::from(row.state)], row.event).rows.push(number);
+        }
+        for (number, repeat) in image.repeats.iter().enumerate() {
+            cell_of(&mut cells[usize::from(repeat.state)], Event::Internal(repeat.event)).repeat = Some(number);
         }
         let places = image.places(&formats);
         Program {
             templates: image.templates.iter().map(|it| Template::new(it, &formats, &places)).collect(),
             groups: groups_of(&image),
             initial: image.registers.iter().map(|register| register.initial).collect(),
+            kinds: image.registers.iter().map(|register| register.kind).collect(),
             cells,
             hears_icmp: image.rows.iter().any(|row| row.event == Event::Icmp),
             ip_version: formats.field("network", "version").expect("a built-in field"),
@@ -85,9 +120,14 @@ impl Program {
 
     /// What runs before the conditions of (state, event), and its rows by number, in order.
     pub fn cell(&self, state: u16, event: Event) -> (&[Operation], &[usize]) {
-        let Some(cell) = self.cells[usize::from(state)].get(&event) else { return (&[], &[]) };
+        let Some(cell) = self.cells[usize::from(state)].get(place(event)) else { return (&[], &[]) };
         let preparation = cell.preparation.map(|number| self.image.preparations[number].operations.as_slice());
         (preparation.unwrap_or_default(), &cell.rows)
+    }
+
+    /// The repeat of an internal event, by its index in the image's list.
+    pub fn repeat_of(&self, state: u16, event: u16) -> Option<usize> {
+        self.cells[usize::from(state)].get(place(Event::Internal(event)))?.repeat
     }
 
     /// Sees that an instance has its ranges and segments; one that was of another flow has them.

@@ -8,7 +8,7 @@ use crate::value::{compare, look_up};
 use crate::{EngineError, Executor, Runtime};
 use weftwire_core::DropReason;
 use weftwire_image::limits::{MAX_SEGMENT_FIELDS, MAX_TEMPLATE_PARTS, MAX_TESTS};
-use weftwire_image::{Event, Operation, PayloadTest, Query, Row};
+use weftwire_image::{Event, Operand, Operation, PacketRef, PayloadTest, Query, Row};
 
 /// Runs rows operation by operation, operand by operand.
 #[derive(Debug)]
@@ -27,13 +27,9 @@ impl Executor for Reference {
     fn run_row(&self, run: &mut Run<'_>, event: Event) -> Option<usize> {
         let program = run.program;
         let (preparation, rows) = program.cell(run.instance.state, event);
-        for operation in preparation {
-            run.show_and_execute(operation);
-        }
+        run.execute_all(preparation);
         let number = rows.iter().copied().find(|&number| run.matches(&program.image.rows[number]))?;
-        for operation in &program.image.rows[number].operations {
-            run.show_and_execute(operation);
-        }
+        run.execute_all(&program.image.rows[number].operations);
         Some(number)
     }
 }
@@ -55,11 +51,19 @@ impl Run<'_> {
         right
     }
 
-    fn show_and_execute(&mut self, operation: &Operation) {
-        self.show(operation);
-        self.execute(operation);
+    // Once, with `execute` in it.
+    #[inline(never)]
+    fn execute_all(&mut self, operations: &[Operation]) {
+        let tracing = self.out.wants_trace();
+        for operation in operations {
+            if tracing {
+                self.show(operation);
+            }
+            self.execute(operation);
+        }
     }
 
+    #[inline(always)]
     fn execute(&mut self, operation: &Operation) {
         match operation {
             Operation::Compute { operator, register, left, right } => {
@@ -95,13 +99,7 @@ impl Run<'_> {
             }),
             Operation::KeepOptions { packet, kinds } => self.change(*packet, |packet| packet.keep_options(kinds)),
             Operation::Copy { from, to } => self.copy(*from, *to),
-            Operation::Build { template, to, options } => {
-                let mut wanted = [0; MAX_TEMPLATE_PARTS];
-                for (value, option) in wanted.iter_mut().zip(options) {
-                    *value = self.read(option);
-                }
-                self.build(*template, &wanted[..options.len()], *to);
-            }
+            Operation::Build { template, to, options } => self.build_with(*template, options, *to),
             Operation::Discard { packet } => self.discard(*packet),
             Operation::Send { packet, port } => self.send(*packet, self.read(port)),
             Operation::SetTimer { timer, delay, payload } => {
@@ -111,10 +109,7 @@ impl Run<'_> {
                 }
                 self.set_timer(*timer, self.read(delay), values);
             }
-            Operation::CancelTimer { timer, tests } => {
-                let right = self.right_sides(tests);
-                self.cancel_timer(*timer, tests, &right);
-            }
+            Operation::CancelTimer { timer, tests } => self.cancel_where(*timer, tests),
             Operation::AppendData { packet, offset, length } => {
                 self.append_data(*packet, self.read_length(offset), self.read_length(length));
             }
@@ -129,38 +124,66 @@ impl Run<'_> {
                 self.hold(*ranges, *packet, self.read_length(offset), self.read_length(length), self.read(at));
             }
             Operation::DeliverHeld { ranges, to } => self.deliver_held(*ranges, self.read(to)),
-            Operation::AppendSegment { segments, end, values } => {
-                let mut fields = [0; MAX_SEGMENT_FIELDS];
-                for (field, value) in fields.iter_mut().zip(values) {
-                    *field = self.read(value);
-                }
-                self.append_segment(*segments, self.read(end), &fields[..values.len()]);
-            }
+            Operation::AppendSegment { segments, end, values } => self.append_with(*segments, self.read(end), values),
             Operation::SplitSegment { segments, at } => self.split_segment(*segments, self.read(at)),
-            Operation::ChangeSegments { segments, tests, writes } => {
-                let right = self.right_sides(tests);
-                let mut new = [(0, 0); MAX_SEGMENT_FIELDS];
-                for (write, (field, value)) in new.iter_mut().zip(writes) {
-                    *write = (*field, self.read(value));
-                }
-                let tests = Tests { tests, right: &right };
-                self.instance.segments[usize::from(*segments)].change(tests, &new[..writes.len()]);
-            }
+            Operation::ChangeSegments { segments, tests, writes } => self.change_where(*segments, tests, writes),
             Operation::Query { register, query } => {
-                let value = match query {
-                    Query::Ranges { ranges, what, argument } => {
-                        self.instance.ranges[usize::from(*ranges)].query(*what, self.read(argument))
-                    }
-                    Query::Segments { segments, what, field, tests } => {
-                        let tests = Tests { tests, right: &self.right_sides(tests) };
-                        self.instance.segments[usize::from(*segments)].query(*what, *field, tests)
-                    }
-                };
+                let value = self.query(query);
                 self.write(*register, value);
             }
             Operation::Notify { notice, value } => self.notify(*notice, self.read(value)),
             Operation::DeleteInstance => self.deleted = true,
             Operation::Snapshot { point } => self.snapshot(*point),
+        }
+    }
+
+    // What follows has arrays on the stack, which the other operations are not to make room for.
+
+    #[inline(never)]
+    fn build_with(&mut self, template: u16, options: &[Operand], to: PacketRef) {
+        let mut wanted = [0; MAX_TEMPLATE_PARTS];
+        for (value, option) in wanted.iter_mut().zip(options) {
+            *value = self.read(option);
+        }
+        self.build(template, &wanted[..options.len()], to);
+    }
+
+    #[inline(never)]
+    fn cancel_where(&mut self, timer: u8, tests: &[PayloadTest]) {
+        let right = self.right_sides(tests);
+        self.cancel_timer(timer, tests, &right);
+    }
+
+    #[inline(never)]
+    fn append_with(&mut self, segments: u8, end: i64, values: &[Operand]) {
+        let mut fields = [0; MAX_SEGMENT_FIELDS];
+        for (field, value) in fields.iter_mut().zip(values) {
+            *field = self.read(value);
+        }
+        self.append_segment(segments, end, &fields[..values.len()]);
+    }
+
+    #[inline(never)]
+    fn change_where(&mut self, segments: u8, tests: &[PayloadTest], writes: &[(u8, Operand)]) {
+        let right = self.right_sides(tests);
+        let mut new = [(0, 0); MAX_SEGMENT_FIELDS];
+        for (write, (field, value)) in new.iter_mut().zip(writes) {
+            *write = (*field, self.read(value));
+        }
+        let tests = Tests { tests, right: &right };
+        self.instance.segments[usize::from(segments)].change(tests, &new[..writes.len()]);
+    }
+
+    #[inline(never)]
+    fn query(&self, query: &Query) -> i64 {
+        match query {
+            Query::Ranges { ranges, what, argument } => {
+                self.instance.ranges[usize::from(*ranges)].query(*what, self.read(argument))
+            }
+            Query::Segments { segments, what, field, tests } => {
+                let tests = Tests { tests, right: &self.right_sides(tests) };
+                self.instance.segments[usize::from(*segments)].query(*what, *field, tests)
+            }
         }
     }
 }

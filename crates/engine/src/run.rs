@@ -188,15 +188,15 @@ impl<'a> Run<'a> {
 
     /// The event to handle when a row of `handled` has raised another one (rule E18).
     fn repeated(&mut self, handled: Event, raised: u16) -> Event {
-        let image = &self.program.image;
-        let Some(repeat) = image.repeat_of(self.instance.state, raised) else { return Event::Internal(raised) };
+        let repeats = &self.program.image.repeats;
+        let Some(repeat) = self.program.repeat_of(self.instance.state, raised) else { return Event::Internal(raised) };
         let rounds = &mut self.shared.rounds[repeat];
         if handled < Event::Internal(raised) {
             *rounds = 0;
-        } else if *rounds < image.repeats[repeat].most {
+        } else if *rounds < repeats[repeat].most {
             *rounds += 1;
         } else {
-            return Event::Internal(image.repeats[repeat].then);
+            return Event::Internal(repeats[repeat].then);
         }
         Event::Internal(raised)
     }
@@ -219,11 +219,20 @@ impl<'a> Run<'a> {
     }
 
     /// The value of an operand now.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, operand: &Operand) -> i64 {
         match *operand {
             Operand::Register(register) => self.instance.registers[usize::from(register)],
             Operand::Constant(value) => value,
+            ref other => self.look_up(other),
+        }
+    }
+
+    // What is neither a register nor a constant; within `read` it would keep that from being inlined where operands are read.
+    #[inline(never)]
+    fn look_up(&self, operand: &Operand) -> i64 {
+        match *operand {
+            Operand::Register(_) | Operand::Constant(_) => self.read(operand),
             // Rule P10: bits as an unsigned number.
             Operand::Field { packet, field } => self.field(packet, field).unwrap_or(0) as i64,
             Operand::Present { packet, field } => {
@@ -239,8 +248,6 @@ impl<'a> Run<'a> {
         self.packet(packet)?.get(self.program.places[usize::from(field)])
     }
 
-    // Within `read` it would keep that from being inlined where operands are read.
-    #[inline(never)]
     fn environment(&self, environment: Environment) -> i64 {
         let now = self.instance.axis.own(self.at).nanoseconds();
         match environment {
@@ -277,9 +284,9 @@ impl<'a> Run<'a> {
         usize::try_from(self.read(operand).max(0)).unwrap_or(usize::MAX)
     }
 
-    /// Notes an operation that is about to run, while tracing.
+    /// Notes an operation that is about to run; only while tracing.
     pub fn show(&mut self, operation: &Operation) {
-        if self.out.wants_trace() && !matches!(operation, Operation::Snapshot { .. }) {
+        if !matches!(operation, Operation::Snapshot { .. }) {
             let text = self.describe(operation);
             self.actions.push(text);
         }

@@ -13,6 +13,7 @@ pub struct DivisionByZero;
 ///
 /// # Errors
 /// [`DivisionByZero`]; the result is then 0.
+#[inline]
 pub fn compute(operator: Operator, left: i64, right: i64, secret: impl FnOnce() -> i64) -> Result<i64, DivisionByZero> {
     match value::divides_by_zero(operator, right) {
         true => Err(DivisionByZero),

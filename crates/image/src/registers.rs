@@ -19,6 +19,7 @@ impl RegisterType {
 
     /// What a register of this type holds after `value` was written to it.
     #[must_use]
+    #[inline]
     pub fn cut(self, value: i64) -> i64 {
         match self {
             RegisterType::Bool => i64::from(value != 0),

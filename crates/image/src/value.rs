@@ -6,6 +6,7 @@ use crate::types::{Comparison, Operator};
 
 /// The result of an operator, or `None` for [`Operator::Hash`] and [`Operator::Random`], which need the function's secrets.
 /// Division by zero gives 0; [`divides_by_zero`] tells.
+#[inline]
 pub fn compute(operator: Operator, left: i64, right: i64) -> Option<i64> {
     let truth = |comparison| i64::from(compare(comparison, left, right));
     Some(match operator {

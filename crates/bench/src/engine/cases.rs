@@ -11,14 +11,15 @@ use weftwire_engine::{EngineOptions, make};
 use weftwire_lang::{Dialect, compile};
 use weftwire_text::{LoadError, Loader};
 
+use super::tcp;
 use super::traffic::{ARQ_SEQUENCE, Client, arq_data, sequence};
 
 /// Flows of the SYN proxy's full table.
 pub const TABLE: u32 = 65_536;
 /// Payload bytes of a segment with time stamps in an Ethernet frame of full size.
-const SEGMENT: usize = 1_448;
+pub const SEGMENT: usize = 1_448;
 /// Virtual time between packets, in nanoseconds.
-const INTERVAL: i64 = 1_000;
+pub const INTERVAL: i64 = 1_000;
 
 const CLIENTS: Port = Port(1);
 const SERVERS: Port = Port(2);
@@ -40,7 +41,7 @@ pub struct Case {
 }
 
 /// All cases, the cheapest first.
-pub const CASES: [Case; 16] = [
+pub const CASES: [Case; 17] = [
     Case { name: "copy-ack", what: "copy an ACK of 66 bytes", prepare: || copy(ack()) },
     Case { name: "copy-data", what: "copy a segment of 1,514 bytes", prepare: || copy(data()) },
     Case { name: "etherparse-ack", what: "etherparse slices the ACK", prepare: || etherparse(ack()) },
@@ -65,6 +66,11 @@ pub const CASES: [Case; 16] = [
     },
     Case { name: "syn-flood", what: "SYN proxy, SYN of a new client, full table", prepare: flood },
     Case { name: "arq", what: "ARQ receiver, 1,000 bytes delivered and acknowledged", prepare: arq },
+    Case {
+        name: "tcp",
+        what: "TCP, a segment from one end to the other, acknowledged by twos",
+        prepare: tcp::segments,
+    },
 ];
 
 fn ack() -> Vec<u8> {

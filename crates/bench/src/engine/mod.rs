@@ -2,6 +2,7 @@
 //! processor pays at least: copying the frame, and having another library (etherparse) find its headers.
 
 mod cases;
+mod tcp;
 mod traffic;
 
 use std::fmt;
