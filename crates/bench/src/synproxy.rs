@@ -41,7 +41,8 @@ fn systems(weft: Option<PathBuf>, image: Option<PathBuf>) -> Result<Vec<Middle>>
             bail!("there is no {}: {remedy}", path.display());
         }
     }
-    Ok(vec![Middle::PlainRouting, Middle::KernelSynproxy, Middle::Weft { binary, image }])
+    let weft = |ports| Middle::Weft { binary: binary.clone(), image: image.clone(), ports };
+    Ok(vec![Middle::PlainRouting, Middle::KernelSynproxy, weft("socket"), weft("ring"), weft("xdp")])
 }
 
 fn measure_all(repeats: u32, systems: &[Middle], folder: &Path) -> Result<Results> {

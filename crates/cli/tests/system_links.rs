@@ -95,7 +95,7 @@ impl Site {
 #[test]
 fn an_interface_that_comes_back_is_taken_up_again() -> Result<()> {
     let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
-    for kind in ["2=port2", "2=port2,ring"] {
+    for kind in ["2=port2", "2=port2,ring", "2=port2,xdp"] {
         let site = Site::new()?;
         let recording = Path::new(env!("CARGO_TARGET_TMPDIR")).join("system-links.inputs");
         // It may be there from the last run.

@@ -20,9 +20,9 @@ use weftwire_testbed::{
 /// Nothing here takes longer, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn weft() -> Middle {
+fn weft(ports: &'static str) -> Middle {
     let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/syn-proxy.xl");
-    Middle::Weft { binary: env!("CARGO_BIN_EXE_weft").into(), image }
+    Middle::Weft { binary: env!("CARGO_BIN_EXE_weft").into(), image, ports }
 }
 
 /// Makes each function, which takes a [`Middle`], a test with each kind of it.
@@ -68,7 +68,7 @@ test_with!(
 
 test_with!(
     weft_syn_proxy,
-    super::weft(),
+    super::weft("socket"),
     a_thousand_connections,
     a_gigabyte_with_offloads,
     a_gigabyte_without_offloads,
@@ -77,6 +77,15 @@ test_with!(
     a_server_restart,
     a_server_without_options,
     random_loss,
+);
+
+// What differs between the kinds of ports; the rest is the proxy's.
+test_with!(
+    weft_syn_proxy_by_xdp,
+    super::weft("xdp"),
+    a_gigabyte_with_offloads,
+    a_gigabyte_without_offloads,
+    a_server_restart
 );
 
 /// A lab with nginx in it that serves one payload.

@@ -37,6 +37,8 @@ pub enum Middle {
         binary: PathBuf,
         /// The machine that it runs.
         image: PathBuf,
+        /// What both its ports are made of, as `--port` says it: `socket`, `ring` or `xdp`.
+        ports: &'static str,
     },
 }
 
@@ -46,6 +48,8 @@ impl Middle {
         match self {
             Middle::PlainRouting => "plain routing",
             Middle::KernelSynproxy => "kernel SYNPROXY",
+            Middle::Weft { ports: "ring", .. } => "weft, ring",
+            Middle::Weft { ports: "xdp", .. } => "weft, AF_XDP",
             Middle::Weft { .. } => "weft",
         }
     }
@@ -107,14 +111,15 @@ impl Lab {
                 lab.route()?;
                 lab.start_kernel_synproxy()?;
             }
-            Middle::Weft { binary, image } => {
+            Middle::Weft { binary, image, ports } => {
                 lab.server.exec(&format!("ip route add {SPOOFED_SOURCES} via {CLIENT}"))?;
                 lab.next_hop = SERVER_MAC;
                 let binary = binary.to_str().context("the path of weft is not UTF-8")?;
                 let image = image.to_str().context("the path of the image is not UTF-8")?;
                 // The namespace's name, because names of runs are the machine's, not the namespace's.
                 let name = lab.middle.name();
-                let words = [binary, "run", image, "--name", name, "--port", "1=port1", "--port", "2=port2"];
+                let [one, two] = [1, 2].map(|port| format!("{port}=port{port},{ports}"));
+                let words = [binary, "run", image, "--name", name, "--port", &one, "--port", &two];
                 lab.weft = Some(lab.middle.spawn(&words)?);
             }
         }

@@ -50,8 +50,10 @@ pub(crate) struct XdpPort {
     spares: Vec<Vec<Socket>>,
     /// The queue that is looked at first next time.
     first: usize,
-    /// Readable when frames wait at any socket.
+    /// Readable when frames wait at any socket, or could be sent that were not.
     ready: OwnedFd,
+    /// Whether frames wait to be sent.
+    unsent: bool,
     /// Keeps the interface in promiscuous mode.
     promiscuous: OwnedFd,
     umem: &'static Umem,
@@ -100,6 +102,7 @@ impl XdpPort {
             spares: (0..SPARES).map_while(|_| make_sockets(umem, queues as usize).ok()).collect(),
             first: 0,
             ready,
+            unsent: false,
             promiscuous,
             umem,
             mtu: interface.mtu,
@@ -119,12 +122,18 @@ impl XdpPort {
             socket.bind(Place { index, queue, copy: self.mode == Mode::Generic })?;
             socket.queue().refill(&mut self.umem.state(), FIRST);
             self.program.set_socket(queue, socket.as_fd())?;
-            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: u64::from(queue) };
-            let descriptor = socket.as_fd().as_raw_fd();
-            // SAFETY: the kernel reads one event.
-            check(unsafe { libc::epoll_ctl(self.ready.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor, &raw mut event) })?;
+            watch(&self.ready, libc::EPOLL_CTL_ADD, socket, false)?;
         }
         Ok(())
+    }
+
+    /// Wakes the run also when frames can be sent, as long as there are such.
+    fn look_for_unsent(&mut self) {
+        let Some(sender) = self.sockets.first() else { return };
+        let unsent = sender.has_unsent();
+        if unsent != self.unsent && watch(&self.ready, libc::EPOLL_CTL_MOD, sender, unsent).is_ok() {
+            self.unsent = unsent;
+        }
     }
 
     /// What was counted so far, by this program and at the sockets there are by the kernel.
@@ -149,6 +158,15 @@ impl XdpPort {
         }
         counters
     }
+}
+
+/// Has `ready` be readable when frames wait at the socket, and when it can send if `unsent` frames wait there.
+fn watch(ready: &OwnedFd, operation: i32, socket: &Socket, unsent: bool) -> io::Result<()> {
+    let events = libc::EPOLLIN | if unsent { libc::EPOLLOUT } else { 0 };
+    let mut event = libc::epoll_event { events: events as u32, u64: 0 };
+    // SAFETY: the kernel reads one event.
+    check(unsafe { libc::epoll_ctl(ready.as_raw_fd(), operation, socket.as_fd().as_raw_fd(), &raw mut event) })
+        .map(drop)
 }
 
 /// Sockets that have no place yet.
@@ -182,6 +200,7 @@ impl FramePort for XdpPort {
             // That the interface is down or gone is told elsewhere.
             let _ = socket.wake_sender();
         }
+        self.look_for_unsent();
         for (chunk, frame) in self.received.drain(..) {
             let fits = frame.len() <= self.mtu + LINK_BYTES;
             let Some(mut buffer) = Buffer::lent(chunk, frame).filter(|_| fits) else {
@@ -208,6 +227,7 @@ impl FramePort for XdpPort {
             self.counters.frames_out = self.counters.frames_out.saturating_sub(lost);
             *self.counters.send_errors.entry("dropped by the device (EBUSY)").or_default() += lost;
         }
+        self.look_for_unsent();
     }
 
     fn counters(&mut self) -> PortCounters {
@@ -220,7 +240,7 @@ impl FramePort for XdpPort {
         let made = make_sockets(self.umem, self.sockets.len());
         let sockets = made.or_else(|error| self.spares.pop().ok_or(error))?;
         self.counters = self.count();
-        self.sockets = sockets;
+        (self.sockets, self.unsent) = (sockets, false);
         self.bind(interface.index)
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Program {
     sockets: OwnedFd,
     program: OwnedFd,
     /// Detaches the program when it is closed.
-    link: OwnedFd,
+    link: Option<OwnedFd>,
 }
 
 // linux/bpf.h.
@@ -50,7 +50,7 @@ impl Program {
             },
             _ => LinuxError::privileged(format!("attach the XDP program to `{name}`"), CAPABILITIES, error),
         })?;
-        Ok((Program { sockets, program, link }, mode))
+        Ok((Program { sockets, program, link: Some(link) }, mode))
     }
 
     /// Frames of this queue go to this socket from now on, in place of the one before.
@@ -68,8 +68,10 @@ impl Program {
 
     /// Goes on with the interface of this number, as the one before is gone.
     pub(super) fn move_to(&mut self, index: u32) -> io::Result<Mode> {
+        // It may be attached to this one already, if something failed afterwards.
+        self.link = None;
         let (link, mode) = attach(self.program.as_fd(), index)?;
-        self.link = link;
+        self.link = Some(link);
         Ok(mode)
     }
 }

@@ -11,10 +11,14 @@ use std::time::Duration;
 use weftwire_core::Frame;
 use weftwire_core::buffer::{HEADROOM, Lent};
 use weftwire_core::port::Checksum;
+use weftwire_core::wire::ethernet::ETHERNET_LENGTH;
 
 /// How often, and after which pause, a queue is asked for that another socket had until just now: the kernel takes a while to
 /// notice that it is free.
 const BUSY: (u32, Duration) = (100, Duration::from_millis(10));
+
+/// Bytes of memory for frames that a device has and that are not sent yet: a few thousand of them.
+const SEND_BUFFER: libc::c_int = 32 << 20;
 
 /// What binds a socket to a queue.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +47,9 @@ impl Socket {
     pub(super) fn new(umem: &'static Umem) -> io::Result<Socket> {
         let descriptor = socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
         let fd = descriptor.as_fd();
+        // The forced size needs CAP_NET_ADMIN; without it the system's limit has to do.
+        set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER)
+            .or_else(|_| set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER))?;
         let registration = libc::xdp_umem_reg {
             addr: umem.area().start().as_ptr() as u64,
             len: umem.area().length() as u64,
@@ -149,7 +156,7 @@ impl Socket {
         let was_idle = self.queue.rings.send.waiting() == 0;
         let mut count = 0;
         for frame in frames {
-            if frame.offload.segmentation.is_some() {
+            if frame.offload.segmentation.is_some() || frame.bytes.len() < ETHERNET_LENGTH {
                 if count == 0 {
                     return Err(io::Error::from_raw_os_error(libc::EINVAL));
                 }
@@ -187,6 +194,11 @@ impl Socket {
             _ if count == 0 => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
             _ => Ok(count),
         }
+    }
+
+    /// Whether frames wait that the kernel has not taken, as the device has enough for now.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.queue.rings.send.waiting() > 0
     }
 
     /// Lets the kernel send what waits, as long as it makes way.
