@@ -19,6 +19,7 @@ mod simulator;
 mod subscriptions;
 mod synproxy;
 mod table;
+mod tcp;
 
 use std::path::PathBuf;
 
@@ -138,6 +139,20 @@ enum Comparison {
         #[arg(long)]
         json: Option<PathBuf>,
     },
+    /// The TCP in XL beside the kernel's. Needs root
+    Tcp {
+        /// Only this part: `goodput`, `fairness`, `hosts`, `bulk`, `requests` or `connections`
+        part: Option<String>,
+        /// Rounds; each measures every system once
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        repeats: u32,
+        /// The program to measure; by default the one that was built beside this
+        #[arg(long)]
+        weft: Option<PathBuf>,
+        /// Also write every single measurement to this file
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
 }
 
 fn main() -> Result<()> {
@@ -156,5 +171,6 @@ fn main() -> Result<()> {
         Comparison::Simulator { case } => simulator::measure(case.as_deref()),
         Comparison::Subscriptions { part, weft, out } => subscriptions::measure(part.as_deref(), weft, out.as_deref()),
         Comparison::Synproxy { repeats, weft, image, json } => synproxy::compare(repeats, weft, image, json),
+        Comparison::Tcp { part, repeats, weft, json } => tcp::compare(part.as_deref(), repeats, weft, json),
     }
 }

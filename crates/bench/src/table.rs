@@ -21,7 +21,7 @@ struct HostFacts {
 
 #[derive(Serialize)]
 struct Metric {
-    name: &'static str,
+    name: String,
     unit: &'static str,
     /// For each system, in the order of `Results::systems`, what each round measured.
     rounds: Vec<Vec<f64>>,
@@ -40,10 +40,10 @@ impl Results {
     }
 
     /// Adds one measurement of one system.
-    pub fn add(&mut self, name: &'static str, unit: &'static str, system: &str, value: f64) {
+    pub fn add(&mut self, name: &str, unit: &'static str, system: &str, value: f64) {
         let Some(column) = self.systems.iter().position(|it| *it == system) else { return };
         let row = self.metrics.iter().position(|it| it.name == name).unwrap_or_else(|| {
-            self.metrics.push(Metric { name, unit, rounds: vec![Vec::new(); self.systems.len()] });
+            self.metrics.push(Metric { name: name.to_owned(), unit, rounds: vec![Vec::new(); self.systems.len()] });
             self.metrics.len() - 1
         });
         self.metrics[row].rounds[column].push(value);

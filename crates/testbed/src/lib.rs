@@ -31,7 +31,7 @@ pub use namespace::{Counters, Door, Namespace};
 pub use nginx::Nginx;
 pub use ns3::{Ns3, Overload, overload_network};
 pub use payload::{Download, Payload, download, exchange, fetch, reset, sha256_of_file};
-pub use process::{Output, Running, peak_resident_bytes, resident_bytes, run, wait_for};
+pub use process::{Output, Running, peak_resident_bytes, processor_seconds, resident_bytes, run, wait_for};
 pub use terminal::Terminal;
 pub use turn::{Turn, is_installed, skip_unless_installed, skip_unless_root};
 pub use user::as_user;

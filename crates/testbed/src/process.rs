@@ -208,6 +208,21 @@ pub fn peak_resident_bytes(pid: u32) -> Result<u64> {
     status_bytes(pid, "VmHWM:")
 }
 
+/// Seconds of processors that this process and its children that have ended have used, with the kernel's work for them.
+pub fn processor_seconds() -> f64 {
+    let used = [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN].map(|who| {
+        // SAFETY: plain data for which all zeros is valid; the kernel writes one `rusage`.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &raw mut usage);
+            usage
+        };
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    });
+    used.iter().sum()
+}
+
 fn status_bytes(pid: u32, field: &str) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let status = std::fs::read_to_string(&path).with_context(|| path.clone())?;

@@ -1,0 +1,151 @@
+//! Flows over the relay: `weft up --run` with networks made here and with `examples/networks/tcp-*.toml`.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use weftwire_network::results::{FlowResult, Results as Run};
+
+use super::{Bench, CUBIC, IMAGE, OURS, RENO, text};
+use crate::table::Results;
+
+/// How long flows last in virtual and in real time.
+const GOODPUT_SECONDS: u32 = 10;
+const FAIRNESS_SECONDS: u32 = 25;
+
+/// A host's congestion control, or a machine.
+const SYSTEMS: [(&str, Option<&str>); 3] = [(OURS, None), (CUBIC, Some("cubic")), (RENO, Some("reno"))];
+
+impl Bench {
+    /// Runs a network for real.
+    fn up(&self, file: &Path, round: u32, more: &[&str]) -> Result<Run> {
+        let (name, seed) = (format!("bench-{}", std::process::id()), format!("seed={round}"));
+        let words = ["up", text(file)?, "--run", "--name", &name, "--set", &seed];
+        self.results(&[&words, more].concat())
+    }
+
+    /// Simulates it.
+    fn sim(&self, file: &Path, round: u32, more: &[&str]) -> Result<Run> {
+        let seed = format!("seed={round}");
+        self.results(&[&["sim", text(file)?, "--set", &seed], more].concat())
+    }
+
+    fn results(&self, words: &[&str]) -> Result<Run> {
+        let out = self.folder.join("out");
+        self.weft(&[words, &["--out", text(&out)?]].concat())?;
+        let run: Run = serde_json::from_slice(&std::fs::read(out.join("results.json"))?)?;
+        for warning in &run.run.warnings {
+            eprintln!("  {warning}");
+        }
+        Ok(run)
+    }
+
+    fn write(&self, network: &str) -> Result<std::path::PathBuf> {
+        let file = self.folder.join("network.toml");
+        std::fs::write(&file, network)?;
+        Ok(file)
+    }
+}
+
+fn flow<'a>(run: &'a Run, name: &str) -> Result<&'a FlowResult> {
+    run.flows.iter().find(|flow| flow.traffic == name).with_context(|| format!("there is no flow {name}"))
+}
+
+/// Megabits per second of the application behind the warm-up.
+fn goodput_of(run: &Run, flow: &FlowResult) -> f64 {
+    let lasted = flow.end.unwrap_or(run.run.lasted) - flow.start.max(run.run.warm_up);
+    (flow.delivered - flow.delivered_in_warm_up) as f64 * 8e3 / lasted as f64
+}
+
+/// A node that sends: the machine, or a kernel.
+fn sender(name: &str, control: Option<&str>) -> String {
+    match control {
+        None => format!("[nodes.{name}]\nkind = 'function'\nimage = '{IMAGE}'\n"),
+        Some(_) => format!("[nodes.{name}]\n"),
+    }
+}
+
+fn bulk(name: &str, from: &str, to: &str, control: Option<&str>) -> String {
+    let control = control.map(|control| format!("congestion_control = '{control}'\n")).unwrap_or_default();
+    format!("[[traffic]]\nname = '{name}'\nkind = 'bulk'\nfrom = '{from}'\nto = '{to}'\n{control}")
+}
+
+/// One flow each over a link of its own, all links at once.
+pub fn goodput(bench: &Bench, round: u32, results: &mut Results) -> Result<()> {
+    // Round trip in ms, rate in Mbit/s, packets of the queue: a product of both.
+    let cells = [(10, 50), (50, 20)].into_iter().flat_map(|(trip, rate)| [0, 1, 5].map(|lost| (trip, rate, lost)));
+    let cells: Vec<(u32, u32, u32)> = cells.collect();
+    let mut network = format!("duration = '{GOODPUT_SECONDS}s'\n");
+    for (at, (trip, rate, lost)) in cells.iter().enumerate() {
+        for (system, (_, control)) in SYSTEMS.iter().enumerate() {
+            let (from, to, name) = (format!("a{at}{system}"), format!("b{at}{system}"), format!("flow{at}{system}"));
+            let queue = (trip * rate * 1000 / 8 / 1514).max(20);
+            network += &sender(&from, *control);
+            network += &format!("[nodes.{to}]\n[[links]]\nbetween = ['{from}', '{to}']\nrate = '{rate}Mbit/s'\n");
+            network += &format!("delay = '{}ms'\nloss = '{lost}%'\nqueue = '{queue} packets'\n", trip / 2);
+            network += &bulk(&name, &from, &to, *control);
+        }
+    }
+    let run = bench.up(&bench.write(&network)?, round, &[])?;
+    for (at, (trip, rate, lost)) in cells.iter().enumerate() {
+        for (number, (system, _)) in SYSTEMS.iter().enumerate() {
+            let flow = flow(&run, &format!("flow{at}{number}"))?;
+            let name = format!("{trip} ms, {rate} Mbit/s, {lost} % lost");
+            results.add(&name, "Mbit/s", system, goodput_of(&run, flow));
+        }
+    }
+    Ok(())
+}
+
+/// Two flows share a link: what the first gets for each bit of the second. The first is the machine's, or a kernel's for comparison.
+pub fn fairness(bench: &Bench, round: u32, results: &mut Results) -> Result<()> {
+    let mut cells = Vec::new();
+    for trip in [20, 100] {
+        for (buffer, tenths) in [("0.5", 5), ("2", 20)] {
+            for (peer, control) in [(CUBIC, "cubic"), (RENO, "reno")] {
+                cells.push((trip, buffer, tenths, peer, control, (OURS, None)));
+                cells.push((trip, buffer, tenths, peer, control, (CUBIC, Some("cubic"))));
+            }
+        }
+    }
+    let mut network = format!("duration = '{FAIRNESS_SECONDS}s'\nwarm_up = '5s'\n");
+    for (at, (trip, _, tenths, _, control, (_, own))) in cells.iter().enumerate() {
+        // 10 Mbit/s; the other links take 1 ms each way.
+        let queue = trip * 10_000 / 8 / 1514 * tenths / 10;
+        network += &sender(&format!("a{at}"), *own);
+        network += &format!("[nodes.b{at}]\n[nodes.c{at}]\n[nodes.d{at}]\n[nodes.w{at}]\nkind = 'router'\n");
+        network += &format!("[nodes.e{at}]\nkind = 'router'\n");
+        for (one, other) in [("a", "w"), ("b", "w"), ("e", "c"), ("e", "d")] {
+            network += &format!("[[links]]\nbetween = ['{one}{at}', '{other}{at}']\nrate = '1Gbit/s'\ndelay = '1ms'\n");
+        }
+        network += &format!("[[links]]\nbetween = ['w{at}', 'e{at}']\nrate = '10Mbit/s'\n");
+        network += &format!("delay = '{}ms'\nqueue = '{queue} packets'\n", trip / 2 - 2);
+        network += &bulk(&format!("own{at}"), &format!("a{at}"), &format!("c{at}"), *own);
+        network += &bulk(&format!("other{at}"), &format!("b{at}"), &format!("d{at}"), Some(control));
+    }
+    let run = bench.up(&bench.write(&network)?, round, &[])?;
+    for (at, (trip, buffer, _, peer, _, (system, _))) in cells.iter().enumerate() {
+        let [own, other] = ["own", "other"].map(|name| flow(&run, &format!("{name}{at}")));
+        let share = goodput_of(&run, own?) / goodput_of(&run, other?);
+        results.add(&format!("beside {peer}, {trip} ms, {buffer} BDP"), "ratio", system, share);
+    }
+    Ok(())
+}
+
+/// The same networks simulated and real.
+pub fn hosts(bench: &Bench, round: u32, results: &mut Results) -> Result<()> {
+    for name in ["tcp-single", "tcp-dumbbell", "tcp-chain", "tcp-incast"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/networks/{name}.toml"));
+        for control in ["cubic", "reno"] {
+            let set = format!("traffic.flow.congestion_control=\"{control}\"");
+            for (system, run) in [
+                ("kernel", bench.up(&file, round, &["--set", &set])?),
+                ("simulator", bench.sim(&file, round, &["--set", &set])?),
+            ] {
+                let again: u64 = run.flows.iter().filter_map(|flow| flow.retransmissions).sum();
+                results.add(&format!("{name}, {control}"), "Mbit/s", system, run.goodput() / 1e6);
+                results.add(&format!("{name}, {control}, again"), "segments", system, again as f64);
+            }
+        }
+    }
+    Ok(())
+}
