@@ -6,6 +6,7 @@ use weftwire_core::{Connections, Endpoints, Frame, Function, Outbox, Port};
 const MILLISECOND: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MILLISECOND;
 const SEGMENT: usize = 1_448;
+const PSH: u8 = 0x08;
 const ECE: u8 = 0x40;
 const CWR: u8 = 0x80;
 
@@ -33,6 +34,21 @@ fn a_lost_end_is_repaired_within_round_trips() {
         assert!(connection.now < 120 * MILLISECOND, "{lost} lost: {} ms", connection.now / MILLISECOND);
         assert!(connection.ends[0].sent <= (20 + lost + 1) * SEGMENT, "{} sent", connection.ends[0].sent);
     }
+}
+
+/// RFC 9293, 3.9.1.2. A kernel acknowledges at once what is pushed.
+#[test]
+fn only_the_last_for_now_is_pushed() {
+    let mut connection = pair([&[], &[]], 200 * SEGMENT + 1, CLEAN);
+    let pushed = std::rc::Rc::new(std::cell::Cell::new(0));
+    let counted = pushed.clone();
+    connection.fates = Box::new(move |sending| {
+        counted.set(counted.get() + usize::from(sending.flags() & PSH != 0));
+        Fate::Passes
+    });
+    connection.open();
+    assert!(connection.until(all_arrived));
+    assert_eq!(pushed.get(), 1);
 }
 
 /// Nobody delays the acknowledgment of a FIN: the probe need not wait for that.
