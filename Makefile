@@ -15,8 +15,8 @@ export PROPTEST_RNG_SEED ?= 1
 help:
 	@echo 'make demo    build weft, replay a capture, run a SYN proxy between real kernels, leave demo-out/index.html'
 	@echo 'make test    install what is missing, then run every check and test'
-	@echo 'make test-long  what takes longer: fuzzing for minutes, more random programs, system tests of the program as it is released'
-	@echo 'make bench   measure the engine and the simulator beside ns-3; compare the SYN proxy with plain routing and the kernel SYNPROXY (root)'
+	@echo 'make test-long  what takes longer: fuzzing for minutes, more random programs, all paths of the TCP in XL, system tests of the program as it is released'
+	@echo 'make bench   measure the engine and the simulator beside ns-3; compare the SYN proxy with plain routing and the kernel SYNPROXY, and the TCP in XL with the kernel TCP (root)'
 	@echo 'make package make target/package/weft without symbols, which stand in weft.debug beside it'
 	@echo 'make docs    build the book and the API pages: target/book, target/doc'
 	@echo 'make fmt     format the source'
@@ -29,6 +29,8 @@ test: setup check unit generated dependencies docs system instructions portable 
 test-long: setup
 	PROPTEST_CASES=20000 cargo test --profile demo --package weftwire-cli --test xl_oracle
 	cargo test --release $(SYSTEM_TESTS)
+	cargo test --release --package weftwire-cli --test system_churn -- --ignored
+	cargo test --release --package weftwire-sim --test tcp --test network_hosts -- --ignored
 	cargo run --quiet --package xtask -- mutants
 	scripts/fuzz.sh 300
 	@echo 'make test-long: all passed'
@@ -96,6 +98,7 @@ bench:
 	cargo run --release --package weftwire-bench -- simulator
 	cargo run --release --package weftwire-bench -- network
 	cargo run --release --package weftwire-bench -- synproxy
+	cargo run --release --package weftwire-bench -- tcp
 
 # The program as users get it: target/package/weft, and its symbols and line tables beside it as weft.debug.
 package:

@@ -58,6 +58,18 @@ fn tcp_fills_a_clean_link() {
     }
 }
 
+/// All sequence numbers are used, and one once more.
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn more_bytes_arrive_than_there_are_sequence_numbers() {
+    let bytes = (1 << 32) + 1;
+    let (mut network, [client, _, server]) = path(120 * SECOND, wire(10_000_000_000, MILLISECOND / 10, 1_000));
+    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes });
+    let results = run(&network);
+    assert_complete(&results.flows[0]);
+    assert_eq!(results.flows[0].delivered, bytes);
+}
+
 #[test]
 fn tcp_over_loss_and_corruption_delivers_every_byte() {
     let settings = LinkSettings {

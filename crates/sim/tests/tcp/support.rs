@@ -106,13 +106,23 @@ pub struct Sending<'a> {
 impl Sending<'_> {
     /// How much payload it has.
     pub fn payload(&self) -> usize {
-        self.frame.len() - 34 - 4 * usize::from(self.frame[46] >> 4)
+        payload_of(self.frame)
     }
 
     /// The flags of TCP.
     pub fn flags(&self) -> u8 {
-        self.frame[47]
+        self.frame[segment_of(self.frame) + 13]
     }
+}
+
+/// Where the segment in a frame begins: behind a header of Ethernet and one of IPv4 or IPv6.
+fn segment_of(frame: &[u8]) -> usize {
+    if frame[14] >> 4 == 4 { 34 } else { 54 }
+}
+
+fn payload_of(frame: &[u8]) -> usize {
+    let segment = segment_of(frame);
+    frame.len() - segment - 4 * usize::from(frame[segment + 12] >> 4)
 }
 
 type Fates = Box<dyn FnMut(&Sending<'_>) -> Fate>;
@@ -205,7 +215,7 @@ impl Connection {
                     }
                 }
                 out.clear();
-                *sent += frames.iter().map(|frame| frame.len() - 34 - 4 * usize::from(frame[46] >> 4)).sum::<usize>();
+                *sent += frames.iter().map(|frame| payload_of(frame)).sum::<usize>();
             }
             for frame in frames {
                 self.fly(1 - end, frame.to_vec());
@@ -289,13 +299,18 @@ impl Connection {
 
     /// The second end listens, the first opens the connection.
     pub fn open(&mut self) {
+        self.open_to(&endpoints());
+    }
+
+    /// The same between other addresses.
+    pub fn open_to(&mut self, endpoints: &Endpoints) {
         let mut out = std::mem::take(&mut self.ends[1].out);
         self.ends[1]
             .engine
             .listen(Time::ZERO, &Listen { address: None, port: Some(80) }, &mut out)
             .expect("it listens");
         self.ends[1].out = out;
-        self.connect(0, &endpoints());
+        self.connect(0, endpoints);
     }
 
     /// An end opens the connection.

@@ -1,0 +1,130 @@
+//! Everything that a path may do, in every combination: losses one by one and in bursts, what comes late or twice, round trips, packet
+//! sizes, both versions of IP, numbers that wrap. Days of virtual time, a minute or two of real time: `make test-long`.
+
+use crate::support::{Connection, Fate, Line, data, endpoints, machine};
+use std::net::IpAddr;
+use weftwire_core::Endpoints;
+
+const MILLISECOND: i64 = 1_000_000;
+
+/// What a path does.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    round_trip: i64,
+    /// Of a thousand packets.
+    lost: u64,
+    /// Losses come several at once, three in the mean.
+    bursts: bool,
+    /// Two of a hundred packets come late and one comes twice.
+    disturbed: bool,
+    ipv6: bool,
+    mtu: i64,
+    /// Initial sequence number and first timestamp of both ends.
+    first: u32,
+}
+
+/// All of them, one after the other.
+fn ways() -> impl Iterator<Item = Way> {
+    let losses = [(0, false), (10, false), (10, true), (50, false), (50, true), (100, false), (100, true)];
+    let sizes = [(false, 576), (false, 1500), (false, 9000), (true, 1280), (true, 1500), (true, 9000)];
+    // A wrap soon after the beginning, of numbers and of their signs; or the machine's own.
+    let numbers = [0, (1 << 31) - 3_000, u32::MAX - 3_000];
+    let mut all = Vec::new();
+    for round_trip in [1, 10, 50, 100, 200] {
+        for (lost, bursts) in losses {
+            for disturbed in [false, true] {
+                for (ipv6, mtu) in sizes {
+                    let way = Way { round_trip, lost, bursts, disturbed, ipv6, mtu, first: 0 };
+                    all.extend(numbers.map(|first| Way { first, ..way }));
+                }
+            }
+        }
+    }
+    all.into_iter()
+}
+
+/// Losses in bursts (Gilbert): a state in which everything is lost lasts for three packets in the mean.
+fn in_bursts(lost: u64, mut seed: u64) -> impl FnMut() -> bool {
+    let (mut bad, begins) = (false, lost * 333 / (1_000 - lost));
+    move || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let dice = (seed >> 33) % 1_000;
+        bad = if bad { dice >= 333 } else { dice < begins };
+        bad
+    }
+}
+
+/// No progress for longer than the timers allow. All of a row lasted less than the one in force, each half of the next.
+fn stands_still(connection: &Connection, since: &mut [(i64, i64); 2]) -> Option<String> {
+    (0..2).find_map(|end| {
+        let register = |name| connection.register(end, name);
+        let (una, next) = (register("una")?, register("next")?);
+        if una == next || una != since[end].0 {
+            since[end] = (una, connection.now);
+            return None;
+        }
+        let still = connection.now - since[end].1;
+        // The back-off ends at a minute.
+        let allowed = 2 * (register("timeout")? << register("backoff")?).min(60_000 * MILLISECOND) + MILLISECOND;
+        (still > allowed).then(|| format!("end {end} stands still for {still} ns, allowed are {allowed}"))
+    })
+}
+
+/// Brings bytes over both ways; what is wrong, if something is.
+fn try_out(way: Way, seed: u64) -> Result<(), String> {
+    let registers = [("mtu", way.mtu), ("first", way.first.into()), ("first_stamp", way.first.into())];
+    let (mss, disturbed) = (way.mtu as usize - if way.ipv6 { 72 } else { 52 }, u64::from(way.disturbed));
+    let data = [data(200 * mss + 1, 7), data(100 * mss, 11)];
+    let line = Line {
+        lost: if way.bursts { 0 } else { way.lost },
+        doubled: 10 * disturbed,
+        late: 20 * disturbed,
+        delay: way.round_trip * MILLISECOND / 2,
+    };
+    let mut connection = Connection::new([machine(&registers), machine(&registers)], data.clone(), line, seed);
+    if way.bursts {
+        let mut loses = in_bursts(way.lost, seed);
+        connection.fates = Box::new(move |_| if loses() { Fate::Lost } else { Fate::Passes });
+    }
+    let address = |last: u8| -> IpAddr {
+        if way.ipv6 { [0xfd77, 0, 0, 0, 0, 0, 0, last.into()].into() } else { [10, 0, 0, last].into() }
+    };
+    connection.open_to(&Endpoints { local_address: address(1), remote_address: address(2), ..endpoints() });
+    let (mut since, mut still) = ([(0, 0); 2], None);
+    connection.until(|connection| {
+        still = stands_still(connection, &mut since);
+        still.is_some()
+    });
+    if let Some(still) = still {
+        return Err(still);
+    }
+    for (end, ours) in connection.ends.iter().enumerate() {
+        if ours.received != data[1 - end] {
+            return Err(format!("{} of {} bytes are right at end {end}", ours.received.len(), data[1 - end].len()));
+        }
+        if !ours.ended || ours.notices != ["established", "finished"] {
+            return Err(format!("end {end} ends otherwise: {:?}", ours.notices));
+        }
+    }
+    Ok(())
+}
+
+/// Every 101st: as that is prime, each value of each part is among them.
+#[test]
+fn some_of_all_ways_bring_every_byte() {
+    try_all(ways().step_by(101));
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn all_ways_bring_every_byte() {
+    try_all(ways());
+}
+
+fn try_all(ways: impl Iterator<Item = Way>) {
+    let failed: Vec<String> = (1..)
+        .zip(ways)
+        .filter_map(|(seed, way)| Some(format!("{way:?}, seed {seed}: {}", try_out(way, seed).err()?)))
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
