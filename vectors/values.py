@@ -167,3 +167,29 @@ notes(
     [frame(0, "a", udp(1))], [divided(*case) for case in PRODUCTS],
 )
 notes("V15-by-zero", "V15 V4", "Divided by 0 it is 0, and counted.", {"registers": registers("r"), "rows": [row(0, PACKET, *product(5, 6, 0))]}, [frame(0, "a", udp(1))], [0], drops={"division_by_zero": 1})
+
+
+def written(index, value):
+    return {"set_element": {"first": 1, "count": 3, "index": C(index), "value": C(value)}}
+
+
+def element(index):
+    return [{"element": {"register": 0, "first": 1, "count": 3, "index": C(index)}}, note(R(0))]
+
+
+notes(
+    "V16-arrays", "V16 V2", "Elements are counted round and round, also backwards, and cut like any register; beside the array nothing changes.",
+    {
+        "registers": [
+            *registers("r"), *({"name": f"a[{index}]", "type": "u8", "initial": 10 + index} for index in range(3)), *registers("behind"),
+        ],
+        "rows": [
+            row(
+                0, PACKET, *element(0), *element(4), *element(-1), *element(MAX), *element(MIN),
+                written(5, 300), *element(2), written(-3, 7), note(R(1)), written(1, -1), note(R(2)), note(R(3)), note(R(4)),
+            )
+        ],
+    },
+    [frame(0, "a", udp(1))],
+    [10, 11, 12, 10 + MAX % 3, 10 + MIN % 3, 300 % 256, 7, 255, 300 % 256, 0],
+)

@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 76] = [
+pub const MUTATIONS: [Mutation; 78] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -40,6 +40,16 @@ pub const MUTATIONS: [Mutation; 76] = [
     at("lines.rs", "state.expire.unwrap_or(image.flow.expire)", "image.flow.expire"),
     at("lines.rs", "state.expire.is_none() && image.flow.hold", "image.flow.hold"),
     at("lines.rs", "time > 0", "true"),
+    at(
+        "reference.rs",
+        "self.instance.registers[element(*first, *count, self.read(index))]",
+        "self.instance.registers[usize::from(*first)]",
+    ),
+    at(
+        "reference.rs",
+        "self.write(place as u16, self.read(value));",
+        "self.instance.registers[place] = self.read(value);",
+    ),
     at("operations.rs", "*draws - 1", "*draws"),
     at("operations.rs", "self.program.image.registers[register].kind.cut(value)", "value"),
     at("packets.rs", "self.put_out + bytes <= MOST_OUTPUT", "true"),

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use thiserror::Error;
 use weftwire_core::MacAddress;
+use weftwire_image::registers::element_of;
 use weftwire_image::{Image, ImageError, Register, RegisterType, VerifiedImage};
 use weftwire_text::diagnostic::{list, nearest};
 use weftwire_text::quantity::parse_duration;
@@ -60,7 +61,8 @@ pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedI
     }
     let mut image = image.into_image();
     for (name, text) in parameters {
-        let Some(at) = image.registers.iter().position(|register| register.name == *name && !register.scratch) else {
+        let Some(at) = image.registers.iter().position(|register| register.name == *name && is_parameter(register))
+        else {
             let hint = hint(name, &registers(&image));
             return Err(ParameterError::Unknown { machine: image.name, name: name.clone(), hint });
         };
@@ -77,7 +79,12 @@ pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedI
 
 /// The names of the registers that flows of a machine have.
 pub fn registers(image: &Image) -> Vec<&str> {
-    image.registers.iter().filter(|register| !register.scratch).map(|register| &*register.name).collect()
+    image.registers.iter().filter(|register| is_parameter(register)).map(|register| &*register.name).collect()
+}
+
+/// Whether a register may be given another initial value: none of an array.
+fn is_parameter(register: &Register) -> bool {
+    !register.scratch && element_of(&register.name).is_none()
 }
 
 /// What could be meant by the name of a register that is not there.

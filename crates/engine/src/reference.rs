@@ -8,6 +8,7 @@ use crate::value::{compare, look_up};
 use crate::{EngineError, Executor, Runtime};
 use weftwire_core::DropReason;
 use weftwire_image::limits::{MAX_SEGMENT_FIELDS, MAX_TEMPLATE_PARTS, MAX_TESTS};
+use weftwire_image::registers::element;
 use weftwire_image::{Event, Operand, Operation, PacketRef, PayloadTest, Query, Row};
 
 /// Runs rows operation by operation, operand by operand.
@@ -75,6 +76,14 @@ impl Run<'_> {
             Operation::Lookup { table, register, index } => {
                 let value = look_up(&self.shared.tables[usize::from(*table)], self.read(index));
                 self.write(*register, value);
+            }
+            Operation::Element { register, first, count, index } => {
+                let value = self.instance.registers[element(*first, *count, self.read(index))];
+                self.write(*register, value);
+            }
+            Operation::SetElement { first, count, index, value } => {
+                let place = element(*first, *count, self.read(index));
+                self.write(place as u16, self.read(value));
             }
             Operation::SetField { packet, field, value, optional } => {
                 let value = self.read(value) as u64;

@@ -4,6 +4,7 @@ use crate::run::Run;
 use std::fmt::Write;
 use weftwire_core::Output;
 use weftwire_core::trace::{TraceKind, TraceRecord};
+use weftwire_image::registers::element;
 use weftwire_image::{Comparison, Environment, Event, Operand, Operation, Operator, PacketRef, Words};
 
 impl Run<'_> {
@@ -64,6 +65,10 @@ impl Run<'_> {
         self.out.push(Output::Trace(Box::new(record)));
     }
 
+    fn element_name(&self, first: u16, count: u16, index: &Operand) -> &str {
+        &self.program.image.registers[element(first, count, self.read(index))].name
+    }
+
     /// An operation about to run as text: names, and the values of its operands.
     pub(crate) fn describe(&self, operation: &Operation) -> String {
         let image = &self.program.image;
@@ -86,6 +91,12 @@ impl Run<'_> {
             }
             Operation::Lookup { table, register: target, index } => {
                 format!("{} := {}[{}]", register(target), image.tables[usize::from(*table)].name, value(index))
+            }
+            Operation::Element { register: target, first, count, index } => {
+                format!("{} := {}", register(target), self.element_name(*first, *count, index))
+            }
+            Operation::SetElement { first, count, index, value: new } => {
+                format!("{} := {}", self.element_name(*first, *count, index), value(new))
             }
             Operation::SetField { packet: of, field, value: new, optional } => {
                 let condition = if *optional { " if present" } else { "" };

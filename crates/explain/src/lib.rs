@@ -15,6 +15,7 @@ use expression::duration;
 use phrase::Phrases;
 use std::collections::BTreeSet;
 use weftwire_image::chains::{Chains, event_name, state_name};
+use weftwire_image::registers::element_of;
 use weftwire_image::*;
 
 /// Written form of [`explain`].
@@ -162,7 +163,16 @@ fn registers(image: &Image, document: &mut Document) {
             _ => register.initial.to_string(),
         };
         let kind = format!("{:?}", register.kind).to_lowercase();
-        table.row(vec![vec![register.name.clone()], vec![kind], vec![initial]]);
+        // One line for an array: all its elements begin alike.
+        let name = match element_of(&register.name) {
+            Some((array, 0)) => {
+                let of_array = |other: &&Register| element_of(&other.name).is_some_and(|(name, _)| name == array);
+                format!("{array}[{}]", image.registers.iter().filter(of_array).count())
+            }
+            Some(_) => continue,
+            None => register.name.clone(),
+        };
+        table.row(vec![vec![name], vec![kind], vec![initial]]);
     }
     document.table(table);
 }

@@ -7,6 +7,7 @@ use crate::expression::{Expression, Style, comparison, compute};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use weftwire_image::chains::preparation;
+use weftwire_image::registers::element_of;
 use weftwire_image::*;
 
 /// An expression longer than this many operands keeps its register's name.
@@ -133,6 +134,21 @@ impl<'a> Phrases<'a> {
                 let name = name(self.image.tables.get(usize::from(*table)).map(|table| &table.name), "table", *table);
                 let expression = Expression::Leaf(format!("{name}[{}]", self.value(index)));
                 return self.define(*register, expression, Style::Plain, reads);
+            }
+            Operation::Element { register, first, count, index } => {
+                let reads = self.reads(&[*index]);
+                let text = self.element(*first, *count, index);
+                // What it reads may change behind it: it keeps its name.
+                self.named.insert(self.definitions.len());
+                let style = self.register_style(*first).unwrap_or(Style::Plain);
+                return self.define(*register, Expression::Leaf(text), style, reads);
+            }
+            Operation::SetElement { first, count, index, value } => {
+                let style = self.register_style(*first).unwrap_or(Style::Plain);
+                let (element, value) = (self.element(*first, *count, index), self.operand(value).text(style));
+                let row = *first..first.saturating_add(*count);
+                self.changed(|read| matches!(read, Operand::Register(register) if row.contains(register)));
+                format!("{element} := {value}")
             }
             Operation::SetField { packet, field, value, optional } => {
                 let condition = if *optional { " if present" } else { "" };
@@ -270,6 +286,17 @@ impl<'a> Phrases<'a> {
         self.definitions.push(Definition { register, expression, style, reads, stale });
         self.current.insert(register, at);
         self.named.contains(&at).then(|| self.assignment(&self.definitions[at]))
+    }
+
+    /// An element of an array, by the array's name: that of its first register in front of the bracket.
+    fn element(&mut self, first: u16, count: u16, index: &Operand) -> String {
+        let name = self.register(first);
+        let array = element_of(&name).map_or(&*name, |(array, _)| array);
+        let index = match index {
+            Operand::Constant(constant) => constant.rem_euclid(count.max(1).into()).to_string(),
+            index => self.value(index),
+        };
+        format!("{array}[{index}]")
     }
 
     fn changed(&mut self, is_changed: impl Fn(&Operand) -> bool) {

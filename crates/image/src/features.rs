@@ -66,6 +66,7 @@ fn of_operation(operation: &Operation) -> Option<Feature> {
     match operation {
         Operation::Compute { operator, .. } => of_operator(*operator),
         Operation::MulDiv { .. } => Some(Feature::MulDiv),
+        Operation::Element { .. } | Operation::SetElement { .. } => Some(Feature::Arrays),
         Operation::Resize { .. } => Some(Feature::Resize),
         Operation::Cut { .. } => Some(Feature::Segmentation),
         Operation::Reverse { .. } => Some(Feature::Reverse),

@@ -12,7 +12,7 @@ mod formats;
 pub mod layout;
 pub mod limits;
 pub mod profile;
-mod registers;
+pub mod registers;
 mod repeats;
 mod schema;
 mod store_text;

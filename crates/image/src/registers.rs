@@ -32,6 +32,18 @@ impl RegisterType {
     }
 }
 
+/// The array and the index of an element, of the name of its register: `history[3]`.
+pub fn element_of(register: &str) -> Option<(&str, usize)> {
+    let (array, index) = register.strip_suffix(']')?.rsplit_once('[')?;
+    Some((array, index.parse().ok()?))
+}
+
+/// The place of an element in a row of `count` registers (semantics, rule V16).
+#[inline]
+pub fn element(first: u16, count: u16, index: i64) -> usize {
+    usize::from(first) + index.rem_euclid(count.max(1).into()) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +63,14 @@ mod tests {
         assert_eq!(cut(RegisterType::Time), -1);
         assert_eq!(RegisterType::U8.cut(256), 0);
         assert_eq!(RegisterType::Bool.cut(256), 1);
+    }
+
+    #[test]
+    fn elements_are_counted_round_and_round() {
+        let places = [0, 2, 3, 4, -1, -3, i64::MIN, i64::MAX].map(|index| element(7, 3, index));
+        assert_eq!(places, [7, 9, 7, 8, 9, 7, 8, 8]);
+        assert_eq!(element_of("of.history[12]"), Some(("of.history", 12)));
+        assert_eq!((element_of("history"), element_of("[x]"), element_of("a[]")), (None, None, None));
     }
 
     #[test]

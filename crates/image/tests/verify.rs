@@ -259,6 +259,9 @@ fn operations() {
     refuse_operation(".left.field.packet.slot", "no slot", set(0, field(PacketRef::Slot(9), fields::TTL)));
     refuse_operation(".left", "no value of this event 1", set(0, Operand::Event(1)));
     refuse_operation("", "uses none", compute(Operator::Random, 0, constant(0), constant(1)));
+    let element = |first, count| Operation::Element { register: 0, first, count, index: constant(0) };
+    refuse_operation(".count", "no such row of registers", element(0, 0));
+    refuse_operation(".count", "no such row of registers", element(1, u16::MAX));
     refuse_operation(".table", "no table", Operation::Lookup { table: 1, register: 0, index: constant(0) });
     let value = constant(1);
     let work = PacketRef::Work;

@@ -38,6 +38,8 @@ pub enum Item {
     OtherPackets { pairs: Vec<(Expression, Expression)>, span: Span },
     /// `register NAME, NAME: type = value;`
     Register { names: Vec<Name>, kind: Option<Name>, initial: Option<Expression> },
+    /// `register NAME[LENGTH]: type = value;`
+    Array { name: Name, length: Expression, kind: Option<Name>, initial: Option<Expression> },
     /// `slot NAME, NAME;`
     Slot { names: Vec<Name> },
     /// `template NAME: transport, header { ... }`
@@ -294,6 +296,8 @@ pub struct Statement {
 pub enum StatementKind {
     /// `target = value [if present];`, `target += value;`
     Assign { target: Vec<Name>, operator: Option<BinaryOperator>, value: Expression, optional: bool },
+    /// `array[index] = value;`, `array[index] += value;`
+    SetElement(Box<ElementStatement>),
     /// `let name[: type] = value;`
     Let { name: Name, kind: Option<Name>, value: Expression },
     /// `if`, `else if`, `else`
@@ -345,6 +349,19 @@ impl StatementKind {
             _ => false,
         }
     }
+}
+
+/// `array[index] = value;`, `array[index] += value;`
+#[derive(Clone, Debug)]
+pub struct ElementStatement {
+    /// The array.
+    pub array: Name,
+    /// Which element.
+    pub index: Expression,
+    /// The operator in front of the `=`.
+    pub operator: Option<BinaryOperator>,
+    /// The value.
+    pub value: Expression,
 }
 
 /// `repeat COUNT [while CONDITION] { ... }`

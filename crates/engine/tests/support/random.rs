@@ -191,7 +191,9 @@ fn calculation(target: std::ops::Range<u16>) -> impl Strategy<Value = Operation>
         4 => (operator, target.clone(), operand(), operand())
             .prop_map(|(operator, register, left, right)| compute(operator, register, left, right)),
         1 => target.clone().prop_map(|register| compute(Operator::Random, register, constant(0), constant(0))),
-        1 => (target, operand()).prop_map(|(register, index)| Operation::Lookup { table: 0, register, index }),
+        1 => (target.clone(), operand()).prop_map(|(register, index)| Operation::Lookup { table: 0, register, index }),
+        1 => (target, 0..STORED, operand())
+            .prop_map(|(register, first, index)| Operation::Element { register, first, count: STORED - first, index }),
     ]
 }
 
@@ -204,6 +206,12 @@ fn operation() -> impl Strategy<Value = Operation> {
         6 => calculation(0..REGISTERS),
         1 => (packet(), writable(), operand(), any::<bool>())
             .prop_map(|(packet, field, value, optional)| Operation::SetField { packet, field, value, optional }),
+        1 => (0..STORED, operand(), operand()).prop_map(|(first, index, value)| Operation::SetElement {
+            first,
+            count: STORED - first,
+            index,
+            value,
+        }),
         1 => (packet(), operand()).prop_map(|(packet, length)| Operation::Resize { packet, length }),
         1 => packet().prop_map(|packet| Operation::Reverse { packet }),
         1 => (packet(), vec(2..9_u8, 0..3)).prop_map(|(packet, kinds)| Operation::KeepOptions { packet, kinds }),

@@ -9,6 +9,8 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
+    /// Registers in a row, by number.
+    Arrays,
     /// Events `connect`, `data` and `close`, a send buffer a flow, and bytes delivered.
     Application,
     /// Packets built from templates.

@@ -39,6 +39,28 @@ pub enum Operation {
         /// Index of the entry.
         index: Operand,
     },
+    /// `register := ` one of `count` registers in a row.
+    Element {
+        /// Register to write.
+        register: u16,
+        /// The first of the row.
+        first: u16,
+        /// How many there are.
+        count: u16,
+        /// Which, from 0, modulo `count`.
+        index: Operand,
+    },
+    /// Writes one of `count` registers in a row.
+    SetElement {
+        /// The first of the row.
+        first: u16,
+        /// How many there are.
+        count: u16,
+        /// Which, from 0, modulo `count`.
+        index: Operand,
+        /// The value.
+        value: Operand,
+    },
     /// Writes a field; keeps the low bits. Writing UDP's `length` sizes the payload.
     SetField {
         /// Which packet.
@@ -246,6 +268,7 @@ macro_rules! visit_operands {
                 $visit(right);
             }
             Operation::Lookup { index: value, .. }
+            | Operation::Element { index: value, .. }
             | Operation::SetField { value, .. }
             | Operation::Resize { length: value, .. }
             | Operation::Cut { size: value, .. }
@@ -261,6 +284,10 @@ macro_rules! visit_operands {
                 $visit(left);
                 $visit(right);
                 $visit(divisor);
+            }
+            Operation::SetElement { index, value, .. } => {
+                $visit(index);
+                $visit(value);
             }
             Operation::AddRange { left, right, .. } => {
                 $visit(left);
@@ -336,6 +363,7 @@ impl Operation {
             Operation::Compute { register, .. }
             | Operation::MulDiv { register, .. }
             | Operation::Lookup { register, .. }
+            | Operation::Element { register, .. }
             | Operation::Query { register, .. } => Some(*register),
             _ => None,
         }
@@ -345,7 +373,11 @@ impl Operation {
     pub fn is_pure(&self) -> bool {
         matches!(
             self,
-            Operation::Compute { .. } | Operation::MulDiv { .. } | Operation::Lookup { .. } | Operation::Query { .. }
+            Operation::Compute { .. }
+                | Operation::MulDiv { .. }
+                | Operation::Lookup { .. }
+                | Operation::Element { .. }
+                | Operation::Query { .. }
         )
     }
 
@@ -369,6 +401,8 @@ impl Operation {
             Operation::Compute { .. } => "compute",
             Operation::MulDiv { .. } => "mul_div",
             Operation::Lookup { .. } => "lookup",
+            Operation::Element { .. } => "element",
+            Operation::SetElement { .. } => "set_element",
             Operation::SetField { .. } => "set_field",
             Operation::Resize { .. } => "resize",
             Operation::Reverse { .. } => "reverse",

@@ -54,7 +54,7 @@ pub struct Preparation {
     pub state: u16,
     /// at this event,
     pub event: Event,
-    /// these run; only `compute`, `mul_div`, `lookup`, `query` allowed.
+    /// these run; only `compute`, `mul_div`, `lookup`, `element`, `query` allowed.
     pub operations: Vec<Operation>,
 }
 

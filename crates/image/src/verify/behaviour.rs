@@ -170,6 +170,16 @@ impl Verifier<'_> {
                 self.target(path.member("register"), *register, place);
                 self.operand(path.member("index"), index, values);
             }
+            Operation::Element { register, first, count, index } => {
+                self.target(path.member("register"), *register, place);
+                self.row_of_registers(path, *first, *count);
+                self.operand(path.member("index"), index, values);
+            }
+            Operation::SetElement { first, count, index, value } => {
+                self.row_of_registers(path, *first, *count);
+                self.operand(path.member("index"), index, values);
+                self.operand(path.member("value"), value, values);
+            }
             Operation::SetField { packet, field, value, .. } => {
                 self.packet(path.member("packet"), *packet);
                 self.written_field(path.member("field"), *field);
@@ -273,6 +283,20 @@ impl Verifier<'_> {
                 self.report.index(path.member("point"), "debug point", point, self.image.debug.points.len());
             }
         }
+    }
+
+    /// Sees that an array lies among the registers that a flow keeps.
+    fn row_of_registers(&mut self, path: Path<'_>, first: u16, count: u16) {
+        let end = usize::from(first) + usize::from(count);
+        let registers = self.image.registers.get(usize::from(first)..end).filter(|_| count > 0);
+        let problem = match registers {
+            None => "no such row of registers",
+            Some(found) if found.iter().any(|register| register.scratch) => "a row with scratch registers",
+            Some(_) => return,
+        };
+        let many = self.image.registers.len();
+        let remedy = format_args!("use 1 or more of the {many} registers, none of them scratch");
+        self.report.add(path.member("count"), problem, remedy);
     }
 
     pub(super) fn operand(&mut self, path: Path<'_>, operand: &Operand, event_values: u8) {

@@ -430,6 +430,7 @@ impl<'s, 'a> Rules<'s, 'a> {
         if let Operation::Compute { register, .. }
         | Operation::MulDiv { register, .. }
         | Operation::Lookup { register, .. }
+        | Operation::Element { register, .. }
         | Operation::Query { register, .. } = &mut operation
             && *register >= FIRST_LOCAL
         {
@@ -562,6 +563,7 @@ fn substitute(value: &Ir, locals: &BTreeMap<usize, u16>) -> Ir {
         }
         Ir::MulDiv(values) => Ir::MulDiv(Box::new(values.each_ref().map(|value| substitute(value, locals)))),
         Ir::Lookup { table, index } => Ir::Lookup { table: *table, index: inner(index) },
+        Ir::Element { first, count, index } => Ir::Element { first: *first, count: *count, index: inner(index) },
         Ir::Query { query, values } => {
             let values = values.iter().map(|value| substitute(value, locals)).collect();
             Ir::Query { query: query.clone(), values }
@@ -610,6 +612,9 @@ fn canonical_test(test: &Ir) -> (Comparison, Ir, Ir, bool) {
 
 fn note_writes(operation: &Operation, writes: &mut Writes) {
     writes.stores.extend(operation.changed_store());
+    if let Operation::SetElement { first, .. } = operation {
+        writes.registers.insert(*first);
+    }
     let Writes { fields, packets, sent, application, .. } = writes;
     let _new = match operation {
         Operation::SetField { packet, field, .. } => fields.insert((*packet, *field)),

@@ -139,6 +139,9 @@ impl Lowerer<'_> {
                 self.declare(name, Symbol::Value(value.clone()));
             }
             Item::Register { names, kind, initial } => self.registers(names, kind.as_ref(), initial.as_ref()),
+            Item::Array { name, length, kind, initial } => {
+                self.array(name, length, kind.as_ref(), initial.as_ref());
+            }
             Item::Slot { names } => {
                 for name in names {
                     self.add_slot(name);
@@ -308,6 +311,30 @@ impl Lowerer<'_> {
     }
 
     fn registers(&mut self, names: &[Name], kind: Option<&Name>, initial: Option<&Expression>) {
+        let (kind, initial) = self.kind_and_initial(kind, initial);
+        for name in names {
+            self.add_register(name, name.text.clone(), kind, initial);
+        }
+    }
+
+    /// An array is registers in a row: `NAME[0]` and so on.
+    fn array(&mut self, name: &Name, length: &Expression, kind: Option<&Name>, initial: Option<&Expression>) {
+        let ((type_, kind), initial) = self.kind_and_initial(kind, initial);
+        let count = self.bounded(length, Type::Integer, 1, limits::MAX_REGISTERS as i64) as u16;
+        let first = self.image.registers.len();
+        if first + usize::from(count) > limits::MAX_REGISTERS {
+            return self.too_many(name.span, "registers, elements of arrays among them", limits::MAX_REGISTERS);
+        }
+        self.declare(name, Symbol::Array { first: first as u16, count });
+        for index in 0..count {
+            let name = format!("{}[{index}]", self.own_key(&name.text));
+            self.register_types.push(type_);
+            self.image.registers.push(Register { name, kind, initial, scratch: false, values: Vec::new() });
+        }
+    }
+
+    /// The type of a register and what it begins with.
+    fn kind_and_initial(&mut self, kind: Option<&Name>, initial: Option<&Expression>) -> ((Type, RegisterType), i64) {
         let (type_, register_type) = match kind {
             None => (Type::Integer, RegisterType::I64),
             Some(kind) => match types::named(&kind.text) {
@@ -326,9 +353,7 @@ impl Lowerer<'_> {
             }
             register_type.cut(self.coerce(value, type_, initial.span).as_constant().unwrap_or(0))
         });
-        for name in names {
-            self.add_register(name, name.text.clone(), (type_, register_type), initial);
-        }
+        ((type_, register_type), initial)
     }
 
     /// Adds a register; reports one too many.

@@ -67,6 +67,12 @@ pub(crate) fn emit(
             operations.push(Operation::Lookup { table: *table, register, index });
             return Operand::Register(register);
         }
+        Ir::Element { first, count, index } => {
+            let index = emit(index, None, operations, take);
+            let register = target.unwrap_or_else(|| take(value));
+            operations.push(Operation::Element { first: *first, count: *count, register, index });
+            return Operand::Register(register);
+        }
         Ir::MulDiv(_) => return emit_mul_div(value, target, operations, take),
         Ir::Query { .. } => return emit_query(value, target, operations, take),
         Ir::Compute { operator, left, right, .. } => (*operator, left, right),

@@ -125,12 +125,18 @@ impl Lowerer<'_> {
             }
             ExpressionKind::Index(table, index) => {
                 let index = self.typed(index, Type::Integer, scope);
-                match self.symbol(table, "a table") {
+                match self.symbol(table, "a table or an array") {
                     Some(Symbol::Table(table)) => {
                         Value::new(Ir::Lookup { table, index: Box::new(index) }, Type::Integer)
                     }
+                    Some(Symbol::Array { first, count }) => {
+                        self.used.insert(self.key(&table.text));
+                        let element = Ir::Element { first, count, index: Box::new(index) };
+                        Value::new(element, self.register_types[usize::from(first)])
+                    }
                     Some(_) => {
-                        self.report(Diagnostic::error(table.span, format!("`{}` is no table", table.text)));
+                        let message = format!("`{}` is no table or array", table.text);
+                        self.report(Diagnostic::error(table.span, message));
                         Value::error()
                     }
                     None => Value::error(),

@@ -20,6 +20,12 @@ pub(crate) enum Ir {
         table: u16,
         index: Box<Ir>,
     },
+    /// An element of an array: of `count` registers from `first` on.
+    Element {
+        first: u16,
+        count: u16,
+        index: Box<Ir>,
+    },
     /// A question about ranges or segments; its operands are filled in from values, in their order.
     Query {
         query: Query,
@@ -64,6 +70,11 @@ impl Ir {
             }
             Ir::MulDiv(values) => values.iter().for_each(|value| value.operands(visit)),
             Ir::Lookup { index, .. } => index.operands(visit),
+            // The first stands for all of them: nothing else names one of them.
+            Ir::Element { first, index, .. } => {
+                visit(Operand::Register(*first));
+                index.operands(visit);
+            }
             Ir::Query { values, .. } => values.iter().for_each(|value| value.operands(visit)),
             Ir::Not(inner) => inner.operands(visit),
         }
@@ -81,7 +92,7 @@ impl Ir {
                 right.stores(visit);
             }
             Ir::MulDiv(values) => values.iter().for_each(|value| value.stores(visit)),
-            Ir::Lookup { index, .. } => index.stores(visit),
+            Ir::Lookup { index, .. } | Ir::Element { index, .. } => index.stores(visit),
             Ir::Query { query, values } => {
                 visit(query.store());
                 values.iter().for_each(|value| value.stores(visit));
@@ -107,7 +118,7 @@ impl Ir {
             Ir::MulDiv(values) => {
                 values[2].as_constant().is_none_or(|divisor| divisor == 0) || values.iter().any(Ir::may_divide_by_zero)
             }
-            Ir::Lookup { index, .. } => index.may_divide_by_zero(),
+            Ir::Lookup { index, .. } | Ir::Element { index, .. } => index.may_divide_by_zero(),
             Ir::Query { values, .. } => values.iter().any(Ir::may_divide_by_zero),
             Ir::Not(inner) => inner.may_divide_by_zero(),
         }

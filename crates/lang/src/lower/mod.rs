@@ -42,6 +42,10 @@ pub(crate) enum Symbol {
     Condition(Expression),
     Value(Expression),
     Register(u16),
+    Array {
+        first: u16,
+        count: u16,
+    },
     Slot(u8),
     Ranges(u8),
     Segments(u8),
@@ -61,6 +65,7 @@ impl Symbol {
             Symbol::Condition(_) => "a condition",
             Symbol::Value(_) => "a value that is computed",
             Symbol::Register(_) => "a register",
+            Symbol::Array { .. } => "an array",
             Symbol::Slot(_) => "a slot",
             Symbol::Ranges(_) => "ranges",
             Symbol::Segments(_) => "segments",
@@ -657,6 +662,7 @@ impl Lowerer<'_> {
         for (name, symbol, span) in symbols {
             let message = match symbol {
                 Symbol::Register(_) if !self.used.contains(&name) => format!("the register `{name}` is never read"),
+                Symbol::Array { .. } if !self.used.contains(&name) => format!("the array `{name}` is never read"),
                 Symbol::Timer(timer) if !self.set_timers.contains(&timer) && !self.untyped => {
                     format!("the timer `{name}` is never set")
                 }

@@ -253,6 +253,7 @@ fn names_of(items: &[Item]) -> impl Iterator<Item = &Name> {
     items.iter().flat_map(|item| match item {
         Item::Register { names, .. } => names.iter().collect(),
         Item::Constant { name, .. }
+        | Item::Array { name, .. }
         | Item::Condition { name, .. }
         | Item::Value { name, .. }
         | Item::Ranges { name, .. }

@@ -6,7 +6,8 @@ use super::ir::{Ir, MAX_LOCALS, Step, local_operand};
 use super::types::{self, Type};
 use super::{EventKind, Lowerer, Scope, Symbol, Value};
 use crate::ast::{
-    BinaryOperator, Branch, Expression, ExpressionKind, Name, PacketExpression, Repeat, Statement, StatementKind,
+    BinaryOperator, Branch, ElementStatement, Expression, ExpressionKind, Name, PacketExpression, Repeat, Statement,
+    StatementKind,
 };
 use crate::parser::MAX_DEPTH;
 use std::collections::BTreeSet;
@@ -82,6 +83,7 @@ impl Lowerer<'_> {
             StatementKind::Assign { target, operator, value, optional } => {
                 self.assign(target, *operator, value, *optional, scope, steps);
             }
+            StatementKind::SetElement(statement) => self.set_element(statement, scope, steps),
             StatementKind::Let { name, kind, value } => self.let_local(name, kind.as_ref(), value, scope, steps),
             StatementKind::If { branches, otherwise } => self.if_statement(branches, otherwise, scope, steps),
             StatementKind::Repeat(repeat) => self.repeat(repeat, span, scope, steps),
@@ -215,15 +217,13 @@ impl Lowerer<'_> {
             }
             match self.known(&name.text) {
                 Some(Symbol::Register(register)) => {
-                    let kind = self.register_types[usize::from(register)];
-                    let register_type = self.image.registers[usize::from(register)].kind;
-                    self.check_literal(register_type, &new, value.span);
-                    let mut ir = self.coerce(new, kind, value.span);
-                    // The write to the register cuts, but not to the 32 bits of a sequence number if it holds more.
-                    if register_type.cut(-1) == -1 && matches!(ir, Ir::Compute { modular: true, .. }) {
-                        ir = fold(Operator::And, ir, Ir::constant(0xffff_ffff));
-                    }
-                    steps.push(Step::Assign { register, value: ir });
+                    let value = self.for_register(register, new, value.span);
+                    steps.push(Step::Assign { register, value });
+                }
+                Some(Symbol::Array { .. }) => {
+                    let error =
+                        Diagnostic::error(span, format!("`{}` is an array: one element is assigned", name.text));
+                    self.report(error.help(format!("write `{}[index] = value;`", name.text)));
                 }
                 Some(other) => {
                     let message = format!("`{}` is {} and can't be assigned", name.text, other.describe());
@@ -237,6 +237,42 @@ impl Lowerer<'_> {
             let target = FieldTarget { packet, field, kind, optional };
             self.set_field(target, new, span, value.span, steps);
         }
+    }
+
+    /// `array[index] = value;`
+    fn set_element(&mut self, statement: &ElementStatement, scope: &mut Scope, steps: &mut Vec<Step>) {
+        let ElementStatement { array, index, operator, value } = statement;
+        let Some(Symbol::Array { first, count }) = self.known(&array.text) else {
+            if let Some(other) = self.symbol(array, "an array") {
+                let message = format!("`{}` is {}, not an array", array.text, other.describe());
+                self.report(Diagnostic::error(array.span, message));
+            }
+            return;
+        };
+        let span = array.span.to(index.span);
+        let mut new = self.expression(value, scope);
+        if let Some(operator) = operator {
+            let element = ExpressionKind::Index(array.clone(), Box::new(index.clone()));
+            let old = self.expression(&Expression { kind: element, span }, scope);
+            new = self.binary(*operator, old, new, span.to(value.span));
+        }
+        let index = self.typed(index, Type::Integer, scope);
+        let value = self.for_register(first, new, value.span);
+        steps.append(&mut scope.before);
+        push(steps, Operation::SetElement { first, count, index: NO_VALUE, value: NO_VALUE }, vec![index, value]);
+    }
+
+    /// A value that a register is to hold.
+    fn for_register(&mut self, register: u16, value: Value, span: Span) -> Ir {
+        let kind = self.register_types[usize::from(register)];
+        let register_type = self.image.registers[usize::from(register)].kind;
+        self.check_literal(register_type, &value, span);
+        let ir = self.coerce(value, kind, span);
+        // The write to the register cuts, but not to the 32 bits of a sequence number if it holds more.
+        if register_type.cut(-1) == -1 && matches!(ir, Ir::Compute { modular: true, .. }) {
+            return fold(Operator::And, ir, Ir::constant(0xffff_ffff));
+        }
+        ir
     }
 
     /// A number that the type can't hold is a mistake, not a wish for its low bits.

@@ -126,12 +126,26 @@ impl Cursor<'_> {
         if names.is_empty() {
             return None;
         }
+        let length = if self.take("[") {
+            let length = self.expression();
+            self.expect("]", "behind how many elements there are");
+            if let [_, second, ..] = &names[..] {
+                let error = Diagnostic::error(second.span, "an array has a declaration of its own");
+                self.report(error.help("for instance `register history[16]: time;`"));
+            }
+            Some(length)
+        } else {
+            None
+        };
         let kind = if self.take(":") { Some(self.name("a type")?) } else { None };
         if kind.is_none() {
             self.error_here("a register needs a type", Some("for instance `register rtt: time = 100ms;`"));
         }
         let initial = if self.take("=") { Some(self.expression()) } else { None };
-        Some(Item::Register { names, kind, initial })
+        Some(match (length, names.first()) {
+            (Some(length), Some(name)) => Item::Array { name: name.clone(), length, kind, initial },
+            _ => Item::Register { names, kind, initial },
+        })
     }
 
     pub(super) fn parameters(&mut self) -> Parameters {

@@ -1,7 +1,7 @@
 //! Statements of XL proper.
 
 use super::cursor::{Cursor, describe};
-use crate::ast::{BinaryOperator, Expression, ExpressionKind};
+use crate::ast::{BinaryOperator, ElementStatement, Expression, ExpressionKind};
 use crate::ast::{Branch, Name, PaceStatement, PacketExpression, Repeat, SequenceStatement, Statement, StatementKind};
 use weftwire_text::diagnostic::{Diagnostic, nearest};
 use weftwire_text::lexer::Kind;
@@ -273,7 +273,7 @@ impl Cursor<'_> {
 
     /// Whether the word here is assigned or called, or part of a longer name.
     fn is_target(&self) -> bool {
-        matches!(self.peek_at(1), Kind::Punctuation("=" | "+=" | "-=" | "."))
+        matches!(self.peek_at(1), Kind::Punctuation("=" | "+=" | "-=" | "." | "["))
     }
 
     fn word_follows(&self) -> bool {
@@ -377,6 +377,11 @@ impl Cursor<'_> {
             let action = target.into_iter().next()?;
             return Some(StatementKind::Call { action, arguments: self.arguments() });
         }
+        let mut element = None;
+        if target.len() == 1 && self.take("[") {
+            element = Some(self.expression());
+            self.expect("]", "to close the index");
+        }
         let operator = if self.take("+=") {
             Some(BinaryOperator::Add)
         } else if self.take("-=") {
@@ -407,6 +412,10 @@ impl Cursor<'_> {
             return None;
         };
         let value = self.expression();
+        if let Some(index) = element {
+            let array = target.into_iter().next()?;
+            return Some(StatementKind::SetElement(Box::new(ElementStatement { array, index, operator, value })));
+        }
         let optional = self.take_word("if");
         if optional {
             self.expect_word("present", "behind `if` in an assignment");
