@@ -8,16 +8,16 @@ computed(
      ("mul", -3, 4, -12), ("mul", 1 << 32, 1 << 32, 0), ("mul", MIN, -1, MIN), ("mul", MAX, 2, -2)],
 )
 
-KINDS = ["bool", "u8", "u16", "u32", "u64", "i64", "seq32", "time", "mac", "ipv4"]
-KEPT = [1, 0xFE, 0xFFFE, 0xFFFFFFFE, -2, -2, 0xFFFFFFFE, -2, 0xFFFFFFFFFFFE, 0xFFFFFFFE]
+KINDS = ["bool", "u8", "u16", "u32", "u64", "i64", "seq32", "time", "mac", "ipv4", "seq16", "seq24", "seq64"]
+KEPT = [1, 0xFE, 0xFFFE, 0xFFFFFFFE, -2, -2, 0xFFFFFFFE, -2, 0xFFFFFFFFFFFE, 0xFFFFFFFE, 0xFFFE, 0xFFFFFE, -2]
 notes(
     "V02-types-keep-low-bits", "V2", "-2, then 0, then 256, written to a register of each type.",
     {
         "registers": [register(kind, kind) for kind in KINDS],
-        "rows": [row(0, PACKET, *[step for value in (-2, 0, 256) for n in range(10) for step in (put(n, C(value)), note(R(n)))])],
+        "rows": [row(0, PACKET, *[step for value in (-2, 0, 256) for n in range(13) for step in (put(n, C(value)), note(R(n)))])],
     },
     [frame(0, "a", udp(1))],
-    KEPT + [0] * 10 + [1, 0] + [256] * 8,
+    KEPT + [0] * 13 + [1, 0] + [256] * 11,
 )
 
 computed(

@@ -127,9 +127,10 @@ fn form(register: &Register) -> String {
     let form = match register.kind {
         RegisterType::Bool => "true or false",
         RegisterType::U8 => "a number from 0 to 255",
-        RegisterType::U16 => "a number from 0 to 65535",
+        RegisterType::U16 | RegisterType::Seq16 => "a number from 0 to 65535",
+        RegisterType::Seq24 => "a number from 0 to 16777215",
         RegisterType::U32 | RegisterType::Seq32 => "a number from 0 to 4294967295",
-        RegisterType::U64 | RegisterType::I64 => "a number of 64 bits",
+        RegisterType::U64 | RegisterType::Seq64 | RegisterType::I64 => "a number of 64 bits",
         RegisterType::Time => "a duration such as 200ms",
         RegisterType::Mac => "an Ethernet address such as 02:00:00:00:00:01",
         RegisterType::Ipv4 => "an IPv4 address such as 10.0.0.1",

@@ -9,7 +9,8 @@ use weftwire_image::RegisterType;
 pub fn value_text(kind: RegisterType, value: i64) -> String {
     match kind {
         RegisterType::Bool => (value != 0).to_string(),
-        RegisterType::U8 | RegisterType::U16 | RegisterType::U32 | RegisterType::Seq32 | RegisterType::U64 => {
+        RegisterType::U8 | RegisterType::U16 | RegisterType::U32 | RegisterType::U64 => (value as u64).to_string(),
+        RegisterType::Seq16 | RegisterType::Seq24 | RegisterType::Seq32 | RegisterType::Seq64 => {
             (value as u64).to_string()
         }
         RegisterType::I64 => value.to_string(),

@@ -158,7 +158,7 @@ fn registers(image: &Image, document: &mut Document) {
         let initial = match register.kind {
             RegisterType::Time => duration(register.initial),
             RegisterType::Bool => (register.initial != 0).to_string(),
-            RegisterType::U64 => register.initial.cast_unsigned().to_string(),
+            RegisterType::U64 | RegisterType::Seq64 => register.initial.cast_unsigned().to_string(),
             _ if !register.values.is_empty() => named_value(register),
             _ => register.initial.to_string(),
         };

@@ -430,10 +430,11 @@ impl<'a> Phrases<'a> {
                 kind.map(|kind| match kind {
                     RegisterType::Bool => 1,
                     RegisterType::U8 => 8,
-                    RegisterType::U16 => 16,
+                    RegisterType::U16 | RegisterType::Seq16 => 16,
+                    RegisterType::Seq24 => 24,
                     RegisterType::U32 | RegisterType::Seq32 | RegisterType::Ipv4 => 32,
                     RegisterType::Mac => 48,
-                    RegisterType::U64 | RegisterType::I64 | RegisterType::Time => 64,
+                    RegisterType::U64 | RegisterType::Seq64 | RegisterType::I64 | RegisterType::Time => 64,
                 })
             }
             _ => None,

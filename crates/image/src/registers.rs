@@ -4,7 +4,7 @@ use crate::types::RegisterType;
 
 impl RegisterType {
     /// Every type, in the order of declaration.
-    pub const ALL: [RegisterType; 10] = [
+    pub const ALL: [RegisterType; 13] = [
         RegisterType::Bool,
         RegisterType::U8,
         RegisterType::U16,
@@ -12,6 +12,9 @@ impl RegisterType {
         RegisterType::U64,
         RegisterType::I64,
         RegisterType::Seq32,
+        RegisterType::Seq16,
+        RegisterType::Seq24,
+        RegisterType::Seq64,
         RegisterType::Time,
         RegisterType::Mac,
         RegisterType::Ipv4,
@@ -24,10 +27,11 @@ impl RegisterType {
         match self {
             RegisterType::Bool => i64::from(value != 0),
             RegisterType::U8 => value & 0xff,
-            RegisterType::U16 => value & 0xffff,
+            RegisterType::U16 | RegisterType::Seq16 => value & 0xffff,
+            RegisterType::Seq24 => value & 0xff_ffff,
             RegisterType::U32 | RegisterType::Seq32 | RegisterType::Ipv4 => value & 0xffff_ffff,
             RegisterType::Mac => value & 0xffff_ffff_ffff,
-            RegisterType::U64 | RegisterType::I64 | RegisterType::Time => value,
+            RegisterType::U64 | RegisterType::Seq64 | RegisterType::I64 | RegisterType::Time => value,
         }
     }
 }
@@ -55,7 +59,10 @@ mod tests {
         assert_eq!(cut(RegisterType::U8), 255);
         assert_eq!(cut(RegisterType::U16), 65_535);
         assert_eq!(cut(RegisterType::U32), (1 << 32) - 1);
+        assert_eq!(cut(RegisterType::Seq16), 65_535);
+        assert_eq!(cut(RegisterType::Seq24), (1 << 24) - 1);
         assert_eq!(cut(RegisterType::Seq32), (1 << 32) - 1);
+        assert_eq!(cut(RegisterType::Seq64), -1);
         assert_eq!(cut(RegisterType::Ipv4), (1 << 32) - 1);
         assert_eq!(cut(RegisterType::Mac), (1 << 48) - 1);
         assert_eq!(cut(RegisterType::U64), -1);

@@ -247,7 +247,7 @@ impl Segments {
         let value = |record: &[i64]| record[usize::from(field)];
         let least = match self.kinds[usize::from(field)] {
             RegisterType::Seq32 => Comparison::SeqLt,
-            RegisterType::U64 => Comparison::LtUnsigned,
+            RegisterType::U64 | RegisterType::Seq64 => Comparison::LtUnsigned,
             _ => Comparison::Lt,
         };
         let less = |one: i64, other: i64| compare(least, one, other);

@@ -22,7 +22,7 @@ pub struct Register {
     pub values: Vec<String>,
 }
 
-/// What a register holds. Writes keep the low bits: 8, 16, 32, 48 or 64; all but `i64`, `u64` and `time` are
+/// What a register holds. Writes keep the low bits: 8, 16, 24, 32, 48 or 64; all but `i64`, `u64`, `seq64` and `time` are
 /// zero-extended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -41,6 +41,12 @@ pub enum RegisterType {
     I64,
     /// A sequence number: 32 bits, compared modulo 2^32.
     Seq32,
+    /// A sequence number of 16 bits.
+    Seq16,
+    /// One of 24 bits.
+    Seq24,
+    /// One of 64 bits.
+    Seq64,
     /// A time in nanoseconds, signed, 64 bits.
     Time,
     /// An Ethernet address, 48 bits.

@@ -2,7 +2,7 @@
 
 use super::ir::Ir;
 use super::types::Type;
-use super::{Lowerer, Scope, Symbol, unit_scale};
+use super::{Lowerer, Scope, Symbol, serial, unit_scale};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, UnaryOperator};
 use weftwire_image::{Comparison, Operand, Operator, value};
 use weftwire_text::diagnostic::Diagnostic;
@@ -12,6 +12,8 @@ use weftwire_text::source::Span;
 
 /// Values and operators of one expression, its named conditions written out. It bounds what doubling can do.
 const MAX_VALUES: usize = 1_500;
+/// What the count of these is set to when it was said that they are too many.
+const TOLD: usize = 1 << 30;
 /// Those of all expressions together.
 const MAX_ALL_VALUES: usize = 4_000_000;
 
@@ -92,11 +94,7 @@ impl Lowerer<'_> {
     pub(crate) fn expression(&mut self, expression: &Expression, scope: &mut Scope) -> Value {
         let span = expression.span;
         self.values_made += 1;
-        if self.values_made > MAX_VALUES {
-            if self.values_made == MAX_VALUES + 1 {
-                let message = "with its conditions written out this expression is too large";
-                self.report(Diagnostic::error(span, message).help("give parts of it a name by `let`"));
-            }
+        if self.is_too_large(span) {
             return Value::error();
         }
         self.all_values += 1;
@@ -144,6 +142,16 @@ impl Lowerer<'_> {
             }
             ExpressionKind::Error => Value::error(),
         }
+    }
+
+    /// Whether the expression has too many values; reports so.
+    pub(super) fn is_too_large(&mut self, span: Span) -> bool {
+        if (MAX_VALUES + 1..TOLD).contains(&self.values_made) {
+            let message = "with its conditions written out this expression is too large";
+            self.report(Diagnostic::error(span, message).help("give parts of it a name by `let`"));
+            self.values_made = TOLD;
+        }
+        self.values_made > MAX_VALUES
     }
 
     fn number(&mut self, number: NumberValue, unit: &str, span: Span) -> Value {
@@ -244,8 +252,8 @@ impl Lowerer<'_> {
             (a, b) if a == b => a,
             (a, _) if right.literal && can_hold_literal(a, &right) => a,
             (_, b) if left.literal && can_hold_literal(b, &left) => b,
-            (Type::Sequence, b) if b.is_number() => Type::Sequence,
-            (a, Type::Sequence) if a.is_number() => Type::Sequence,
+            (a, b) if a.is_sequence() && b.is_number() => a,
+            (a, b) if a.is_number() && b.is_sequence() => b,
             (a, b) if a.is_number() && b.is_number() => {
                 let message = "this compares a signed with an unsigned 64-bit number";
                 self.report(Diagnostic::error(span, message).help("convert one side: `i64(x)` or `u64(x)`"));
@@ -259,6 +267,10 @@ impl Lowerer<'_> {
             self.report(Diagnostic::error(span, message).help("these are only equal or not"));
             return Value::error();
         }
+        if let Type::Serial(width) = kind {
+            let (left, right) = (serial::cut(width, left), serial::cut(width, right));
+            return Value::new(serial::comparison(operator, width, left, right), Type::Bool);
+        }
         let wrap = |value: Value| if kind == Type::Sequence { modular(value) } else { value.ir };
         Value::new(compare(operator, kind, wrap(left), wrap(right)), Type::Bool)
     }
@@ -266,6 +278,19 @@ impl Lowerer<'_> {
     fn arithmetic(&mut self, operator: BinaryOperator, left: Value, right: Value, span: Span) -> Value {
         use BinaryOperator::*;
         let literal = left.literal && right.literal;
+        match (left.kind, operator, right.kind) {
+            (Type::Serial(width), Subtract, Type::Serial(other)) if width == other => {
+                return Value::new(serial::distance(width, left.ir, right.ir), Type::Integer);
+            }
+            (Type::Serial(width), Add | Subtract, b) if b.is_number() => {
+                let moved = serial::moved(machine_operator(operator, false), width, left.ir, right.ir);
+                return Value::new(moved, Type::Serial(width));
+            }
+            (a, Add, Type::Serial(width)) if a.is_number() => {
+                return Value::new(serial::moved(Operator::Add, width, left.ir, right.ir), Type::Serial(width));
+            }
+            _ => {}
+        }
         let (result, machine, modular) = match (left.kind, operator, right.kind) {
             _ if self.untyped => (Type::Integer, machine_operator(operator, false), false),
             (Type::Sequence, Subtract, Type::Sequence) => (Type::Integer, Operator::SeqDistance, false),
@@ -273,8 +298,11 @@ impl Lowerer<'_> {
                 (Type::Sequence, machine_operator(operator, false), true)
             }
             (a, Add, Type::Sequence) if a.is_number() => (Type::Sequence, Operator::Add, true),
-            (Type::Sequence, BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Remainder, b) if b.is_number() => {
-                (Type::Integer, machine_operator(operator, true), false)
+            (a, BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | Remainder, b)
+                if a.is_sequence() && b.is_number() =>
+            {
+                let kind = if a == Type::Serial(64) { Type::Unsigned } else { Type::Integer };
+                (kind, machine_operator(operator, true), false)
             }
             // Masks of addresses.
             (a @ (Type::Ipv4 | Type::Mac), BitAnd, b) if a == b => (a, Operator::And, false),
@@ -368,7 +396,7 @@ fn quotient(text: &str) -> Option<(u64, u64)> {
 
 pub(super) fn can_hold_literal(kind: Type, literal: &Value) -> bool {
     match kind {
-        Type::Integer | Type::Unsigned | Type::Sequence => true,
+        Type::Integer | Type::Unsigned | Type::Sequence | Type::Serial(_) => true,
         Type::Mac | Type::Ipv4 => true,
         Type::Bool => matches!(literal.ir.as_constant(), Some(0 | 1)),
         Type::Time | Type::Rate => literal.ir.as_constant() == Some(0),

@@ -3,7 +3,7 @@
 use super::expression::{Value, can_hold_literal, compare, fold, modular};
 use super::ir::{FIRST_LOCAL, Ir, Step, local_operand};
 use super::types::{self, Type};
-use super::{Lowerer, Scope};
+use super::{Lowerer, Scope, serial};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name};
 use weftwire_image::{Environment, Operand, Operation, Operator, PacketRef, value};
 use weftwire_text::diagnostic::{Diagnostic, nearest};
@@ -124,6 +124,15 @@ impl Lowerer<'_> {
             self.report(Diagnostic::error(span, message).help("both sides must be of one type"));
             return Value::error();
         };
+        if let Type::Serial(width) = kind {
+            // One side stands twice in the result.
+            right.ir.operands(&mut |_| self.values_made += 1);
+            if self.is_too_large(span) {
+                return Value::error();
+            }
+            let (left, right) = (serial::cut(width, left), serial::cut(width, right));
+            return Value::new(serial::least_or_greatest(least, width, left, right), kind);
+        }
         let operator = match (kind, least) {
             (Type::Unsigned | Type::Rate, true) => Operator::MinUnsigned,
             (Type::Unsigned | Type::Rate, false) => Operator::MaxUnsigned,

@@ -13,6 +13,7 @@ mod ir;
 mod modules;
 mod names;
 mod pacer;
+mod serial;
 mod statement;
 mod stores;
 mod suspicion;

@@ -300,7 +300,7 @@ impl Lowerer<'_> {
             _ => from == Type::Sequence && bits == 0xffff_ffff,
         };
         let ir = self.coerce(value, kind, span);
-        if self.untyped || fits || bits == -1 || !(from.is_number() || from == Type::Sequence) {
+        if self.untyped || fits || bits == -1 || !(from.is_number() || from.is_sequence()) {
             return ir;
         }
         fold(Operator::And, ir, Ir::constant(bits))

@@ -310,6 +310,12 @@ impl Lowerer<'_> {
         if let Some(tests) = tests.first() {
             self.field_tests(("the segment", &fields), tests, scope, &mut made, &mut values);
         }
+        if matches!(what, SegmentsQuery::Least | SegmentsQuery::Greatest)
+            && let Type::Serial(_) = fields[field].1.0
+        {
+            let message = format!("`{}` does not know {}", question.text, fields[field].1.0.name());
+            self.report(Diagnostic::error(question.span, message).help("of sequence numbers it knows `seq32`"));
+        }
         let result = match what {
             SegmentsQuery::Start | SegmentsQuery::End => Type::Sequence,
             SegmentsQuery::Count | SegmentsQuery::Bytes => Type::Integer,

@@ -4,7 +4,7 @@ use super::expression::{Value, compare, modular};
 use super::ir::{Ir, Step};
 use super::statement::{NO_VALUE, push};
 use super::types::Type;
-use super::{Fields, Lowerer, Scope, Symbol};
+use super::{Fields, Lowerer, Scope, Symbol, serial};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, UnaryOperator};
 use std::collections::BTreeSet;
 use weftwire_image::{Comparison, Event, Image, Operand, Operation, PayloadTest, limits};
@@ -135,8 +135,17 @@ impl Lowerer<'_> {
         let right = self.expression(other, scope);
         let from = right.kind;
         let mut right = self.coerce(right, kind, other.span);
-        if kind == Type::Sequence {
-            right = modular(Value::new(right, from));
+        match kind {
+            Type::Sequence => right = modular(Value::new(right, from)),
+            Type::Serial(width) => {
+                if !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) {
+                    let message = format!("a test does not order {}", kind.name());
+                    let help = "it asks for `==` or `!=`; of sequence numbers it orders `seq32`";
+                    self.report(Diagnostic::error(tests.span, message).help(help));
+                }
+                right = serial::cut(width, Value::new(right, from));
+            }
+            _ => {}
         }
         let shape = compare(operator, kind, Ir::Operand(Operand::Event(0)), right.clone());
         let comparison = match shape {

@@ -13,6 +13,8 @@ pub(crate) enum Type {
     Unsigned,
     /// A sequence number: compared modulo 2^32.
     Sequence,
+    /// A sequence number of another width, 16, 24 or 64 bits: compared modulo 2 to that power.
+    Serial(u8),
     /// A time in nanoseconds.
     Time,
     /// An Ethernet address.
@@ -33,6 +35,9 @@ impl Type {
             Type::Integer => "an integer",
             Type::Unsigned => "a u64",
             Type::Sequence => "a sequence number",
+            Type::Serial(16) => "a sequence number of 16 bits",
+            Type::Serial(24) => "a sequence number of 24 bits",
+            Type::Serial(_) => "a sequence number of 64 bits",
             Type::Time => "a time",
             Type::Mac => "an Ethernet address",
             Type::Ipv4 => "an IPv4 address",
@@ -52,8 +57,13 @@ impl Type {
             || self == Type::Error
             || target == Type::Error
             || (self.is_number() && target.is_number())
-            || (self.is_number() && target == Type::Sequence)
-            || (self == Type::Sequence && target.is_number())
+            || (self.is_number() && target.is_sequence())
+            || (self.is_sequence() && target.is_number())
+    }
+
+    /// Whether it is a sequence number, of any width.
+    pub(crate) fn is_sequence(self) -> bool {
+        matches!(self, Type::Sequence | Type::Serial(_))
     }
 }
 
@@ -66,7 +76,10 @@ pub(crate) fn named(name: &str) -> Option<(Type, RegisterType)> {
         "u32" => (Type::Integer, RegisterType::U32),
         "u64" => (Type::Unsigned, RegisterType::U64),
         "i64" => (Type::Integer, RegisterType::I64),
+        "seq16" => (Type::Serial(16), RegisterType::Seq16),
+        "seq24" => (Type::Serial(24), RegisterType::Seq24),
         "seq32" => (Type::Sequence, RegisterType::Seq32),
+        "seq64" => (Type::Serial(64), RegisterType::Seq64),
         "time" => (Type::Time, RegisterType::Time),
         "rate" => (Type::Rate, RegisterType::U64),
         "mac" => (Type::Mac, RegisterType::Mac),
@@ -76,7 +89,8 @@ pub(crate) fn named(name: &str) -> Option<(Type, RegisterType)> {
 }
 
 /// All names of types, for messages.
-pub(crate) const NAMES: &[&str] = &["bool", "u8", "u16", "u32", "u64", "i64", "seq32", "time", "rate", "mac", "ipv4"];
+pub(crate) const NAMES: &[&str] =
+    &["bool", "u8", "u16", "u32", "u64", "i64", "seq16", "seq24", "seq32", "seq64", "time", "rate", "mac", "ipv4"];
 
 /// The type of a header field.
 pub(crate) fn of_field(format: &str, field: &str, width: u16) -> Type {
