@@ -8,6 +8,7 @@ mod declaration;
 mod emit;
 mod expression;
 mod fields;
+mod flow;
 mod function;
 mod ir;
 mod modules;
