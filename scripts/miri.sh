@@ -11,5 +11,5 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
 fi
 # The tests open files; Miri forbids that unless told.
 MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --quiet --package weftwire-linux --lib -- \
-    ring:: xdp:: vnet:: packet_socket:: socket_address:: interface::tests::reads pacer::qdisc::tests::reads_answers
+    ring:: xdp::shared:: xdp::fake_kernel:: vnet:: packet_socket:: socket_address:: interface::tests::reads pacer::qdisc::tests::reads_answers
 MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --quiet --package weftwire-shim --lib

@@ -25,7 +25,9 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Memory of this process, shared so that a fork leaves the kernel and this program the same pages.
     pub(super) fn anonymous(length: usize) -> io::Result<Mapping> {
-        Mapping::new(length, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, 0)
+        // Miri, which forks nothing, knows no other kind.
+        let sharing = if cfg!(miri) { libc::MAP_PRIVATE } else { libc::MAP_SHARED };
+        Mapping::new(length, sharing | libc::MAP_ANONYMOUS, -1, 0)
     }
 
     /// Memory of the kernel's, at `offset` of a descriptor.
