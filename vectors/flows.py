@@ -211,6 +211,41 @@ vector(
     opened={"a": [f"{SERVER}:80", f"{client(1)}:4000"], "b": [f"{SERVER}:80", f"{client(2)}:4000"], "c": None},
 )
 
+AGAIN = [test("eq", WORD, C(9)), test("gt", R(0), C(0))]
+vector(
+    "E20-restart", "E20 E12 F16", "A packet ends its instance and makes a new one of its key, in a table that is full: the rest of the row runs, timers never fire, registers begin anew.",
+    flow(max=1) | {
+        "states": states("start", "other"), "registers": registers("packets"), "timers": timers(never=[]), "conditions": AGAIN,
+        "rows": [
+            row(0, ENTER, note(HAS(CURRENT, "udp.length"))),
+            row(0, PACKET, RESTART, note(100), arm(0, 1), when=[(0, True), (1, True)], next=1),
+            row(0, PACKET, compute("add", 0, R(0), C(1)), note(R(0)), note(EV(2))), row(0, timer(0), note(200)), row(1, ENTER, note(300)),
+        ],
+    },
+    [frame(0, "a", word(1, 1)), frame(1, "a", word(1, 1)), frame(2, "b", word(1, 9)), frame(3, "b", word(1, 1)), fire(100)],
+    flows={"a": [noted(1), noted(1), noted(4), noted(2, 1), noted(4, 1), noted(100, 2), ENDED], "b": [noted(1, 2), noted(1, 2), noted(4, 2), noted(2, 3), noted(4, 3)]},
+    opened={name: [f"{SERVER}:80", f"{client(1)}:4000"] for name in "ab"}, live=["b"], due=None, counters={"flows_created": 2, "flows_evicted": 0},
+)
+vector(
+    "E20-as-it-was", "E20", "The new instance gets the packet as it was when the operation first ran.",
+    {"registers": registers("packets"), "conditions": AGAIN,
+     "rows": [row(0, PACKET, write(CURRENT, "udp.word_1", 5), RESTART, write(CURRENT, "udp.word_1", 7), RESTART, when=[(0, True), (1, True)]),
+              row(0, PACKET, put(0, C(1)), note(WORD))]},
+    [frame(0, "a", word(1, 1)), frame(1, "b", word(1, 9))], flows={"a": [noted(1), ENDED], "b": [noted(5, 1)]}, live=["b"],
+)
+vector(
+    "E20-first-event", "E20 F5", "In the first event of an instance it only deletes: a packet makes two instances at most.",
+    {"registers": registers("packets"), "conditions": AGAIN, "rows": [row(0, PACKET, RESTART, note(1), when=[(0, True)]), row(0, PACKET, note(2))]},
+    [frame(0, "a", word(1, 9)), frame(1, "b", word(2, 1)), frame(2, "c", word(2, 9))],
+    flows={"a": [noted(1), ENDED], "b": [noted(2, 1), noted(1, 2), ENDED], "c": [noted(1, 2), ENDED]}, live=[],
+)
+vector(
+    "E20-no-packet-event", "E20", "At other events it only deletes, also where there is a packet.",
+    {"timers": timers(end=[]), "rows": [row(0, PACKET, arm(0, 5), note(1)), row(0, timer(0), RESTART), row(0, ICMP, RESTART, note(2))]},
+    [frame(0, "a", udp(1)), frame(1, None, icmp(3, 1, network(SERVER, client(1), 17, datagram(SERVER, 80, client(1), 4000, b""))[:28])), frame(2, "b", udp(1)), fire(9)],
+    flows={"a": [noted(1), noted(2, 1), ENDED], "b": [noted(1, 2), ENDED]}, live=[], due=None,
+)
+
 CALLED = {
     "templates": [template("datagram"), template("segment", "tcp")], "creation": [{"slot": 0, "template": 0}, {"slot": 0, "template": 1}],
     "rows": [row(0, ENTER, note(1)), row(0, CONNECT, note(2), send(slot(0), 2)), row(0, PACKET, note(EV(2)))],

@@ -262,6 +262,7 @@ def snapshot(point=0):
 
 
 DELETE = "delete_instance"
+RESTART = "restart_instance"
 
 
 def row(state, event, *operations, when=(), next=None, raises=None):

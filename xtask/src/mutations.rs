@@ -84,6 +84,7 @@ pub const MUTATIONS: [Mutation; 78] = [
     at("reference.rs", "*optional", "true"),
     at("reference.rs", "self.deleted = true", "()"),
     at("run.rs", "self.remove(PacketRef::Work);", ""),
+    at("run.rs", "self.successor.is_none()", "true"),
     at("run.rs", "groups[1] & !groups[0] != 0", "groups[1] != 0"),
     at("run.rs", "!self.deleted", "true"),
     at("run.rs", "event == Event::Packet", "true"),

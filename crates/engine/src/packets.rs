@@ -136,6 +136,13 @@ impl Run<'_> {
         }
     }
 
+    /// A copy of a packet, in a buffer of the outbox.
+    pub(crate) fn duplicate(&mut self, packet: PacketRef) -> Option<Packet> {
+        let length = self.packet(packet)?.frame_length();
+        let buffer = self.out.buffer(length);
+        self.packet(packet).map(|packet| packet.copy_into(buffer))
+    }
+
     /// Rule P22.
     pub(crate) fn build(&mut self, template: u16, wanted: &[i64], to: PacketRef) {
         let Some(endpoints) = self.instance.endpoints else { return self.count(DropReason::NoPacket) };

@@ -142,6 +142,7 @@ impl Run<'_> {
             }
             Operation::Notify { notice, value } => self.notify(*notice, self.read(value)),
             Operation::DeleteInstance => self.deleted = true,
+            Operation::RestartInstance => self.restart(),
             Operation::Snapshot { point } => self.snapshot(*point),
         }
     }

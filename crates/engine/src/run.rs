@@ -98,6 +98,8 @@ pub struct Run<'a> {
     pub(crate) promises: Promises,
     /// Whether `delete_instance` has run.
     pub deleted: bool,
+    /// The packet that is to make the next instance of this key (rule E20).
+    pub(crate) successor: Option<Packet>,
     /// Bytes sent and delivered so far (rule E17).
     pub put_out: usize,
     /// Whether a setting was refused as part of a zero-time loop.
@@ -127,6 +129,7 @@ impl<'a> Run<'a> {
             work: None,
             promises: Promises::default(),
             deleted: false,
+            successor: None,
             put_out: 0,
             endless: false,
             pending: None,
@@ -216,6 +219,14 @@ impl<'a> Run<'a> {
             self.trace_event(event, number, self.pending, &before);
         }
         row.and_then(|row| row.raise)
+    }
+
+    /// Rule E20.
+    pub(crate) fn restart(&mut self) {
+        self.deleted = true;
+        if self.successor.is_none() {
+            self.successor = self.duplicate(PacketRef::Current);
+        }
     }
 
     /// The value of an operand now.

@@ -63,6 +63,15 @@ enum Due {
     Expiry,
 }
 
+/// What an event leaves behind.
+#[derive(Default, Debug)]
+struct After {
+    /// It went on with a zero-time loop.
+    endless: bool,
+    /// The packet that makes the next instance of this key (rule E20).
+    successor: Option<Packet>,
+}
+
 impl<E: Executor> Runtime<E> {
     /// Loads an image.
     ///
@@ -159,7 +168,7 @@ impl<E: Executor> Runtime<E> {
         instance.forget_timer(handle);
         let Setting { flow, timer, depth, payload: [first, second] } = setting;
         let occasion = Occasion { current: None, values: [first, second, 0], depth: depth + 1 };
-        let endless = self.event(flow, at, Event::Timer(timer), occasion, out);
+        let After { endless, .. } = self.event(flow, at, Event::Timer(timer), occasion, out);
         if endless && self.table.get(flow).is_some() {
             self.end_zero_time_loop(flow, at, out);
         }
@@ -197,22 +206,23 @@ impl<E: Executor> Runtime<E> {
         self.table.settle(flow, active.at);
     }
 
-    /// One event of an instance in the table. Returns whether it went on with a zero-time loop.
-    fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> bool {
+    /// One event of an instance in the table.
+    fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> After {
         let arrival = !matches!(event, Event::Timer(_) | Event::Icmp);
         let active = arrival.then(|| self.table.activity(at));
-        let Some(instance) = self.table.get_mut(flow) else { return false };
+        let Some(instance) = self.table.get_mut(flow) else { return After::default() };
         instance.last_active = active.unwrap_or(instance.last_active);
         let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
         run.event(&self.executor, event, occasion);
-        let (deleted, endless) = (run.deleted, run.endless);
+        let deleted = run.deleted;
+        let after = After { endless: run.endless, successor: run.successor.take() };
         let overdue = self.table.settle(flow, at);
         if deleted {
             self.remove(flow, out);
         } else if overdue {
             self.expire(flow, at, out);
         }
-        endless
+        after
     }
 
     /// Rule F15.
@@ -364,21 +374,23 @@ impl<E: Executor> Runtime<E> {
             return Err((DropReason::TableFull, packet.into_buffer()));
         }
         let values = [i64::from(port.0), length as i64, packet.payload().len() as i64];
-        let ends = if known.is_none() { packet.endpoints() } else { None };
-        let occasion = Occasion { current: Some(packet), values, depth: 0 };
-        match known {
+        let first = match known {
             Some(flow) => {
                 if let Some(instance) = self.table.get_mut(flow) {
                     instance.counts.packets_in += 1;
                 }
-                self.event(flow, now, Event::Packet, occasion, out);
+                let occasion = Occasion { current: Some(packet), values, depth: 0 };
+                self.event(flow, now, Event::Packet, occasion, out).successor
             }
-            None => {
-                let mut instance = self.new_instance(now, ends);
-                instance.counts.packets_in += 1;
-                out.push(Output::Opened { flow: instance.flow, endpoints: ends });
-                self.first_event(instance, now, Event::Packet, occasion, out);
-            }
+            None => Some(packet),
+        };
+        if let Some(packet) = first {
+            let ends = packet.endpoints();
+            let mut instance = self.new_instance(now, ends);
+            instance.counts.packets_in += 1;
+            out.push(Output::Opened { flow: instance.flow, endpoints: ends });
+            let occasion = Occasion { current: Some(packet), values, depth: 0 };
+            self.first_event(instance, now, Event::Packet, occasion, out);
         }
         Ok(())
     }

@@ -149,6 +149,7 @@ impl Run<'_> {
                 format!("notify {} {}", image.notices[usize::from(*notice)], value(of))
             }
             Operation::DeleteInstance => "delete_instance".into(),
+            Operation::RestartInstance => "restart_instance".into(),
             Operation::Query { register: target, query } => {
                 let mut words = Words { value: &mut |operand| value(operand), packet: &|of| packet(&of).into() };
                 format!("{} := {}", register(target), image.query_text(query, &mut words))

@@ -254,6 +254,7 @@ impl<'a> Phrases<'a> {
                 return self.define(*register, Expression::Leaf(text), Style::Plain, reads);
             }
             Operation::DeleteInstance => "delete the flow".into(),
+            Operation::RestartInstance => "delete the flow; the packet begins a new one".into(),
             Operation::Snapshot { point } => {
                 format!("snapshot {}", name(self.image.debug.points.get(usize::from(*point)), "point", *point))
             }

@@ -63,8 +63,9 @@ impl Walk<'_> {
         let mut outcomes: Vec<Outcome> = Vec::new();
         let rows = image.rows.iter().filter(|row| row.state == state && row.event == event);
         for (position, row) in rows.enumerate() {
-            let deleted =
-                matches!(event, Event::Expire | Event::Abort) || row.operations.contains(&Operation::DeleteInstance);
+            let ends = [Operation::DeleteInstance, Operation::RestartInstance];
+            let deleted = matches!(event, Event::Expire | Event::Abort)
+                || row.operations.iter().any(|operation| ends.contains(operation));
             let mut own = key_conditions(&mut phrases, row);
             if own.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
                 own.push("otherwise".into());

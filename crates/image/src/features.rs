@@ -70,6 +70,7 @@ fn of_operation(operation: &Operation) -> Option<Feature> {
         Operation::Resize { .. } => Some(Feature::Resize),
         Operation::Cut { .. } => Some(Feature::Segmentation),
         Operation::Reverse { .. } => Some(Feature::Reverse),
+        Operation::RestartInstance => Some(Feature::Restart),
         Operation::KeepOptions { .. } => Some(Feature::KeepOptions),
         Operation::AppendData { .. }
         | Operation::ReleaseData { .. }

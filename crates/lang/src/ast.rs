@@ -328,6 +328,8 @@ pub enum StatementKind {
     Goto { state: Name },
     /// `delete instance;`
     DeleteInstance,
+    /// `restart instance;`
+    RestartInstance,
     /// `deliver PACKET[(offset, length)];`
     Deliver { packet: Name, range: Option<(Expression, Expression)> },
     /// `release LENGTH;`

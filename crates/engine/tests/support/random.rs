@@ -235,6 +235,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => on_segments(),
         1 => operand().prop_map(notify),
         1 => Just(Operation::DeleteInstance),
+        1 => Just(Operation::RestartInstance),
         1 => Just(Operation::Snapshot { point: 0 }),
     ]
 }

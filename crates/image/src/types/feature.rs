@@ -63,6 +63,8 @@ pub enum Feature {
     Repeats,
     /// Payloads made shorter or longer.
     Resize,
+    /// Instances that begin anew with the packet that they handle.
+    Restart,
     /// Packets turned round.
     Reverse,
     /// Registers shown at regular times.

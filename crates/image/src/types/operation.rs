@@ -252,6 +252,8 @@ pub enum Operation {
     },
     /// Deletes the instance when the event is done, with its timers and packets. A state change has then no effect.
     DeleteInstance,
+    /// The same; then the packet makes a new instance of the same key, which handles it.
+    RestartInstance,
     /// Shows a debug point: all registers at this place.
     Snapshot {
         /// Index into `debug.points`.
@@ -337,6 +339,7 @@ macro_rules! visit_operands {
             | Operation::Copy { .. }
             | Operation::Discard { .. }
             | Operation::DeleteInstance
+            | Operation::RestartInstance
             | Operation::Snapshot { .. } => {}
         }
     };
@@ -428,6 +431,7 @@ impl Operation {
             Operation::Query { .. } => "query",
             Operation::Notify { .. } => "notify",
             Operation::DeleteInstance => "delete_instance",
+            Operation::RestartInstance => "restart_instance",
             Operation::Snapshot { .. } => "snapshot",
         }
     }

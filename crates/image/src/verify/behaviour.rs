@@ -277,7 +277,7 @@ impl Verifier<'_> {
             | Operation::SplitSegment { .. }
             | Operation::ChangeSegments { .. }
             | Operation::Query { .. } => self.store_operation(path, operation, place),
-            Operation::DeleteInstance => {}
+            Operation::DeleteInstance | Operation::RestartInstance => {}
             Operation::Snapshot { point } => {
                 let point = usize::from(*point);
                 self.report.index(path.member("point"), "debug point", point, self.image.debug.points.len());

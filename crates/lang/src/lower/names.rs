@@ -223,6 +223,14 @@ impl Lowerer<'_> {
         self.report(Diagnostic::error(span, "there is no packet at this event").help(help));
     }
 
+    /// `restart instance` stands where a packet has arrived.
+    pub(crate) fn need_arrival(&mut self, span: Span, scope: &Scope) {
+        if !matches!(scope.event, EventKind::Packet) {
+            let help = self.called_from("only in `on packet` is there one that a new instance can begin with", scope);
+            self.report(Diagnostic::error(span, "no packet has arrived at this event").help(help));
+        }
+    }
+
     /// The help; in an action, also which call brought it here.
     fn called_from(&self, help: &str, scope: &Scope) -> String {
         let Some((action, line)) =

@@ -154,6 +154,10 @@ impl Lowerer<'_> {
                 }
             }
             StatementKind::DeleteInstance => push(steps, Operation::DeleteInstance, Vec::new()),
+            StatementKind::RestartInstance => {
+                self.need_arrival(span, scope);
+                push(steps, Operation::RestartInstance, Vec::new());
+            }
             StatementKind::Deliver { packet, range } => {
                 let Some(packet) = self.packet_name(packet, scope) else { return };
                 let (offset, length) = match range {

@@ -69,7 +69,11 @@ impl Cursor<'_> {
             "pace" if self.word_follows() => self.pace_statement()?,
             "restart" if self.word_follows() => {
                 self.advance();
-                StatementKind::Restart { pacer: self.name("a pacer")? }
+                if self.take_word("instance") {
+                    StatementKind::RestartInstance
+                } else {
+                    StatementKind::Restart { pacer: self.name("a pacer")? }
+                }
             }
             "goto" => {
                 self.advance();

@@ -2,6 +2,7 @@
 //! arrives once and in order, both ends close, and after every event something is pending that gets things going again.
 #![allow(clippy::disallowed_methods, reason = "a test reads an example")]
 
+mod again;
 mod hostile;
 mod matrix;
 mod recovery;
