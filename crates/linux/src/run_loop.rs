@@ -1,7 +1,8 @@
 //! The run loop: one thread that moves frames, time and the application's bytes between the world and a function.
 //!
-//! Each turn takes one batch of every port with one reading of the clock, runs what is due, lets the application
-//! work, and sends what the function put into its outbox. When a turn finds nothing to do, the loop waits by `ppoll`
+//! Each turn reads the clock once, takes one batch of every port, runs what is due, lets the application
+//! work, and sends what the function put into its outbox. A turn that is late for a deadline first takes all that waits at the ports, and
+//! hands it in at the time of that deadline: what came before the process could run is no later than the timers that could not run either. When a turn finds nothing to do, the loop waits by `ppoll`
 //! until the next deadline; with [`RunOptions::spin`] it never waits. Waiting is as exact as [`RunOptions::precision`] says: a policy that
 //! spins wakes up early, looks at the ports until shortly before the deadline, and then at nothing but the clock.
 //!
@@ -34,6 +35,9 @@ const SERVICE_INTERVAL: i64 = 1_000_000;
 /// This long before a deadline, in nanoseconds, a loop that spins for it looks at nothing but the clock: about as long as a look at
 /// the ports takes. A frame that comes in meanwhile waits no longer than that.
 const LAST_STRETCH: i64 = 2_000;
+
+/// Most batches of every port that a turn takes which is late for a deadline.
+const CATCH_UP: usize = 64;
 
 /// How long connections wait until ports are operational, in nanoseconds.
 const OPERATIONAL: i64 = 5_000_000_000;
@@ -137,6 +141,7 @@ impl Run<'_> {
             fired: Time::ZERO,
             outbox,
             arrivals: Arrivals::new(),
+            handed: Arrivals::new(),
             departures,
             descriptors: Vec::new(),
         };
@@ -162,8 +167,9 @@ struct Turns<'a> {
     /// The latest time for which what was due then has run: the next input is later.
     fired: Time,
     outbox: Outbox,
-    /// The batch that is being handed in; kept for its memory.
+    /// The batch that was taken, and what of it is being handed in; kept for their memory.
     arrivals: Arrivals,
+    handed: Arrivals,
     /// What each port is to send, as places in the outbox; kept for its memory.
     departures: Vec<Vec<u32>>,
     /// What [`Turns::wait`] waits for; kept for its memory.
@@ -188,15 +194,17 @@ impl Turns<'_> {
                 }
                 self.connect()?;
             }
-            let mut busy = self.receive()?;
+            // What is done below is done at this time: what has come by then was handed in.
+            let looked = self.function_time();
+            let mut busy = self.receive(looked)?;
             let now = self.clock.now();
-            busy |= self.fire(self.function_time());
+            busy |= self.fire(looked);
             if now >= service_due {
                 service_due = now.after(SERVICE_INTERVAL);
                 self.serve();
                 self.look_at_links(options)?;
             }
-            busy |= self.work(self.function_time());
+            busy |= self.work(looked);
             if stop.requested() || now >= end {
                 self.interrupt();
                 return Ok(());
@@ -218,18 +226,34 @@ impl Turns<'_> {
         self.function_clock.map_or(Time::ZERO, |clock| clock.now())
     }
 
-    /// The function's time of an input. The first one starts its clock.
-    fn input_time(&mut self) -> Time {
+    /// The function's time of an input that comes at `at`. The first one starts its clock.
+    fn input_time(&mut self, at: Time) -> Time {
         if self.function_clock.is_none() {
             self.function_clock = Some(Clock::start());
             self.effects.recorder.start();
             return Time::ZERO;
         }
-        self.function_time().max(self.fired.after(1))
+        at.max(self.fired.after(1))
+    }
+
+    /// The deadline that a turn is late for.
+    fn missed(&self, looked: Time) -> Option<Time> {
+        self.function.next_deadline().map(|deadline| deadline.at).filter(|at| *at < looked)
+    }
+
+    /// Takes one batch of every port, or all that waits if the turn is late. Returns whether there was anything.
+    fn receive(&mut self, looked: Time) -> Result<bool, LinuxError> {
+        let batches = if self.missed(looked).is_some() { CATCH_UP } else { 1 };
+        for batch in 0..batches {
+            if !self.receive_batch(looked)? {
+                return Ok(batch > 0);
+            }
+        }
+        Ok(true)
     }
 
     /// Takes one batch of every port. Returns whether there was anything.
-    fn receive(&mut self) -> Result<bool, LinuxError> {
+    fn receive_batch(&mut self, looked: Time) -> Result<bool, LinuxError> {
         let mut busy = false;
         for at in 0..self.ports.len() {
             let OpenPort { port, name, device } = &mut self.ports[at];
@@ -240,16 +264,29 @@ impl Turns<'_> {
                 continue;
             }
             busy = true;
-            let now = self.input_time();
-            for arrival in &self.arrivals {
+            self.hand_in(looked);
+        }
+        Ok(busy)
+    }
+
+    /// Hands in the batch that was taken: as a whole, or as long as a deadline was missed, frame by frame at the time of that deadline,
+    /// which a frame may put off.
+    fn hand_in(&mut self, looked: Time) {
+        while let Some(first) = self.arrivals.pop_front() {
+            self.handed.push_back(first);
+            let missed = self.missed(looked);
+            if missed.is_none() {
+                self.handed.append(&mut self.arrivals);
+            }
+            let now = self.input_time(missed.unwrap_or(looked));
+            for arrival in &self.handed {
                 self.effects.recorder.received(now, arrival.port, &arrival.frame());
             }
-            while !self.arrivals.is_empty() {
-                self.function.frames(now, &mut self.arrivals, &mut self.outbox);
+            while !self.handed.is_empty() {
+                self.function.frames(now, &mut self.handed, &mut self.outbox);
                 self.dispatch();
             }
         }
-        Ok(busy)
     }
 
     /// Runs what is due. Returns whether anything was.
@@ -274,7 +311,7 @@ impl Turns<'_> {
 
     /// Opens the application's connections.
     fn connect(&mut self) -> Result<(), LinuxError> {
-        let now = self.input_time();
+        let now = self.input_time(self.function_time());
         let function = self.function.connections().ok_or(CallError::NoConnections)?;
         let connected = self.effects.application.connect(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
@@ -300,7 +337,7 @@ impl Turns<'_> {
     /// Puts in the flows that the function begins with.
     fn adopt(&mut self, flows: Vec<Vec<u8>>) -> Result<(), LinuxError> {
         for (number, state) in flows.into_iter().enumerate() {
-            let now = self.input_time();
+            let now = self.input_time(self.function_time());
             let clocks = self.function_clock.map(|clock| clock.clocks());
             change(self.function, now, Change::Adopt { state, clocks }, &mut self.outbox)
                 .map_err(|reason| LinuxError::Flow { number: number + 1, reason })?;
@@ -436,7 +473,10 @@ impl Turns<'_> {
             std::hint::spin_loop();
             now = self.function_time();
         }
-        self.fire(now);
+        // Who was kept from looking at the clock looks at the ports before.
+        if now.since(deadline) <= LAST_STRETCH {
+            self.fire(now);
+        }
     }
 
     /// Waits until something can be done.
