@@ -1,6 +1,10 @@
 //! A process that was kept from running hands in what came meanwhile before it runs timers: frames may put them off.
 
-#![allow(clippy::disallowed_methods, reason = "a thread sleeps in the place of a process that is stopped")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a thread sleeps in the place of a process that is stopped, and a socket in that of a port"
+)]
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
