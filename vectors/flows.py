@@ -1,4 +1,4 @@
-"""Vectors of the rules F1 to F19 and L1 to L4."""
+"""Vectors of the rules F1 to F20 and L1 to L4."""
 
 from kit import *
 
@@ -209,6 +209,19 @@ vector(
     [frame(0, "a", udp(1)), frame(1, "b", word(2, 9)), frame(2, "c", ether(network(client(3), SERVER, 1, bytes.fromhex("0800f7ff00000000")))), connect(3, "d", 4)],
     flows={"a": [], "b": [ENDED], "c": [], "d": []},
     opened={"a": [f"{SERVER}:80", f"{client(1)}:4000"], "b": [f"{SERVER}:80", f"{client(2)}:4000"], "c": None},
+)
+
+vector(
+    "F20-full", "F20 F5 F17", "Instances see in their first event that the table is full, in `enter` too; those that end at once take nobody's place.",
+    flow(max=1, when_full="evict_oldest") | {
+        "templates": [template("datagram")], "conditions": [test("eq", WORD, C(9))],
+        "rows": [row(0, ENTER, note(ENV("flow_full"))), row(0, CONNECT, note(ENV("flow_full"))),
+                 row(0, PACKET, note(ENV("flow_full")), DELETE, when=[(0, True)]), row(0, PACKET, note(ENV("flow_full")))],
+    },
+    [frame(0, "a", word(1, 1)), frame(1, "a", word(1, 1)), frame(2, "b", word(2, 9)), frame(3, "a", word(1, 1)), connect(4, "d", 4), frame(5, "e", word(5, 1)), frame(6, "e", word(5, 1))],
+    flows={"a": [noted(0), noted(0), noted(0, 1), noted(0, 3), ENDED], "b": [noted(1, 2), noted(1, 2), ENDED], "d": [noted(1, 4), noted(1, 4), ENDED],
+           "e": [noted(1, 5), noted(1, 5), noted(0, 6)]},
+    live=["e"], counters={"flows_evicted": 2},
 )
 
 AGAIN = [test("eq", WORD, C(9)), test("gt", R(0), C(0))]

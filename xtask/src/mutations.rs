@@ -97,6 +97,7 @@ pub const MUTATIONS: [Mutation; 79] = [
     ),
     at("run.rs", "now.div_euclid(1_000_000)", "now.div_euclid(1_000)"),
     at("run.rs", "i64::from(self.instance.closed)", "0"),
+    at("runtime.rs", "full: self.table.is_full()", "full: true"),
     at("runtime.rs", "!self.run_due(now.after(-1), out)", "!self.run_due(now, out)"),
     at("runtime.rs", "self.earliest = self.earliest.max(now.after(1));", ""),
     at("runtime.rs", "*at <= limit", "*at < limit"),

@@ -1,5 +1,5 @@
 //! The flow table: which key belongs to which instance, who has been idle for longest, and who has to go
-//! (semantics, rules F1 to F19).
+//! (semantics, rules F1 to F20).
 
 use crate::chance::KeyHasher;
 use crate::instance::{Activity, Instance};

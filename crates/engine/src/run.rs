@@ -76,6 +76,8 @@ pub struct Occasion {
     pub values: [i64; 3],
     /// Depth of a setting of a timer that is made now for this instant (rule E15).
     pub depth: u16,
+    /// Whether another instance has to go before this one, whose first event it is, takes its place (rule F20).
+    pub full: bool,
 }
 
 /// An event while it runs.
@@ -266,6 +268,7 @@ impl<'a> Run<'a> {
             Environment::NowMicroseconds => now.div_euclid(1_000),
             Environment::NowMilliseconds => now.div_euclid(1_000_000),
             Environment::FlowHash => self.shared.keys.of(self.instance.keys).hash_key(&self.instance.key),
+            Environment::FlowFull => i64::from(self.occasion.full),
             Environment::ApplicationAvailable => self.instance.send_buffer.len() as i64,
             Environment::ApplicationClosed => i64::from(self.instance.closed),
             Environment::ApplicationListening => i64::from(self.is_listening()),

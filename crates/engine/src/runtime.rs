@@ -167,7 +167,7 @@ impl<E: Executor> Runtime<E> {
         let Some(instance) = self.table.get_mut(setting.flow) else { return };
         instance.forget_timer(handle);
         let Setting { flow, timer, depth, payload: [first, second] } = setting;
-        let occasion = Occasion { current: None, values: [first, second, 0], depth: depth + 1 };
+        let occasion = Occasion { values: [first, second, 0], depth: depth + 1, ..Occasion::default() };
         let After { endless, .. } = self.event(flow, at, Event::Timer(timer), occasion, out);
         if endless && self.table.get(flow).is_some() {
             self.end_zero_time_loop(flow, at, out);
@@ -251,6 +251,7 @@ impl<E: Executor> Runtime<E> {
         occasion: Occasion,
         out: &mut Outbox,
     ) {
+        let occasion = Occasion { full: self.table.is_full(), ..occasion };
         let mut run = Run::new(&self.program, &mut self.shared, &mut instance, out, at);
         run.first_event(&self.executor, event, occasion);
         if run.deleted {
@@ -379,7 +380,7 @@ impl<E: Executor> Runtime<E> {
                 if let Some(instance) = self.table.get_mut(flow) {
                     instance.counts.packets_in += 1;
                 }
-                let occasion = Occasion { current: Some(packet), values, depth: 0 };
+                let occasion = Occasion { current: Some(packet), values, ..Occasion::default() };
                 self.event(flow, now, Event::Packet, occasion, out).successor
             }
             None => Some(packet),
@@ -389,7 +390,7 @@ impl<E: Executor> Runtime<E> {
             let mut instance = self.new_instance(now, ends);
             instance.counts.packets_in += 1;
             out.push(Output::Opened { flow: instance.flow, endpoints: ends });
-            let occasion = Occasion { current: Some(packet), values, depth: 0 };
+            let occasion = Occasion { current: Some(packet), values, ..Occasion::default() };
             self.first_event(instance, now, Event::Packet, occasion, out);
         }
         Ok(())
@@ -400,7 +401,7 @@ impl<E: Executor> Runtime<E> {
         let Some((error, about)) = self.program.icmp_error(packet, &mut self.key) else { return false };
         let Some(flow) = self.table.find(&self.key) else { return false };
         let values = [error.kind.into(), error.code.into(), error.mtu.into()];
-        let occasion = Occasion { current: Some(about), values, depth: 0 };
+        let occasion = Occasion { current: Some(about), values, ..Occasion::default() };
         self.event(flow, self.clock, Event::Icmp, occasion, out);
         true
     }

@@ -196,6 +196,7 @@ fn environment_name(environment: Environment) -> &'static str {
         Environment::FlowHash => "flow_hash",
         Environment::ApplicationAvailable => "application_available",
         Environment::ApplicationClosed => "application_closed",
+        Environment::FlowFull => "flow_full",
         Environment::ApplicationListening => "application_listening",
         Environment::ApplicationRoom => "application_room",
     }

@@ -1,4 +1,4 @@
-//! Flows of the semantics page, point by point: the rules F1 to F19.
+//! Flows of the semantics page, point by point: the rules F1 to F20.
 
 mod support;
 

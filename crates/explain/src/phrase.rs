@@ -379,6 +379,9 @@ impl<'a> Phrases<'a> {
                             no: "not application.listening".into(),
                         };
                     }
+                    Environment::FlowFull => {
+                        return Expression::Truth { yes: "flow.full".into(), no: "not flow.full".into() };
+                    }
                     Environment::ApplicationClosed => {
                         return Expression::Truth {
                             yes: "application.closed".into(),

@@ -111,6 +111,7 @@ fn of_operator(operator: Operator) -> Option<Feature> {
 
 fn of_operand(operand: &Operand) -> Option<Feature> {
     match operand {
+        Operand::Environment(Environment::FlowFull) => Some(Feature::FlowFull),
         Operand::Environment(Environment::FlowHash) => Some(Feature::FlowHash),
         Operand::Environment(
             Environment::ApplicationAvailable | Environment::ApplicationClosed | Environment::ApplicationRoom,

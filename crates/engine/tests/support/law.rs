@@ -52,6 +52,7 @@ pub fn lively(image: &Image) -> Image {
     let shown = [
         Environment::Now,
         Environment::FlowHash,
+        Environment::FlowFull,
         Environment::ApplicationAvailable,
         Environment::ApplicationClosed,
         Environment::ApplicationListening,

@@ -316,6 +316,7 @@ fn operand() -> impl Strategy<Value = Operand> {
             Environment::Now,
             Environment::NowMicroseconds,
             Environment::FlowHash,
+            Environment::FlowFull,
             Environment::ApplicationAvailable,
             Environment::ApplicationClosed,
             Environment::ApplicationListening,

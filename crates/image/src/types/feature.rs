@@ -29,6 +29,8 @@ pub enum Feature {
     ExpireEvent,
     /// Idle times after which instances expire.
     Expiry,
+    /// The environment's `flow_full`.
+    FlowFull,
     /// The environment's `flow_hash`.
     FlowHash,
     /// The operator `hash`.

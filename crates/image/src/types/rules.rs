@@ -185,6 +185,8 @@ pub enum Environment {
     NowMilliseconds,
     /// Keyed hash of the flow's key: SipHash-2-4, all 64 bits, with the function's secret key.
     FlowHash,
+    /// 1 in the first event of an instance that will take the place of another one, as the flow table is full.
+    FlowFull,
     /// Bytes handed over by the application and not released.
     ApplicationAvailable,
     /// 1 once the application has closed its sending side.

@@ -72,6 +72,7 @@ impl Lowerer<'_> {
                 return Value::error();
             }
             ["flow", "hash"] => Some((Environment::FlowHash, Type::Unsigned)),
+            ["flow", "full"] => Some((Environment::FlowFull, Type::Bool)),
             ["application", "available"] => Some((Environment::ApplicationAvailable, Type::Integer)),
             ["application", "closed"] => Some((Environment::ApplicationClosed, Type::Bool)),
             ["application", "listening"] => Some((Environment::ApplicationListening, Type::Bool)),

@@ -66,10 +66,17 @@ fn a_lost_fin_is_repaired_within_round_trips() {
     assert!(connection.now < 120 * MILLISECOND, "{} ms", connection.now / MILLISECOND);
 }
 
-/// RFC 3522: what comes before what was sent again for it was only late.
+/// RFC 3522: what comes before what was sent again for it was only late. Without timestamps what is acknowledged next tells
+/// (RFC 5682).
 #[test]
 fn a_timeout_for_nothing_is_undone() {
-    let mut connection = pair([&[], &[]], 2_000_000, CLEAN);
+    for plain in [&[][..], &[("offer_stamps", 0)], &[("offer_stamps", 0), ("offer_selective", 0)]] {
+        undone(plain);
+    }
+}
+
+fn undone(plain: &[(&str, i64)]) {
+    let mut connection = pair([plain, &[]], 2_000_000, CLEAN);
     connection.fates = Box::new(|sending| match sending.to == 1 && (60..460).contains(&(sending.at / MILLISECOND)) {
         true => Fate::Late(460 * MILLISECOND - sending.at),
         false => Fate::Passes,
@@ -77,11 +84,69 @@ fn a_timeout_for_nothing_is_undone() {
     connection.open();
     assert!(connection.until(|connection| connection.register(0, "backoff") > Some(0)), "a timeout");
     let before = connection.register(0, "kept_window");
-    assert!(connection.until(|connection| connection.register(0, "backoff") == Some(0)), "an acknowledgment");
-    assert!(connection.register(0, "congestion_window") >= before);
+    assert!(connection.until(|connection| connection.register(0, "phase") == Some(0)), "it is over");
+    assert!(connection.register(0, "congestion_window") >= before, "{plain:?}");
     assert!(connection.until(all_arrived));
     let again = (connection.ends[0].sent - 2_000_000) / SEGMENT;
-    assert!(again <= 4, "{again} segments sent again");
+    assert!(again <= 4, "{again} segments sent again, {plain:?}");
+}
+
+/// RFC 3708: if all that was sent again came twice, nothing was lost; also where no timestamps tell.
+#[test]
+fn a_recovery_for_nothing_is_undone() {
+    let mut connection = pair([&[("offer_stamps", 0)], &[]], 3_000_000, CLEAN);
+    let (mut late, mut free) = (false, 0);
+    connection.fates = Box::new(move |sending| {
+        if sending.to == 0 {
+            return Fate::Passes;
+        }
+        // 1 Gbit/s.
+        free = free.max(sending.at) + sending.frame.len() as i64 * 8;
+        let now = !late && sending.payload() > 0 && sending.at > 60 * MILLISECOND;
+        late |= now;
+        Fate::Late(free - sending.at + 40 * MILLISECOND * i64::from(now))
+    });
+    connection.open();
+    assert!(connection.until(|connection| connection.register(0, "phase") == Some(1)), "a recovery");
+    let before = connection.register(0, "cubic.before_loss");
+    assert!(connection.register(0, "congestion_window") < before);
+    assert!(connection.until(|connection| connection.register(0, "doubtful") == Some(0)), "it is undone");
+    assert!(connection.register(0, "congestion_window") >= before);
+    assert!(connection.until(all_arrived));
+}
+
+/// RFC 3168, 6.1.2: the other end is told that the window has shrunk, also after a loss, by the next new segment.
+#[test]
+fn a_loss_is_told_where_marks_are() {
+    let mut connection = pair([&[("offer_ecn", 1)], &[]], 1_000_000, CLEAN);
+    let told = std::rc::Rc::new(std::cell::Cell::new(0));
+    let (counted, mut lost) = (told.clone(), false);
+    connection.fates = Box::new(move |sending| {
+        let data = sending.to == 1 && sending.payload() > 0;
+        counted.set(counted.get() + usize::from(data && sending.flags() & CWR != 0));
+        let now = !lost && data && sending.at > 50 * MILLISECOND;
+        lost |= now;
+        if now { Fate::Lost } else { Fate::Passes }
+    });
+    connection.open();
+    assert!(connection.until(all_arrived));
+    assert_eq!(told.get(), 1);
+}
+
+/// RFC 7323, 5.5: after 24 days without a word timestamps say nothing, as they have wrapped.
+#[test]
+fn who_was_silent_for_a_month_is_understood() {
+    let mut connection = pair([&[], &[]], 1_000, CLEAN);
+    connection.ends[0].closes = false;
+    connection.ends[1].closes = false;
+    connection.open();
+    assert!(connection.until(all_arrived));
+    assert!(!connection.until(|_| false), "nothing is to come");
+    connection.now += 25 * 24 * 3_600 * SECOND;
+    let began = connection.now;
+    connection.ends[0].to_send.extend(data(1_000, 3));
+    connection.after(0);
+    assert!(connection.until(all_arrived) && connection.now - began < 100 * MILLISECOND);
 }
 
 /// RFC 3168: a mark has the window reduced once, and nothing is sent again.

@@ -205,11 +205,14 @@ impl Connection {
                             *unread += out.bytes(bytes).len();
                         }
                         Output::Notify { notice, .. } => notices.push(engine.notice_name(*notice).to_owned()),
-                        Output::Opened { flow: opened, .. } => {
+                        // Others may try to connect, too.
+                        Output::Opened { flow: opened, endpoints: Some(ends) }
+                            if ends.remote_address == endpoints().local_address =>
+                        {
                             *flow = Some(*opened);
                             *ended = false;
                         }
-                        Output::Ended { .. } => *ended = true,
+                        Output::Ended { flow: gone } => *ended |= Some(*gone) == *flow,
                         Output::Released { .. } => again = true,
                         _ => {}
                     }
@@ -322,13 +325,13 @@ impl Connection {
 
     /// Goes on until something is so, or nothing is to come; gives whether it is so.
     pub fn until(&mut self, mut done: impl FnMut(&Connection) -> bool) -> bool {
-        let mut steps = 0_u32;
+        let (mut steps, began) = (0_u32, self.now);
         while !done(self) {
             if !self.step() {
                 return false;
             }
             steps += 1;
-            assert!(steps < 200_000 && self.now < 7_200_000_000_000, "it does not end: {:?}", self.shown());
+            assert!(steps < 200_000 && self.now - began < 7_200_000_000_000, "it does not end: {:?}", self.shown());
         }
         true
     }
