@@ -150,3 +150,50 @@ fn a_port_that_nobody_listens_at_is_refused() -> Result<()> {
     ensure!(said.status.success() && said.stderr.contains("refused"), "{}", said.stderr);
     Ok(())
 }
+
+/// How many segments the kernel has got twice.
+fn doubled(host: &Namespace) -> Result<u64> {
+    let text = host.exec("cat /proc/net/netstat")?;
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let wanted = ["TCPDSACKOldSent", "TCPDSACKOfoSent"];
+    let told = names.split(' ').zip(values.split(' ')).filter(|(name, _)| wanted.contains(name));
+    told.map(|(_, value)| value.parse::<u64>().context("a count")).sum()
+}
+
+/// While the process is stopped acknowledgments wait for it, and timers become late: nothing of that is a loss.
+#[test]
+fn a_pause_of_the_process_is_no_loss() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&["tc", "ethtool"]) else { return Ok(()) };
+    let route = Route::build(0)?;
+    // A window of 64 KiB takes some 13 ms.
+    route._router.exec("tc qdisc add dev port2 root tbf rate 40mbit burst 32kb limit 4mb")?;
+    route.kernel.sysctl("net.ipv4.tcp_rmem", "4096 65536 65536")?;
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (ours, theirs) = (
+        Payload::create(&folder.join("tcp-paused"), 2 * BYTES, 3)?,
+        Payload::create(&folder.join("tcp-pausing"), 1_000, 4)?,
+    );
+    let name = |file: &Path| file.to_str().map(str::to_owned).context("the target folder's path is not UTF-8");
+    let (send, socket) = (name(&ours.path)?, name(&folder.join("tcp-paused.sock"))?);
+    let listener = route.kernel.enter(|| TcpListener::bind("10.79.2.1:80"))??;
+    let ends = ["--connect", "10.79.1.2:4000-10.79.2.1:80", "--send", &send, "--control", &socket];
+    let mut weft = route.start(&ends)?;
+    let stream = listener.accept()?.0;
+    let talking = std::thread::spawn(move || talk(stream, &theirs.path).map_err(|error| error.to_string()));
+    for pause in [50, 200, 50, 200] {
+        std::thread::sleep(Duration::from_millis(150));
+        weft.pause(Duration::from_millis(pause));
+    }
+    let flow = route.machine.exec_within(LIMIT, &[WEFT, "flows", "--control", &socket, "--json", "show", "1"])?;
+    let flow: serde_json::Value = serde_json::from_str(&flow)?;
+    let registers = flow["registers"].as_array().context("registers")?;
+    let register = |name: &str| registers.iter().find(|it| it["name"] == name).map(|it| &it["value"]);
+    ensure!(register("cubic.before_loss") == Some(&0.into()), "the window was reduced: {registers:?}");
+    let digest = talking.join().ok().context("the thread ends")?;
+    ensure!(digest.as_deref() == Ok(&ours.sha256), "the kernel read other bytes: {digest:?}");
+    let doubled = doubled(&route.kernel)?;
+    ensure!(doubled <= 1, "{doubled} segments came twice");
+    ensure!(weft.interrupt()?.status.success());
+    Ok(())
+}

@@ -9,6 +9,8 @@ use weftwire_core::{FlowId, Listen};
 
 /// Ephemeral ports (RFC 6335, section 6).
 const EPHEMERAL: std::ops::RangeInclusive<u16> = 49_152..=65_535;
+/// The register of a connection that nobody has any more.
+const ORPHAN: &str = "orphan";
 /// Most connections that may wait to be accepted.
 const MOST_WAITING: usize = 4_096;
 
@@ -151,6 +153,9 @@ impl Host {
         } else if reset || connection.phase == Phase::Opening || !connection.received.is_empty() {
             self.abort(flow);
         } else if !stream.write_shut {
+            if self.machine.initial(ORPHAN).is_some() {
+                self.set_register(flow, ORPHAN, 1);
+            }
             let _ = self.machine_call(|connections, now, outbox| connections.close(now, flow, outbox));
         }
     }

@@ -122,6 +122,13 @@ impl Running {
         self.wait(Duration::from_secs(10))
     }
 
+    /// Keeps the process from running for so long (SIGSTOP, SIGCONT).
+    pub fn pause(&mut self, time: Duration) {
+        self.signal(libc::SIGSTOP);
+        std::thread::sleep(time);
+        self.signal(libc::SIGCONT);
+    }
+
     /// Kills the process and its group without any chance to say goodbye (SIGKILL).
     pub fn kill(self) {}
 

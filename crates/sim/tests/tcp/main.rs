@@ -5,6 +5,7 @@
 mod again;
 mod flood;
 mod hostile;
+mod larger;
 mod matrix;
 mod recovery;
 mod support;
