@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use weftwire_core::checksum::checksum;
@@ -131,6 +132,8 @@ type Fates = Box<dyn FnMut(&Sending<'_>) -> Fate>;
 pub struct Connection {
     pub ends: [End; 2],
     pub line: Line,
+    /// Their addresses; others may try to connect, too.
+    between: [IpAddr; 2],
     seed: u64,
     pub now: i64,
     pub flying: BinaryHeap<Flying>,
@@ -174,7 +177,8 @@ impl Connection {
         let ends = images.into_iter().zip(data).map(end).collect::<Vec<_>>();
         let Ok(ends) = ends.try_into() else { panic!("two ends") };
         let fates: Fates = Box::new(|_| Fate::Passes);
-        Connection { ends, line, seed, now: 0, flying: BinaryHeap::new(), number: 0, lost: 0, fates }
+        let between = [endpoints().local_address, endpoints().remote_address];
+        Connection { ends, line, between, seed, now: 0, flying: BinaryHeap::new(), number: 0, lost: 0, fates }
     }
 
     /// A number from 0 to 999, the same in every run of this seed.
@@ -205,9 +209,8 @@ impl Connection {
                             *unread += out.bytes(bytes).len();
                         }
                         Output::Notify { notice, .. } => notices.push(engine.notice_name(*notice).to_owned()),
-                        // Others may try to connect, too.
                         Output::Opened { flow: opened, endpoints: Some(ends) }
-                            if ends.remote_address == endpoints().local_address =>
+                            if self.between.contains(&ends.remote_address) =>
                         {
                             *flow = Some(*opened);
                             *ended = false;
@@ -318,6 +321,7 @@ impl Connection {
 
     /// An end opens the connection.
     pub fn connect(&mut self, end: usize, endpoints: &Endpoints) {
+        self.between = [endpoints.local_address, endpoints.remote_address];
         let this = &mut self.ends[end];
         this.flow = Some(this.engine.connect(Time::ZERO, endpoints, &mut this.out).expect("a connection"));
         self.after(end);
