@@ -129,19 +129,12 @@ pub fn segments() -> Box<dyn FnMut()> {
     Box::new(move || pair.write())
 }
 
+/// The folder of its sources.
 struct Sources;
 
 impl Loader for Sources {
     fn load(&self, name: &str, _from: Option<&str>) -> Result<String, LoadError> {
-        let text = match name {
-            "tcp.xl" => include_str!("../../../../examples/transports/tcp/tcp.xl"),
-            "segments.xl" => include_str!("../../../../examples/transports/tcp/segments.xl"),
-            "receiver.xl" => include_str!("../../../../examples/transports/tcp/receiver.xl"),
-            "sender.xl" => include_str!("../../../../examples/transports/tcp/sender.xl"),
-            "recovery.xl" => include_str!("../../../../examples/transports/tcp/recovery.xl"),
-            "congestion.xl" => include_str!("../../../../examples/transports/tcp/congestion.xl"),
-            _ => return Err(LoadError::Unknown(name.to_owned())),
-        };
-        Ok(text.to_owned())
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/transports/tcp");
+        std::fs::read_to_string(std::path::Path::new(folder).join(name)).map_err(LoadError::from)
     }
 }
