@@ -51,7 +51,7 @@ pub const MUTATIONS: [Mutation; 80] = [
         "self.instance.registers[place] = self.read(value);",
     ),
     at("operations.rs", "*draws - 1", "*draws"),
-    at("operations.rs", "self.program.image.registers[register].kind.cut(value)", "value"),
+    at("operations.rs", "self.program.kinds[register].cut(value)", "value"),
     at("packets.rs", "self.put_out + bytes <= MOST_OUTPUT", "true"),
     at("packets.rs", "found.finish();", ""),
     at("packets.rs", "self.program.fits(found, *link)", "true"),
