@@ -118,7 +118,7 @@ pub const MUTATIONS: [Mutation; 80] = [
     at("runtime.rs", "instance.last_active = active;", ""),
     at("value.rs", "i128::from(index) - i128::from(table.base)", "i128::from(index)"),
     at("value.rs", "value::divides_by_zero(operator, right)", "false"),
-    at("run.rs", "*rounds < repeats[repeat].most", "*rounds <= image.repeats[repeat].most"),
+    at("run.rs", "*rounds < repeats[repeat].most", "*rounds <= repeats[repeat].most"),
     at("run.rs", "handled < Event::Internal(raised)", "false"),
     at("runtime.rs", "instance.open = !instance.closed;", ""),
     at("stores/ranges.rs", "self.entries.len() - count >= self.most", "self.entries.len() - count > self.most"),
