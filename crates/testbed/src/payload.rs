@@ -6,6 +6,7 @@ use std::io::{BufWriter, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -36,8 +37,11 @@ impl Payload {
     ///
     /// If the file cannot be written or read.
     pub fn create(path: &Path, bytes: u64, seed: u64) -> Result<Payload> {
+        // Tests that run side by side may want the same file.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         if !path.metadata().is_ok_and(|it| it.len() == bytes) {
-            let partial = path.with_extension("partial");
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let partial = path.with_extension(format!("{}-{number}.partial", std::process::id()));
             generate(&partial, bytes, seed).with_context(|| format!("cannot write {}", partial.display()))?;
             std::fs::rename(&partial, path)?;
         }
