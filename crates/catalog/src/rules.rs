@@ -13,6 +13,9 @@ use weftwire_subscribe::{Compiler, MessageFormats, Rule, Watch, read_rules};
 use weftwire_switch::application::Registry;
 use weftwire_text::{Diagnostic, Severity, SourceMap};
 
+/// Stands between the files of one text: it can't be in them.
+const BETWEEN: &str = "\0";
+
 /// In which order rules test fields.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum FieldsInOrder {
@@ -94,10 +97,15 @@ impl Catalog<'_> {
         for path in rules {
             found.read(path)?;
         }
-        (self.report)(&found.diagnostics, &found.sources);
-        match found.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-            true => Err(CatalogError::Wrong(format!("{}: {}", names(rules), summary(&found.diagnostics)))),
-            false => Ok(found),
+        self.reported(found, &names(rules))
+    }
+
+    /// The rules, unless there are errors in them.
+    fn reported(&self, rules: Rules, names: &str) -> Result<Rules, CatalogError> {
+        (self.report)(&rules.diagnostics, &rules.sources);
+        match rules.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            true => Err(CatalogError::Wrong(format!("{names}: {}", summary(&rules.diagnostics)))),
+            false => Ok(rules),
         }
     }
 
@@ -111,13 +119,43 @@ impl Catalog<'_> {
         formats: &[PathBuf],
         compiling: &Compiling,
     ) -> Result<Loaded, CatalogError> {
-        let (compiler, _) = self.tables(&self.rules(rules, formats)?, compiling)?;
-        let wrong = |error| CatalogError::Rules { files: names(rules), error };
-        Registry::built_in().check_rules(&compiler).map_err(wrong)?;
         let name = rules.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy().into_owned();
-        // What stands between them cannot be in a text.
-        let text = [&texts(rules)?, "\0", &texts(formats)?, "\0", &compiling.order.text()].concat();
-        let digest = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        self.compiled(name, &names(rules), &self.rules(rules, formats)?, &texts(rules)?, formats, compiling)
+    }
+
+    /// Loads a switch that forwards by the rules in the text that [`texts`] makes of their files.
+    ///
+    /// # Errors
+    /// As [`Catalog::switch`].
+    pub fn switch_of_text(
+        &self,
+        name: &str,
+        text: &str,
+        formats: &[PathBuf],
+        compiling: &Compiling,
+    ) -> Result<Loaded, CatalogError> {
+        let mut found = self.formats(formats)?;
+        for file in text.split(BETWEEN) {
+            found.read_text(name, file);
+        }
+        let found = self.reported(found, name)?;
+        self.compiled(name.to_owned(), name, &found, text, formats, compiling)
+    }
+
+    fn compiled(
+        &self,
+        name: String,
+        files: &str,
+        rules: &Rules,
+        text: &str,
+        formats: &[PathBuf],
+        compiling: &Compiling,
+    ) -> Result<Loaded, CatalogError> {
+        let (compiler, _) = self.tables(rules, compiling)?;
+        let wrong = |error| CatalogError::Rules { files: files.to_owned(), error };
+        Registry::built_in().check_rules(&compiler).map_err(wrong)?;
+        let all = [text, &texts(formats)?, &compiling.order.text()].join(BETWEEN);
+        let digest = Sha256::digest(all).iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Loaded::Subscriptions { name, digest, compiler: Arc::new(compiler) })
     }
 
@@ -154,10 +192,13 @@ impl Rules {
     /// # Errors
     /// It cannot be read. What is wrong in it comes to the diagnostics.
     pub fn read(&mut self, path: &Path) -> Result<(), CatalogError> {
-        let text = text(path)?;
-        let name = path.to_string_lossy();
-        self.rules.extend(read_rules(&name, &text, &self.formats, &mut self.sources, &mut self.diagnostics));
+        self.read_text(&path.to_string_lossy(), &text(path)?);
         Ok(())
+    }
+
+    /// Reads one more file's text. What is wrong in it comes to the diagnostics.
+    fn read_text(&mut self, name: &str, text: &str) {
+        self.rules.extend(read_rules(name, text, &self.formats, &mut self.sources, &mut self.diagnostics));
     }
 
     /// The field of this name, with or without its header's.
@@ -193,5 +234,5 @@ fn text(path: &Path) -> Result<String, CatalogError> {
 /// One cannot be read.
 pub fn texts(paths: &[PathBuf]) -> Result<String, CatalogError> {
     let texts: Vec<String> = paths.iter().map(|path| text(path)).collect::<Result<_, CatalogError>>()?;
-    Ok(texts.join("\0"))
+    Ok(texts.join(BETWEEN))
 }

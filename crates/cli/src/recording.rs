@@ -1,14 +1,20 @@
-//! Recordings of inputs on disk: the file, and beside it the seed and the keys.
+//! Recordings of inputs on disk: the file, and beside it the seed and the keys; and runs repeated from them.
 
+use crate::console::tell;
 use crate::output;
-use anyhow::{Context, Result};
+use crate::progress::ProgressLine;
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufReader, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use weftwire_capture::inputs::RecordingReader;
 use weftwire_capture::{Recorded, inputs};
 use weftwire_core::{Function, Ports};
+use weftwire_linux::signals::StopSignal;
 use weftwire_linux::tape::{Failure, FileTape};
+use weftwire_sim::repeat::{self, Prepare, Repeated};
 
 /// What a function's secrets are made from.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -55,4 +61,36 @@ impl Recording {
         let (tape, failure) = FileTape::begin(self.0, &inputs::head(ports)).context("cannot begin a recording")?;
         Ok((Box::new(Recorded::new(function, Box::new(tape))), failure))
     }
+}
+
+/// Repeats a run from the recording of its inputs, with the function that `start` makes for its ports and keys, and sees that
+/// the same comes out.
+pub fn repeat(
+    path: &Path,
+    start: impl FnOnce(&Ports, Keys) -> Result<Box<dyn Function>>,
+    prepare: &mut Prepare<'_>,
+) -> Result<()> {
+    let damaged = || format!("cannot repeat {}", path.display());
+    let file = File::open(path).with_context(damaged)?;
+    let mut recording = RecordingReader::new(BufReader::new(file)).with_context(damaged)?;
+    let mut function = start(recording.ports(), Keys::read(path)?)?;
+    let stop = StopSignal::install()?;
+    let mut line = ProgressLine::begin();
+    let mut progress = |inputs, now| {
+        line.tell(0.0, format_args!("{inputs} inputs, {now} s"));
+        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let repeated = repeat::repeat(function.as_mut(), &mut recording, prepare, &mut progress).with_context(damaged)?;
+    let Repeated { inputs, end, outputs, not_recorded, .. } = repeated;
+    if let Some((number, what)) = repeated.difference {
+        bail!(
+            "input {number} ({what}) gives something else than in the run: is it the same function, and the same version of weft?"
+        );
+    }
+    ensure!(!repeated.interrupted, "interrupted after {inputs} inputs, which gave the same as in the run");
+    tell!("repeated {inputs} inputs in {end} s; all {outputs} outputs are those of the run");
+    if not_recorded > 0 {
+        tell!("warning: {not_recorded} more inputs of the run were not recorded, as the disk was too slow for them");
+    }
+    Ok(())
 }

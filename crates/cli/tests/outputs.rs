@@ -187,6 +187,7 @@ const CALLS: &[(&str, &str)] = &[
         "$/subscriptions/market-data.pcapng --rules $/subscriptions/itch.rules --format $/subscriptions/itch.p4 --out match",
     ),
     ("subs run", "--rules $/subscriptions/itch.rules --format $/subscriptions/itch.p4 --port 1=none-such"),
+    ("subs replay", "none-such --rules $/subscriptions/itch.rules --format $/subscriptions/itch.p4"),
     ("subs snapshot", "--control none-such"),
     ("subs kafka", "--local 192.0.2.1"),
     ("subs route", "--fat-tree 4 --format $/subscriptions/itch.p4 --subscriptions subscriptions --out route"),

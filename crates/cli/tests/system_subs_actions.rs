@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use weftwire_testbed::{Namespace, Output, Running, skip_unless_root, wait_for};
 use weftwire_workload::Numbers;
@@ -22,6 +23,8 @@ const FROM_SERVER: &str = "192.0.2.7";
 struct Switch {
     namespace: Namespace,
     weft: Running,
+    /// What repeats the run.
+    again: Vec<String>,
 }
 
 /// Makes hosts, each joined to one switch by its `eth0`: the first to port 1 and so on. Their Ethernet addresses end in
@@ -50,13 +53,21 @@ fn folder(name: &str) -> Result<PathBuf> {
 
 impl Switch {
     fn start(namespace: Namespace, folder: &Path, ports: usize, rules: &[PathBuf], formats: &[&str]) -> Result<Switch> {
-        let control = folder.join("control.sock");
-        let mut words = vec![WEFT.to_owned(), "subs".into(), "run".into(), "--keep-privileges".into()];
-        for path in rules {
+        let (control, inputs) = (folder.join("control.sock"), folder.join("inputs").display().to_string());
+        let mut words: Vec<String> =
+            [WEFT, "subs", "run", "--keep-privileges", "--record", &inputs].map(Into::into).into();
+        let mut again: Vec<String> = ["subs", "replay", &inputs].map(Into::into).into();
+        for (number, path) in rules.iter().enumerate() {
+            // The test may write others into the file.
+            let first = folder.join(format!("first-{number}.rules"));
+            fs::copy(path, &first)?;
             words.extend(["--rules".into(), path.display().to_string()]);
+            again.extend(["--rules".into(), first.display().to_string()]);
         }
         for name in formats {
-            words.extend(["--format".into(), format!("{EXAMPLES}/{name}")]);
+            let format = ["--format".into(), format!("{EXAMPLES}/{name}")];
+            words.extend(format.clone());
+            again.extend(format);
         }
         words.extend(["--control".into(), control.display().to_string()]);
         for port in 1..=ports {
@@ -65,13 +76,18 @@ impl Switch {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let weft = namespace.spawn(&words)?;
         wait_for("the control socket", LIMIT, || control.exists())?;
-        Ok(Switch { namespace, weft })
+        Ok(Switch { namespace, weft, again })
     }
 
+    /// Ends the run, and sees that the recording of its inputs gives what it gave.
     fn end(self) -> Result<Output> {
         let ended = self.weft.interrupt()?;
         ensure!(ended.status.success(), "{}", ended.stderr);
         drop(self.namespace);
+        let mut replay = Command::new(WEFT);
+        replay.args(&self.again);
+        let replayed = Running::start(replay)?.wait(LIMIT)?;
+        ensure!(replayed.status.success() && replayed.stderr.contains("are those of the run"), "{}", replayed.stderr);
         Ok(ended)
     }
 }

@@ -1,9 +1,10 @@
 //! Repeats a run from a recording of its inputs, and compares what comes out.
 
+use std::any::Any;
 use std::io::Read;
 use std::ops::ControlFlow;
 use weftwire_capture::inputs::{Digest, Input, Record, RecordingError, RecordingReader};
-use weftwire_core::{Arrivals, CallError, Command, Connections, Function, Outbox, Time};
+use weftwire_core::{Arrivals, CallError, Change, Command, Connections, Function, Outbox, Time};
 
 /// How many inputs pass between two calls of the progress callback.
 const PROGRESS_STEP: u64 = 4096;
@@ -25,14 +26,18 @@ pub struct Repeated {
     pub interrupted: bool,
 }
 
-/// Hands the inputs of a recording to a function that was made as that of the run was: same image, ports, seed and key. Ends
-/// at the first difference.
+/// Makes ready what a change of the run came with. `None`: nothing, or it can't be made.
+pub type Prepare<'a> = dyn FnMut(&Change) -> Option<Box<dyn Any + Send>> + 'a;
+
+/// Hands the inputs of a recording to a function that was made as that of the run was: same image or rules, ports, seed and
+/// key. Ends at the first difference.
 ///
 /// # Errors
 /// The recording can't be read.
 pub fn repeat<R: Read>(
     function: &mut dyn Function,
     recording: &mut RecordingReader<R>,
+    prepare: &mut Prepare<'_>,
     progress: &mut dyn FnMut(u64, Time) -> ControlFlow<()>,
 ) -> Result<Repeated, RecordingError> {
     let mut out = Outbox::new();
@@ -48,7 +53,7 @@ pub fn repeat<R: Read>(
         let text = describe(now, &input);
         let mut digest = Digest::default();
         outbox.recreate(&mut out);
-        let whole = hand_in(function, now, input, &mut out, &mut digest);
+        let whole = hand_in(function, now, input, prepare, &mut out, &mut digest);
         digest.outputs(&out, 0);
         repeated.outputs += out.items().len() as u64;
         out.clear();
@@ -66,7 +71,14 @@ pub fn repeat<R: Read>(
 }
 
 /// Returns whether the function took all of it, as in the run.
-fn hand_in(function: &mut dyn Function, now: Time, input: Input, out: &mut Outbox, digest: &mut Digest) -> bool {
+fn hand_in(
+    function: &mut dyn Function,
+    now: Time,
+    input: Input,
+    prepare: &mut Prepare<'_>,
+    out: &mut Outbox,
+    digest: &mut Digest,
+) -> bool {
     let mut call = |call: &mut dyn FnMut(&mut dyn Connections) -> Result<u64, CallError>| {
         let result = function.connections().ok_or(CallError::NoConnections).and_then(call);
         digest.call(&result);
@@ -78,7 +90,13 @@ fn hand_in(function: &mut dyn Function, now: Time, input: Input, out: &mut Outbo
             return arrivals.is_empty();
         }
         Input::Fire => function.fire(now, out),
-        Input::Control(number, change) => function.control(now, Command::new(number, change), out),
+        Input::Control(number, change) => {
+            let command = match prepare(&change) {
+                Some(prepared) => Command::prepared(number, change, prepared),
+                None => Command::new(number, change),
+            };
+            function.control(now, command, out);
+        }
         Input::Connect(ends) => call(&mut |inner| inner.connect(now, &ends, out).map(|flow| flow.0)),
         Input::Write(flow, bytes) => call(&mut |inner| inner.write(now, flow, &bytes, out).map(|count| count as u64)),
         Input::Close(flow) => call(&mut |inner| inner.close(now, flow, out).map(|()| 0)),

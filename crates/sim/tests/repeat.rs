@@ -232,7 +232,7 @@ fn recording(steps: &[Step], seed: u64, room: usize) -> Vec<u8> {
 fn again(recording: &[u8], seed: u64) -> Result<Repeated, RecordingError> {
     let mut reader = RecordingReader::new(recording)?;
     assert_eq!(reader.ports(), &ports());
-    repeat(function(seed).as_mut(), &mut reader, &mut |_, _| ControlFlow::Continue(()))
+    repeat(function(seed).as_mut(), &mut reader, &mut |_| None, &mut |_, _| ControlFlow::Continue(()))
 }
 
 proptest! {
@@ -264,7 +264,7 @@ proptest! {
         drop(again(&bytes[..place], 1).map_err(|error| error.to_string()));
         bytes[place] ^= flip;
         let Ok(mut reader) = RecordingReader::new(&bytes[..]) else { return Ok(()) };
-        drop(repeat(function(1).as_mut(), &mut reader, &mut |_, _| ControlFlow::Continue(())));
+        drop(repeat(function(1).as_mut(), &mut reader, &mut |_| None, &mut |_, _| ControlFlow::Continue(())));
     }
 }
 

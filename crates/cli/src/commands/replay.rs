@@ -3,29 +3,25 @@
 use crate::console::{self, tell};
 use crate::output::{PendingFile, Writer};
 use crate::progress::ProgressLine;
-use crate::recording::Keys;
+use crate::recording::{self, Keys};
 use crate::{load, states};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use weftwire_capture::Headers;
-use weftwire_capture::inputs::RecordingReader;
 use weftwire_capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
-use weftwire_catalog::Loaded;
 use weftwire_catalog::capture;
 use weftwire_catalog::file::{self, Kind};
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
 use weftwire_core::packet::checksum_is_partial;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
-use weftwire_core::{DropReason, FlowId, Formats, Frame, LinkType, Offload, Port, Ports, Time};
+use weftwire_core::{DropReason, FlowId, Formats, Frame, Function, LinkType, Offload, Port, Ports, Time};
 use weftwire_linux::report::write_counters;
 use weftwire_linux::signals::StopSignal;
-use weftwire_sim::repeat::{Repeated, repeat};
 use weftwire_sim::replay::{Captured, Input, Plan, Progress, Sink, Stop, Summary, replay};
 use weftwire_sim::spec::{Connect, Source, parse_duration};
 
@@ -153,7 +149,11 @@ impl FromStr for PortSpec {
 pub fn execute(arguments: Arguments) -> Result<()> {
     let function = arguments.includes.catalog()?.machine(&arguments.image, &arguments.parameters)?;
     if let Some(path) = &arguments.inputs {
-        return repeat_run(&function, &arguments.engine, path);
+        let start = |ports: &Ports, keys: Keys| {
+            Ok(function.start(&arguments.engine, ports, keys.seed, keys.hash_key)? as Box<dyn Function>)
+        };
+        // A machine makes ready itself what it needs.
+        return recording::repeat(path, start, &mut |_| None);
     }
     let mut inputs = Vec::new();
     let mut notes = Notes::default();
@@ -192,34 +192,6 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         tell!("error: {error}");
     }
     ensure!(summary.errors.is_empty(), "the replay ended, but not all went well");
-    Ok(())
-}
-
-/// Repeats a run from the recording of its inputs.
-fn repeat_run(function: &Loaded, engine: &str, path: &Path) -> Result<()> {
-    let damaged = || format!("cannot repeat {}", path.display());
-    let file = File::open(path).with_context(damaged)?;
-    let mut recording = RecordingReader::new(BufReader::new(file)).with_context(damaged)?;
-    let keys = Keys::read(path)?;
-    let mut function = function.start(engine, recording.ports(), keys.seed, keys.hash_key)?;
-    let stop = StopSignal::install()?;
-    let mut line = ProgressLine::begin();
-    let mut progress = |inputs, now| {
-        line.tell(0.0, format_args!("{inputs} inputs, {now} s"));
-        if stop.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let repeated = repeat(function.as_mut(), &mut recording, &mut progress).with_context(damaged)?;
-    let Repeated { inputs, end, outputs, not_recorded, .. } = repeated;
-    if let Some((number, what)) = repeated.difference {
-        bail!(
-            "input {number} ({what}) gives something else than in the run: is it the same image, and the same version of weft?"
-        );
-    }
-    ensure!(!repeated.interrupted, "interrupted after {inputs} inputs, which gave the same as in the run");
-    tell!("repeated {inputs} inputs in {end} s; all {outputs} outputs are those of the run");
-    if not_recorded > 0 {
-        tell!("warning: {not_recorded} more inputs of the run were not recorded, as the disk was too slow for them");
-    }
     Ok(())
 }
 

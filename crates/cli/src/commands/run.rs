@@ -219,7 +219,7 @@ pub struct Platform {
     /// Write a trace of every event
     #[arg(long, value_name = "FILE.jsonl")]
     trace: Option<PathBuf>,
-    /// Record all inputs, so that `weft replay --inputs` can repeat the run bit for bit; seed and keys go to FILE.keys, which only
+    /// Record all inputs, so that `weft replay --inputs` or `weft subs replay` can repeat the run bit for bit; seed and keys go to FILE.keys, which only
     /// you can read
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -242,6 +242,12 @@ impl Platform {
     #[cfg(feature = "services")]
     pub fn port_numbers(&self) -> impl Iterator<Item = Port> {
         self.ports.iter().map(|spec| spec.port)
+    }
+
+    /// Whether all inputs are recorded.
+    #[cfg(feature = "services")]
+    pub fn is_recorded(&self) -> bool {
+        self.record.is_some()
     }
 
     /// Whether privileges stay.

@@ -4,6 +4,7 @@ mod compile;
 mod explain;
 mod graph;
 mod pass;
+mod replay;
 mod route;
 mod run;
 #[cfg(feature = "services")]
@@ -44,6 +45,8 @@ enum Command {
     Match(pass::Arguments),
     /// Forward by rules on network interfaces, until it is interrupted
     Run(Box<run::Arguments>),
+    /// Repeat a run from the recording of its inputs
+    Replay(replay::Arguments),
     /// Write down the state of a running switch
     Snapshot(snapshot::Arguments),
     /// Route subscriptions: the rules and tables of each switch of a network
@@ -62,6 +65,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Command::Graph(arguments) => graph::execute(&arguments),
         Command::Match(arguments) => pass::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Replay(arguments) => replay::execute(&arguments),
         Command::Snapshot(arguments) => snapshot::execute(arguments),
         Command::Route(arguments) => route::execute(&arguments),
         #[cfg(feature = "services")]

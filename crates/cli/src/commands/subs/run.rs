@@ -15,8 +15,7 @@ use clap::ArgGroup;
 use clap::Args;
 use std::cell::OnceCell;
 use std::path::PathBuf;
-use weftwire_catalog::Loaded;
-use weftwire_catalog::file::{self, Kind};
+use weftwire_catalog::{Loaded, texts};
 use weftwire_core::{Change, Function, Ports};
 use weftwire_linux::commands::commands;
 use weftwire_linux::signals::HangUp;
@@ -57,6 +56,11 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     #[cfg(feature = "services")]
     {
         if let Some(switch) = &arguments.switch {
+            ensure!(
+                !arguments.platform.is_recorded(),
+                "--record goes with --rules: what a controller changes meanwhile is no input of the run, so that the recording \
+                 could not be repeated"
+            );
             return follow::execute(arguments, switch);
         }
         ensure!(
@@ -68,8 +72,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let compiling = arguments.compiling.clone();
     let load = move || -> Result<(Loaded, String)> {
         let switch = catalog().switch(&rules, &formats, &compiling.begin())?;
-        let texts = rules.iter().map(|path| file::text(path, Kind::Rules)).collect::<Result<Vec<_>, _>>()?;
-        Ok((switch, texts.concat()))
+        Ok((switch, texts(&rules)?))
     };
     let (switch, _) = load()?;
     let hangup = HangUp::hold()?;
@@ -102,7 +105,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
 }
 
 /// A switch with these rules, and their number.
-fn made(rules: &Loaded, ports: &Ports) -> Result<(SubscriptionSwitch, usize)> {
+pub(super) fn made(rules: &Loaded, ports: &Ports) -> Result<(SubscriptionSwitch, usize)> {
     let Loaded::Subscriptions { compiler, digest, .. } = rules else { bail!("this is no subscription switch") };
     let mut switch = SubscriptionSwitch::with_actions(compiler, ports.clone(), Registry::built_in())?;
     switch.name_rules(RulesName { revision: 0, digest: bytes(digest) });
