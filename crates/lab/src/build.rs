@@ -4,13 +4,13 @@
 //! the relay sits (`l0a` for end 0 of the first link, `l0b` for its other end). All offloads are off, so that what
 //! crosses a link is real packets with complete checksums. All next hops are static, so nodes never ask for any.
 
+use crate::error::LabError;
 use crate::routing;
 use crate::state::{LinkState, NodeState, Phase, Process, State};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 use weftwire_core::{MacAddress, Port};
-use weftwire_linux::LinuxError;
 use weftwire_linux::ethtool::switch_offloads_off;
 use weftwire_linux::interface::bring_up;
 use weftwire_linux::namespace::{self, NetworkNamespace};
@@ -70,7 +70,7 @@ pub(crate) fn has_kernel_addresses(kind: &NodeKind) -> bool {
 ///
 /// # Errors
 /// There is no `/proc`.
-pub fn plan(network: &Network, file: &Path, foreground: bool) -> Result<State, LinuxError> {
+pub fn plan(network: &Network, file: &Path, foreground: bool) -> Result<State, LabError> {
     let node = |node: &Node| NodeState {
         name: node.name.clone(),
         kind: kind_name(&node.kind).to_owned(),
@@ -118,13 +118,10 @@ impl State {
 ///
 /// # Errors
 /// Which one is taken.
-pub fn refuse_taken(state: &State) -> Result<(), LinuxError> {
+pub fn refuse_taken(state: &State) -> Result<(), LabError> {
     match state.namespaces().into_iter().find(|name| namespace::exists(name)) {
         None => Ok(()),
-        Some(taken) => Err(LinuxError::Network(format!(
-            "there is a namespace `{taken}` that no network of this program has made; remove it with `ip netns delete \
-             {taken}`, or give the network another name with --name"
-        ))),
+        Some(taken) => Err(LabError::NamespaceTaken(taken)),
     }
 }
 
@@ -132,11 +129,11 @@ pub fn refuse_taken(state: &State) -> Result<(), LinuxError> {
 ///
 /// # Errors
 /// What could not be made, and why.
-pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
+pub fn build(network: &Network, state: &State) -> Result<(), LabError> {
     routing::refuse_spraying(network)?;
     for name in state.namespaces() {
         namespace::add(&name)
-            .map_err(|error| LinuxError::privileged(format!("make the namespace {name}"), "root", error))?;
+            .map_err(|error| LabError::privileged(format!("make the namespace {name}"), "root", error))?;
     }
 
     in_namespace(&state.hub, || quiet(false))?;
@@ -147,7 +144,7 @@ pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
                 set("ipv4/ip_forward", "1")?;
                 set("ipv6/conf/all/forwarding", "1")?;
             }
-            Ok(())
+            Ok::<_, LabError>(())
         })?;
     }
 
@@ -157,7 +154,7 @@ pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
             for (end, place) in link.ends.iter().enumerate() {
                 let name = &state.nodes[place.node.0 as usize].namespace;
                 let namespace = NetworkNamespace::open(name)
-                    .map_err(|error| LinuxError::system(format!("open the namespace {name}"), error))?;
+                    .map_err(|error| LabError::system(format!("open the namespace {name}"), error))?;
                 let (port, other) = (port_name(place.port), hub_interface(index, end));
                 let (mac, namespace) = (Some(network.mac(*place)), Some(namespace.as_fd()));
                 let port = VethEnd { name: &port, mac, mtu: Some(MTU), namespace };
@@ -165,7 +162,7 @@ pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
                 start(&other)?;
             }
         }
-        Ok(())
+        Ok::<_, LabError>(())
     })?;
     let mut routes = Routes::new(network);
     for ((index, node), made) in network.nodes().zip(&state.nodes) {
@@ -182,14 +179,14 @@ pub fn build(network: &Network, state: &State) -> Result<(), LinuxError> {
 }
 
 /// Gives the node whose namespace the thread is in its addresses, neighbours and routes, or its bridge.
-fn set_up(network: &Network, routes: &mut Routes, index: NodeIndex, node: &Node) -> Result<(), LinuxError> {
+fn set_up(network: &Network, routes: &mut Routes, index: NodeIndex, node: &Node) -> Result<(), LabError> {
     let mut netlink = Netlink::open()?;
     if let NodeKind::Switch = node.kind {
         netlink.add_bridge(BRIDGE)?;
         for port in 1..=node.ports.len() {
             netlink.set_bridge(&port_name(Port(port as u16)), BRIDGE)?;
         }
-        bring_up(BRIDGE).map_err(|error| LinuxError::system(format!("bring {BRIDGE} up"), error))?;
+        bring_up(BRIDGE).map_err(|error| LabError::system(format!("bring {BRIDGE} up"), error))?;
     }
     if !has_kernel_addresses(&node.kind) {
         return Ok(());
@@ -204,47 +201,45 @@ fn set_up(network: &Network, routes: &mut Routes, index: NodeIndex, node: &Node)
             netlink.set_neighbour(&port, address, mac)?;
         }
     }
-    routing::routes_of(network, routes, index).iter().try_for_each(|route| netlink.add_route(route))
+    routing::routes_of(network, routes, index).iter().try_for_each(|route| Ok(netlink.add_route(route)?))
 }
 
 /// Removes everything that `state` names and nothing else; what is not there is fine.
 ///
 /// # Errors
 /// A namespace can't be removed; the others are.
-pub fn remove(state: &State) -> Result<(), LinuxError> {
+pub fn remove(state: &State) -> Result<(), LabError> {
     let names = state.namespaces();
     namespace::end_processes(&names, PATIENCE);
     let mut result = Ok(());
     for name in names {
         if let Err(error) = namespace::delete(&name) {
-            result = Err(LinuxError::privileged(format!("remove the namespace {name}"), "root", error));
+            result = Err(LabError::privileged(format!("remove the namespace {name}"), "root", error));
         }
     }
     result
 }
 
 /// Runs `work` in a namespace; says which if it fails.
-pub(crate) fn in_namespace<T: Send>(
+pub(crate) fn in_namespace<T: Send, E: Into<LabError> + Send>(
     name: &str,
-    work: impl FnOnce() -> Result<T, LinuxError> + Send,
-) -> Result<T, LinuxError> {
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> Result<T, LabError> {
     let entered = NetworkNamespace::open(name).and_then(|namespace| namespace.run(work));
-    entered.map_err(|error| LinuxError::system(format!("enter the namespace {name}"), error))?.map_err(|error| {
-        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-        let text: Vec<String> = causes.map(ToString::to_string).collect();
-        LinuxError::Network(format!("in namespace {name}: {}", text.join(": ")))
-    })
+    entered
+        .map_err(|error| LabError::system(format!("enter the namespace {name}"), error))?
+        .map_err(|error| LabError::InNamespace { namespace: name.to_owned(), source: Box::new(error.into()) })
 }
 
-fn start(interface: &str) -> Result<(), LinuxError> {
+fn start(interface: &str) -> Result<(), LabError> {
     switch_offloads_off(interface)
         .and_then(|()| bring_up(interface))
-        .map_err(|error| LinuxError::system(format!("switch the offloads of {interface} off and bring it up"), error))
+        .map_err(|error| LabError::system(format!("switch the offloads of {interface} off and bring it up"), error))
 }
 
 /// Sends nothing by itself: no router solicitations, no duplicate-address detection, no link-local addresses, no
 /// redirects. Forgets what TCP learned of a path with each connection. Loopback is up.
-fn quiet(ipv6: bool) -> Result<(), LinuxError> {
+fn quiet(ipv6: bool) -> Result<(), LabError> {
     for place in ["all", "default"] {
         for (key, value) in [("rp_filter", "0"), ("accept_redirects", "0"), ("send_redirects", "0")] {
             set(&format!("ipv4/conf/{place}/{key}"), value)?;
@@ -264,13 +259,13 @@ fn quiet(ipv6: bool) -> Result<(), LinuxError> {
         }
     }
     set("ipv4/tcp_no_metrics_save", "1")?;
-    bring_up("lo").map_err(|error| LinuxError::system("bring lo up", error))
+    bring_up("lo").map_err(|error| LabError::system("bring lo up", error))
 }
 
 /// Sets a setting of the namespace that the thread is in.
-pub(crate) fn set(key: &str, value: &str) -> Result<(), LinuxError> {
+pub(crate) fn set(key: &str, value: &str) -> Result<(), LabError> {
     let path = format!("/proc/sys/net/{key}");
-    fs::write(&path, value).map_err(|error| LinuxError::system(format!("write {value} to {path}"), error))
+    fs::write(&path, value).map_err(|error| LabError::system(format!("write {value} to {path}"), error))
 }
 
 /// The next hop's Ethernet address and the own one, from a node towards another.

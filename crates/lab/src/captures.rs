@@ -1,5 +1,6 @@
 //! Writes captures beside the relay, so that no disk ever holds it up.
 
+use crate::error::LabError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,7 +10,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use weftwire_capture::{CaptureInterface, CaptureWriter, SENT};
 use weftwire_core::{LinkType, Port, Time};
-use weftwire_linux::LinuxError;
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, PortPlace};
 
@@ -31,13 +31,13 @@ pub(crate) struct Captured {
 /// The thread that writes.
 pub(crate) struct Captures {
     sender: SyncSender<Captured>,
-    writer: JoinHandle<Result<(), LinuxError>>,
+    writer: JoinHandle<Result<(), LabError>>,
 }
 
 impl Captures {
     /// Makes the files `NODE.pcapng` in `folder`, each with an interface for each captured port of the node. Time stamps
     /// are those of the run.
-    pub(crate) fn start(network: &Network, folder: &Path) -> Result<Captures, LinuxError> {
+    pub(crate) fn start(network: &Network, folder: &Path) -> Result<Captures, LabError> {
         let mut nodes: BTreeMap<NodeIndex, BTreeSet<Port>> = BTreeMap::new();
         for place in &network.captures {
             nodes.entry(place.node).or_default().insert(place.port);
@@ -45,7 +45,7 @@ impl Captures {
         let mut files = Vec::new();
         for (node, ports) in &nodes {
             let path = folder.join(format!("{}.pcapng", network.node(*node).name));
-            let failed = |error| LinuxError::system(format!("write {}", path.display()), error);
+            let failed = |error| LabError::system(format!("write {}", path.display()), error);
             let file = BufWriter::new(File::create(&path).map_err(failed)?);
             let interface = |port| CaptureInterface { name: format!("port {port}"), link: LinkType::Ethernet };
             let interfaces: Vec<CaptureInterface> = ports.iter().map(interface).collect();
@@ -68,7 +68,7 @@ impl Captures {
     }
 
     /// Writes what is left, once the relay has ended.
-    pub(crate) fn finish(self) -> Result<(), LinuxError> {
+    pub(crate) fn finish(self) -> Result<(), LabError> {
         drop(self.sender);
         self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -77,17 +77,17 @@ impl Captures {
 type Writers = Vec<(PathBuf, CaptureWriter<BufWriter<File>>)>;
 
 /// `places`: of each capture, its file and the interface in it.
-fn write(mut files: Writers, places: &[(usize, usize)], receiver: &Receiver<Captured>) -> Result<(), LinuxError> {
+fn write(mut files: Writers, places: &[(usize, usize)], receiver: &Receiver<Captured>) -> Result<(), LabError> {
     for Captured { at, capture, sent, bytes } in receiver {
         let (file, interface) = places[capture];
         let (path, writer) = &mut files[file];
         writer
             .write(at, interface, &bytes, sent.then_some(SENT))
-            .map_err(|error| LinuxError::system(format!("write {}", path.display()), io::Error::other(error)))?;
+            .map_err(|error| LabError::system(format!("write {}", path.display()), io::Error::other(error)))?;
     }
     for (path, writer) in files {
         let flushed = writer.into_inner().flush();
-        flushed.map_err(|error| LinuxError::system(format!("write {}", path.display()), error))?;
+        flushed.map_err(|error| LabError::system(format!("write {}", path.display()), error))?;
     }
     Ok(())
 }

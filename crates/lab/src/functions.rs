@@ -1,6 +1,7 @@
 //! Functions on nodes: a process each, in the node's namespace, by a command that [`RunCommand`] knows.
 
 use crate::build::{namespace_name, next_hop, port_name};
+use crate::error::LabError;
 use crate::process::{answer_at_once, end, start_in};
 use crate::traffic::{Ledger, Stage, pattern};
 use std::collections::BTreeMap;
@@ -16,7 +17,6 @@ use std::time::{Duration, Instant};
 use weftwire_core::inspect::Counters;
 use weftwire_core::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use weftwire_core::{Endpoints, Port};
-use weftwire_linux::LinuxError;
 use weftwire_linux::control::{Request, Response};
 use weftwire_linux::control_client::ControlClient;
 use weftwire_linux::privileges::User;
@@ -127,10 +127,10 @@ impl RunningFunction {
         places: &Places,
         application: &Application,
         stage: Option<&Arc<Stage>>,
-    ) -> Result<RunningFunction, LinuxError> {
+    ) -> Result<RunningFunction, LabError> {
         let here = network.node(node);
         let Some(function) = function_of(here) else {
-            return Err(LinuxError::Network(format!("node `{}` has no function", here.name)));
+            return Err(LabError::NoFunction(here.name.clone()));
         };
         let control = places.state.join(format!("{}.sock", here.name));
         let log = places.out.join(format!("{}.function.log", here.name));
@@ -160,7 +160,7 @@ impl RunningFunction {
         let begun = application.sends.zip(stage).map(|(number, stage)| (stage.clone(), number));
         if let Some(output) = child.stderr.take() {
             let file =
-                File::create(&log).map_err(|error| LinuxError::system(format!("write {}", log.display()), error))?;
+                File::create(&log).map_err(|error| LabError::system(format!("write {}", log.display()), error))?;
             let (runner, begun) = (places.runner.clone(), begun.clone());
             threads.push(std::thread::spawn(move || keep_log(output, file, &*runner, begun)));
         }
@@ -176,7 +176,7 @@ impl RunningFunction {
         Ok(running)
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), LinuxError> {
+    fn wait_until_ready(&mut self) -> Result<(), LabError> {
         let deadline = Instant::now() + START;
         while ControlClient::connect(Some(&self.control)).is_err() {
             let ended = self.has_ended();
@@ -186,11 +186,7 @@ impl RunningFunction {
                 self.threads.drain(..).for_each(|thread| drop(thread.join()));
                 let said = std::fs::read_to_string(&self.log).unwrap_or_default();
                 let what = if ended { "ended at once" } else { "was not ready after 20 seconds" };
-                return Err(LinuxError::Network(format!(
-                    "the function of node `{}` {what}; it said: {}",
-                    self.name,
-                    said.trim()
-                )));
+                return Err(LabError::FunctionFailed { node: self.name.clone(), what, said: said.trim().to_owned() });
             }
             sleep(Duration::from_millis(2));
         }
@@ -231,10 +227,10 @@ fn program(function: &FunctionNode, base: &Path) -> FunctionProgram {
 }
 
 /// The connection of a traffic's flow, seen from its sender.
-fn connection(network: &Network, traffic: &Traffic) -> Result<Endpoints, LinuxError> {
+fn connection(network: &Network, traffic: &Traffic) -> Result<Endpoints, LabError> {
     let (from, to) = (network.address(traffic.from, traffic.ipv6), network.address(traffic.to, traffic.ipv6));
     let Some((local_mac, remote_mac)) = next_hop(network, traffic.from, traffic.to) else {
-        return Err(LinuxError::Network(format!("traffic `{}`: there is no way from {from} to {to}", traffic.name)));
+        return Err(LabError::NoWay { traffic: traffic.name.clone(), from, to });
     };
     Ok(Endpoints {
         protocol: match traffic.transport {

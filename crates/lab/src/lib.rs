@@ -12,6 +12,7 @@
 pub mod build;
 mod captures;
 mod drops;
+pub mod error;
 pub mod functions;
 pub mod lateness;
 pub mod memory;

@@ -1,18 +1,18 @@
 //! Processes within a node's namespace.
 
+use crate::error::LabError;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use weftwire_linux::LinuxError;
 use weftwire_linux::namespace::NetworkNamespace;
 use weftwire_linux::privileges::User;
 use weftwire_linux::system::die_with_parent;
 
 /// Starts a command in a namespace, in a process group of its own, as another user if one is given. It ends with the thread
 /// that starts it.
-pub(crate) fn start_in(namespace: &str, mut command: Command, user: Option<User>) -> Result<Child, LinuxError> {
+pub(crate) fn start_in(namespace: &str, mut command: Command, user: Option<User>) -> Result<Child, LabError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |error| LinuxError::system(format!("start {program} in namespace {namespace}"), error);
+    let failed = |error| LabError::system(format!("start {program} in namespace {namespace}"), error);
     let entry = NetworkNamespace::open(namespace).map_err(failed)?;
     command.process_group(0);
     // SAFETY: setns and what changes the user are allowed between fork and exec, and nothing is allocated here.

@@ -7,6 +7,7 @@
 
 use crate::build::hub_interface;
 use crate::captures::Captured;
+use crate::error::LabError;
 use crate::lateness::allowed;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -20,7 +21,6 @@ use std::thread::sleep;
 use std::time::Duration;
 use weftwire_core::{LinkType, Time};
 use weftwire_draw::Histogram;
-use weftwire_linux::LinuxError;
 use weftwire_linux::hub_socket::HubSocket;
 use weftwire_linux::pacer::{Place, Policy, SHORTEST_SLEEP, Step};
 use weftwire_linux::system::{monotonic_ns, realtime_ns};
@@ -168,7 +168,7 @@ pub(crate) struct Relay<'a> {
 
 impl<'a> Relay<'a> {
     /// Opens the relay. To be called on its own thread, in the hub.
-    pub(crate) fn open(network: &'a Network, options: RelayOptions) -> Result<Relay<'a>, LinuxError> {
+    pub(crate) fn open(network: &'a Network, options: RelayOptions) -> Result<Relay<'a>, LabError> {
         let (mut lanes, mut by_interface) = (Vec::new(), Vec::new());
         for (index, link) in network.links() {
             let at = index.0 as usize;
@@ -490,11 +490,11 @@ fn place_of(change: &ChangeKind) -> Option<(LinkIndex, usize)> {
     }
 }
 
-fn by_index(name: &str) -> Result<u32, LinuxError> {
+fn by_index(name: &str) -> Result<u32, LabError> {
     let c_name = CString::new(name).unwrap_or_default();
     // SAFETY: a valid C string that outlives the call.
     match unsafe { libc::if_nametoindex(c_name.as_ptr()) } {
-        0 => Err(LinuxError::system(format!("find interface {name}"), io::Error::last_os_error())),
+        0 => Err(LabError::system(format!("find interface {name}"), io::Error::last_os_error())),
         index => Ok(index),
     }
 }

@@ -2,9 +2,9 @@
 //! links go down.
 
 use crate::build::{has_kernel_addresses, in_namespace, namespace_name, port_name, set};
+use crate::error::LabError;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
-use weftwire_linux::LinuxError;
 use weftwire_linux::netlink::{Netlink, NextHop, Route};
 use weftwire_network::Network;
 use weftwire_network::model::{Multipath, NodeIndex};
@@ -17,13 +17,9 @@ const HASH_SEED: &str = "ipv4/fib_multipath_hash_seed";
 ///
 /// # Errors
 /// The network asks for it.
-pub(crate) fn refuse_spraying(network: &Network) -> Result<(), LinuxError> {
+pub(crate) fn refuse_spraying(network: &Network) -> Result<(), LabError> {
     match network.routing.multipath {
-        Multipath::Packet => Err(LinuxError::Network(
-            "multipath = \"packet\" can't be on Linux: its kernel spreads flows over several ways, not packets; add --set \
-             routing.multipath=flow, or use `weft sim`"
-                .to_owned(),
-        )),
+        Multipath::Packet => Err(LabError::PacketMultipath),
         Multipath::Flow | Multipath::Single => Ok(()),
     }
 }
@@ -34,7 +30,7 @@ pub(crate) fn has_choice(network: &Network, routes: &mut Routes, node: NodeIndex
 }
 
 /// Lets the kernel of the namespace that the thread is in hash addresses, protocol and ports, under a key of its own.
-pub(crate) fn spread(seed: u32) -> Result<(), LinuxError> {
+pub(crate) fn spread(seed: u32) -> Result<(), LabError> {
     set("ipv4/fib_multipath_hash_policy", "1")?;
     set("ipv6/fib_multipath_hash_policy", "1")?;
     if has_hash_seed() { set(HASH_SEED, &seed.max(1).to_string()) } else { Ok(()) }
@@ -98,11 +94,11 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// Changes the routes.
-    pub(crate) fn perform(self) -> Result<(), LinuxError> {
+    pub(crate) fn perform(self) -> Result<(), LabError> {
         self.changes.into_iter().try_for_each(|(namespace, routes)| {
             in_namespace(&namespace, || {
                 let mut netlink = Netlink::open()?;
-                routes.iter().try_for_each(|route| netlink.replace_route(route))
+                routes.iter().try_for_each(|route| netlink.replace_route(route).map_err(LabError::from))
             })
         })
     }

@@ -3,6 +3,7 @@
 use crate::build::{constant_rate, namespace_name};
 use crate::captures::Captures;
 use crate::drops;
+use crate::error::LabError;
 use crate::functions::{Application, Places, RunningFunction, function_of};
 use crate::process::{end, start_in};
 use crate::relay::{RelayOptions, RelayReport, RelayStart, Snapshot};
@@ -17,7 +18,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
-use weftwire_linux::LinuxError;
 use weftwire_linux::signals::StopSignal;
 use weftwire_linux::socket_address::check_congestion_control;
 use weftwire_linux::system::{monotonic_ns, process_seconds};
@@ -57,7 +57,7 @@ pub fn run(
     out: &Path,
     stop: &StopSignal,
     progress: &mut dyn FnMut(&RunProgress<'_>),
-) -> Result<Results, LinuxError> {
+) -> Result<Results, LabError> {
     check_controls(network)?;
     let (folder, mut state) = make(network, options, true)?;
     state.phase = Phase::Ready;
@@ -70,12 +70,12 @@ pub fn run(
 }
 
 /// Sees that the kernel has every congestion control that the traffic asks for.
-fn check_controls(network: &Network) -> Result<(), LinuxError> {
+fn check_controls(network: &Network) -> Result<(), LabError> {
     let mut seen = BTreeSet::new();
     for traffic in &network.traffic {
         if let Some(name) = traffic.congestion_control.as_ref().filter(|name| seen.insert(name.as_str())) {
             check_congestion_control(name)
-                .map_err(|reason| LinuxError::Network(format!("traffic `{}`: {reason}", traffic.name)))?;
+                .map_err(|source| LabError::Traffic { traffic: traffic.name.clone(), source })?;
         }
     }
     Ok(())
@@ -88,7 +88,7 @@ fn run_made(
     out: &Path,
     stop: &StopSignal,
     progress: &mut dyn FnMut(&RunProgress<'_>),
-) -> Result<Results, LinuxError> {
+) -> Result<Results, LabError> {
     let before = process_seconds();
     let relay = RelayThread::open(network, state, RelayOptions { busy: options.busy, run: true })?;
     let places = places(options, state, Some(out.to_owned()));
@@ -237,7 +237,7 @@ impl Run<'_> {
         out: &Path,
         threads: &mut Threads,
         captures: &mut Option<Captures>,
-    ) -> Result<(), LinuxError> {
+    ) -> Result<(), LabError> {
         threads.receivers = traffic::start_receivers(&self.stage)?;
         self.prepare()?;
         let origin = monotonic_ns() + LEAD;
@@ -258,7 +258,7 @@ impl Run<'_> {
         senders: &[JoinHandle<()>],
         stop: &StopSignal,
         progress: &mut dyn FnMut(&RunProgress<'_>),
-    ) -> Result<(), LinuxError> {
+    ) -> Result<(), LabError> {
         let end = self.network.duration_ns;
         let (mut told, mut idle_since) = (0, None);
         let mut warming = self.network.warm_up_ns > 0;
@@ -309,7 +309,7 @@ impl Run<'_> {
     }
 
     /// Starts the functions that send nothing, and writes down what is to happen when.
-    fn prepare(&mut self) -> Result<(), LinuxError> {
+    fn prepare(&mut self) -> Result<(), LabError> {
         let network = self.network.clone();
         for (index, node) in network.nodes() {
             if function_of(node).is_some() {
@@ -371,14 +371,14 @@ impl Run<'_> {
         }
     }
 
-    fn start(&mut self, node: NodeIndex) -> Result<(), LinuxError> {
+    fn start(&mut self, node: NodeIndex) -> Result<(), LabError> {
         let application = self.application(node);
         let function = RunningFunction::start(self.network, node, &self.places, &application, Some(&self.stage))?;
         self.functions.push(function);
         Ok(())
     }
 
-    fn perform(&mut self, event: Event) -> Result<(), LinuxError> {
+    fn perform(&mut self, event: Event) -> Result<(), LabError> {
         match event {
             Event::Start(node) => self.start(node),
             Event::Restart(node) => {
@@ -397,17 +397,17 @@ impl Run<'_> {
     }
 
     /// Starts a command of a host, with its output in `NODE.NUMBER.log`, counted from 1.
-    fn command(&self, node: NodeIndex, number: usize) -> Result<Child, LinuxError> {
+    fn command(&self, node: NodeIndex, number: usize) -> Result<Child, LabError> {
         let host = self.network.node(node);
         let words = match &host.kind {
             NodeKind::Host { commands, .. } => &commands[number].words,
-            _ => return Err(LinuxError::Network(format!("node `{}` is no host", host.name))),
+            _ => return Err(LabError::NoHost(host.name.clone())),
         };
         let [program, arguments @ ..] = words.as_slice() else {
-            return Err(LinuxError::Network(format!("command {} of node `{}` is empty", number + 1, host.name)));
+            return Err(LabError::EmptyCommand { node: host.name.clone(), number: number + 1 });
         };
         let path = self.places.out.join(format!("{}.{}.log", host.name, number + 1));
-        let failed = |error| LinuxError::system(format!("write {}", path.display()), error);
+        let failed = |error| LabError::system(format!("write {}", path.display()), error);
         let log = File::create(&path).map_err(failed)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone().map_err(failed)?).stderr(log);

@@ -3,6 +3,7 @@
 //! Each network has a folder `/run/weft/networks/NAME` with `state.json`. It is written, atomically, before the first
 //! thing it names is made. So whatever exists is in it; what it names and does not exist is no harm.
 
+use crate::error::LabError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File};
@@ -13,7 +14,6 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use weftwire_linux::LinuxError;
 use weftwire_linux::local::{ROOT, own_folder};
 use weftwire_linux::system::check;
 
@@ -96,11 +96,9 @@ impl Process {
     ///
     /// # Errors
     /// There is no `/proc`.
-    pub fn own() -> Result<Process, LinuxError> {
+    pub fn own() -> Result<Process, LabError> {
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
-        let start = start_of(pid).ok_or_else(|| {
-            LinuxError::Network("cannot read /proc/self/stat; networks need /proc to be mounted".to_owned())
-        })?;
+        let start = start_of(pid).ok_or(LabError::NoProc)?;
         Ok(Process { pid, start })
     }
 
@@ -152,7 +150,7 @@ impl Folder {
     ///
     /// # Errors
     /// No permission, or another process has held it for a minute.
-    pub fn lock(name: &str) -> Result<Folder, LinuxError> {
+    pub fn lock(name: &str) -> Result<Folder, LabError> {
         let path = folder(name);
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -162,12 +160,10 @@ impl Folder {
                 Ok(Some(folder)) => return Ok(folder),
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(LinuxError::system(format!("lock {}", path.display()), error)),
+                Err(error) => return Err(LabError::system(format!("lock {}", path.display()), error)),
             }
             if Instant::now() > deadline {
-                return Err(LinuxError::Network(format!(
-                    "another `weft up` or `weft down` of the network `{name}` has been at work for a minute; wait for it, or end it"
-                )));
+                return Err(LabError::AtWork(name.to_owned()));
             }
             sleep(Duration::from_millis(5));
         }
@@ -196,7 +192,7 @@ impl Folder {
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn write(&self, state: &State) -> Result<(), LinuxError> {
+    pub fn write(&self, state: &State) -> Result<(), LabError> {
         write_json(&self.file("state.json"), state)
     }
 
@@ -204,9 +200,9 @@ impl Folder {
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn remove(self) -> Result<(), LinuxError> {
+    pub fn remove(self) -> Result<(), LabError> {
         fs::remove_dir_all(&self.path)
-            .map_err(|error| LinuxError::system(format!("remove {}", self.path.display()), error))?;
+            .map_err(|error| LabError::system(format!("remove {}", self.path.display()), error))?;
         // Other networks may be there.
         let _ = fs::remove_dir(NETWORKS);
         Ok(())
@@ -214,12 +210,12 @@ impl Folder {
 }
 
 /// Others may pass the folder, to read files whose names they know, and not open it: who can open it could lock it.
-fn make_folder(path: &Path) -> Result<(), LinuxError> {
+fn make_folder(path: &Path) -> Result<(), LabError> {
     own_folder(Path::new(ROOT))?;
     own_folder(Path::new(NETWORKS))?;
     match DirBuilder::new().mode(0o711).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(LinuxError::privileged(format!("make the folder {}", path.display()), "root", error))
+            Err(LabError::privileged(format!("make the folder {}", path.display()), "root", error))
         }
         _ => Ok(()),
     }
@@ -229,8 +225,8 @@ fn make_folder(path: &Path) -> Result<(), LinuxError> {
 ///
 /// # Errors
 /// The file system refuses.
-pub fn write_json(path: &Path, document: &impl Serialize) -> Result<(), LinuxError> {
-    let failed = |error| LinuxError::system(format!("write {}", path.display()), error);
+pub fn write_json(path: &Path, document: &impl Serialize) -> Result<(), LabError> {
+    let failed = |error| LabError::system(format!("write {}", path.display()), error);
     let temporary = path.with_extension("partial");
     let mut bytes = serde_json::to_vec_pretty(document).map_err(|error| failed(error.into()))?;
     bytes.push(b'\n');

@@ -1,6 +1,7 @@
 //! The process that makes a network, holds its relay and everything else that runs, and takes it down.
 
 use crate::build::{self, namespace_name, plan, refuse_taken, remove};
+use crate::error::LabError;
 use crate::functions::{Application, Places, RunCommand, RunningFunction, base_of, function_of};
 use crate::relay::{Relay, RelayOptions, RelayReport, RelayStart, Shared, Snapshot};
 use crate::state::{Folder, Phase, State, folder, read, write_json};
@@ -12,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
-use weftwire_linux::LinuxError;
 use weftwire_linux::namespace::NetworkNamespace;
 use weftwire_linux::privileges::{User, is_root};
 use weftwire_linux::signals::StopSignal;
@@ -53,8 +53,8 @@ pub fn hold(
     network: &Arc<Network>,
     options: &UpOptions,
     stop: &StopSignal,
-    ready: impl FnOnce(&State) -> Result<(), LinuxError>,
-) -> Result<(), LinuxError> {
+    ready: impl FnOnce(&State) -> Result<(), LabError>,
+) -> Result<(), LabError> {
     let (folder, mut state) = make(network, options, false)?;
     let mut held = match Held::start(network, options, &state) {
         Ok(held) => held,
@@ -81,24 +81,17 @@ pub fn hold(
 }
 
 /// Makes all that the kernel holds. Nothing is left of it after an error.
-pub(crate) fn make(network: &Network, options: &UpOptions, foreground: bool) -> Result<(Folder, State), LinuxError> {
+pub(crate) fn make(network: &Network, options: &UpOptions, foreground: bool) -> Result<(Folder, State), LabError> {
     if !is_root() {
-        return Err(LinuxError::Network(
-            "networks are made of network namespaces, which needs root; use sudo, or `weft sim` for the simulator"
-                .to_owned(),
-        ));
+        return Err(LabError::NoRoot);
     }
     let name = &network.name;
     let folder = Folder::lock(name)?;
     if let Some(there) = read(name) {
-        return Err(LinuxError::Network(match there.supervisor.is_alive() {
-            true => format!(
-                "a network `{name}` is up already (from {}); take it down with `weft down {name}`, or give this one \
-                 another name with --name",
-                there.file.display()
-            ),
-            false => format!("a crash has left the network `{name}` behind; remove it with `weft down {name}`"),
-        }));
+        return Err(match there.supervisor.is_alive() {
+            true => LabError::AlreadyUp { name: name.clone(), file: there.file },
+            false => LabError::LeftBehind(name.clone()),
+        });
     }
     let state = plan(network, &options.file, foreground)?;
     if let Err(error) = refuse_taken(&state) {
@@ -123,7 +116,7 @@ fn undo(folder: Folder, state: &State) {
 }
 
 /// Takes the network down at the end of its supervisor, unless somebody else is at it.
-pub(crate) fn leave(state: &State) -> Result<(), LinuxError> {
+pub(crate) fn leave(state: &State) -> Result<(), LabError> {
     match Folder::try_lock(&folder(&state.name)) {
         Ok(Some(folder)) => {
             remove(state)?;
@@ -137,12 +130,12 @@ pub(crate) fn leave(state: &State) -> Result<(), LinuxError> {
 ///
 /// # Errors
 /// No permission, or something can't be removed.
-pub fn down(name: &str) -> Result<bool, LinuxError> {
+pub fn down(name: &str) -> Result<bool, LabError> {
     if !folder(name).exists() {
         return Ok(false);
     }
     if !is_root() {
-        return Err(LinuxError::Network("taking a network down needs root; use sudo".to_owned()));
+        return Err(LabError::NoRootToRemove);
     }
     let folder = Folder::lock(name)?;
     if let Some(state) = read(name) {
@@ -163,18 +156,14 @@ pub(crate) struct RelayThread {
 
 impl RelayThread {
     /// Opens the relay in the hub; it waits for its start.
-    pub(crate) fn open(
-        network: &Arc<Network>,
-        state: &State,
-        options: RelayOptions,
-    ) -> Result<RelayThread, LinuxError> {
+    pub(crate) fn open(network: &Arc<Network>, state: &State, options: RelayOptions) -> Result<RelayThread, LabError> {
         let shared = Arc::new(Shared::default());
         let (network, hub, theirs) = (network.clone(), state.hub.clone(), shared.clone());
-        let (opened, is_open): (Sender<Result<(), LinuxError>>, Receiver<_>) = channel();
+        let (opened, is_open): (Sender<Result<(), LabError>>, Receiver<_>) = channel();
         let (start, started) = channel();
         let thread = std::thread::spawn(move || {
             let entered = NetworkNamespace::open(&hub).and_then(|entry| entry.enter());
-            let entered = entered.map_err(|error| LinuxError::system(format!("enter the namespace {hub}"), error));
+            let entered = entered.map_err(|error| LabError::system(format!("enter the namespace {hub}"), error));
             let nothing = || RelayReport {
                 snapshot: Snapshot::default(),
                 samples: Vec::new(),
@@ -193,8 +182,7 @@ impl RelayThread {
                 }
             }
         });
-        let gone = || LinuxError::Network("the relay's thread ended at once".to_owned());
-        is_open.recv().map_err(|_| gone()).flatten()?;
+        is_open.recv().map_err(|_| LabError::RelayEnded).flatten()?;
         Ok(RelayThread { shared, start, thread })
     }
 
@@ -222,7 +210,7 @@ struct Held {
 }
 
 impl Held {
-    fn start(network: &Arc<Network>, options: &UpOptions, state: &State) -> Result<Held, LinuxError> {
+    fn start(network: &Arc<Network>, options: &UpOptions, state: &State) -> Result<Held, LabError> {
         let relay = RelayThread::open(network, state, RelayOptions { busy: options.busy, run: false })?;
         relay.begin(RelayStart { origin_ns: monotonic_ns(), captured: None });
         let (network, state) = (network.clone(), state.clone());
@@ -237,7 +225,7 @@ impl Held {
         }
     }
 
-    fn start_nodes(&mut self, options: &UpOptions) -> Result<(), LinuxError> {
+    fn start_nodes(&mut self, options: &UpOptions) -> Result<(), LabError> {
         let network = self.network.clone();
         for (index, node) in network.nodes() {
             if let Some(mut machine) = traffic::open_machine(&network, index, node)? {

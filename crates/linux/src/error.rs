@@ -187,9 +187,16 @@ pub enum LinuxError {
         /// Why.
         reason: ControlError,
     },
-    /// A network of namespaces can't be made, found, used or taken down; the text says why and what would be right.
-    #[error("{0}")]
-    Network(String),
+    /// The running kernel was built without what a link needs.
+    #[error(
+        "cannot {action}: this kernel lacks the feature (veth: CONFIG_VETH, bridge: CONFIG_BRIDGE, IPv6: CONFIG_IPV6)"
+    )]
+    LinksNotBuiltIn {
+        /// What was tried.
+        action: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The kernel has no such congestion control of TCP.
     #[error("this kernel has no congestion control `{name}`; it has {known}")]
     NoCongestionControl {

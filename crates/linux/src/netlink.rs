@@ -249,10 +249,9 @@ impl Netlink {
         action: impl FnOnce() -> String,
     ) -> Result<(), LinuxError> {
         self.exchange(message, flags).map_err(|error| match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP | libc::EAFNOSUPPORT) => LinuxError::Network(format!(
-                "cannot {}: {error}; this kernel lacks the feature (veth: CONFIG_VETH, bridge: CONFIG_BRIDGE, IPv6: CONFIG_IPV6)",
-                action()
-            )),
+            Some(libc::EOPNOTSUPP | libc::EAFNOSUPPORT) => {
+                LinuxError::LinksNotBuiltIn { action: action(), source: error }
+            }
             _ => LinuxError::privileged(action(), "CAP_NET_ADMIN", error),
         })
     }

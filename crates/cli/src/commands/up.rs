@@ -203,7 +203,7 @@ pub fn hold(arguments: &HoldArguments) -> Result<()> {
     let options = arguments.up.options()?;
     let stop = StopSignal::install()?;
     let text = description(&network);
-    supervisor::hold(&Arc::new(network), &options, &stop, |state| tell(state, &text))?;
+    supervisor::hold(&Arc::new(network), &options, &stop, |state| Ok(tell(state, &text)?))?;
     Ok(())
 }
 

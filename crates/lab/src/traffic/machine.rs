@@ -3,6 +3,7 @@
 
 use super::{Stage, udp};
 use crate::build::{in_namespace, namespace_name, port_name};
+use crate::error::LabError;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,7 +13,6 @@ use weftwire_core::wire::ethernet::Ethernet;
 use weftwire_core::wire::ipv4::Ipv4;
 use weftwire_core::wire::ipv6::Ipv6;
 use weftwire_core::{Arrivals, DropReason, Formats, Frame, Packet, Port};
-use weftwire_linux::LinuxError;
 use weftwire_linux::packet_socket::PacketSocket;
 use weftwire_linux::port::FramePort;
 use weftwire_linux::system::{poll, poll_input};
@@ -20,7 +20,7 @@ use weftwire_network::Network;
 use weftwire_network::model::{Node, NodeIndex, NodeKind};
 
 /// Starts the threads of all sinks and echoes; their sockets are open when this returns.
-pub(crate) fn start(stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, LinuxError> {
+pub(crate) fn start(stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, LabError> {
     let mut threads = Vec::new();
     for (index, node) in stage.network.nodes() {
         if let Some(ports) = open(&stage.network, node)? {
@@ -40,7 +40,7 @@ pub(crate) fn start(stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, LinuxErro
 }
 
 /// The ports of a sink or echo, opened; `None` for other nodes.
-pub(crate) fn open(network: &Network, node: &Node) -> Result<Option<Vec<PacketSocket>>, LinuxError> {
+pub(crate) fn open(network: &Network, node: &Node) -> Result<Option<Vec<PacketSocket>>, LabError> {
     if !matches!(node.kind, NodeKind::Sink | NodeKind::Echo) {
         return Ok(None);
     }

@@ -10,6 +10,7 @@ mod udp;
 pub(crate) use machine::RawHost;
 
 use crate::build::{in_namespace, namespace_name};
+use crate::error::LabError;
 use crate::lateness::allowed_for_sources;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,7 +20,6 @@ use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 use weftwire_core::DropReason;
 use weftwire_draw::Histogram;
-use weftwire_linux::LinuxError;
 use weftwire_linux::system::monotonic_ns;
 use weftwire_network::Network;
 use weftwire_network::model::{Node, NodeIndex, NodeKind, Traffic, TrafficKind, Transport};
@@ -291,13 +291,13 @@ fn matches_pattern(offset: u64, mut bytes: &[u8]) -> bool {
 }
 
 /// A sink's or an echo's machine; `None` for other nodes.
-pub(crate) fn open_machine(network: &Network, index: NodeIndex, node: &Node) -> Result<Option<RawHost>, LinuxError> {
+pub(crate) fn open_machine(network: &Network, index: NodeIndex, node: &Node) -> Result<Option<RawHost>, LabError> {
     Ok(machine::open(network, node)?.map(|ports| RawHost::new(network, index, ports)))
 }
 
 /// Opens everything that receives, in the nodes' namespaces; returns their threads. Nothing is sent before
 /// [`start_senders`].
-pub(crate) fn start_receivers(stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, LinuxError> {
+pub(crate) fn start_receivers(stage: &Arc<Stage>) -> Result<Vec<JoinHandle<()>>, LabError> {
     let mut threads = machine::start(stage)?;
     let mut opened = BTreeSet::new();
     let all = stage.network.traffic.iter().flat_map(|traffic| traffic.receivers().iter().map(move |to| (traffic, *to)));
