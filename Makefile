@@ -29,7 +29,7 @@ test: setup check unit generated dependencies docs system instructions portable 
 test-long: setup
 	PROPTEST_CASES=20000 cargo test --profile demo --package weftwire-cli --test xl_oracle
 	cargo test --release $(SYSTEM_TESTS)
-	cargo test --release --package weftwire-cli --test system_churn -- --ignored
+	cargo test --release --package weftwire-cli --test system_churn --test system_ns3 -- --ignored
 	cargo test --release --package weftwire-sim --test tcp --test network_hosts -- --ignored
 	cargo run --quiet --package xtask -- mutants
 	scripts/fuzz.sh 300

@@ -4,7 +4,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,21 +19,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The kernel's end of the TUN device. The machine has the other addresses of the network.
 const KERNEL: &str = "10.83.0.1";
 
-/// A host with a TUN device, behind which the machine is.
-fn host() -> Result<Namespace> {
-    let host = Namespace::new()?;
-    host.exec("ip tuntap add dev weft0 mode tun")?;
-    host.exec(&format!("ip address add {KERNEL}/24 dev weft0"))?;
-    host.exec("ip link set weft0 up")?;
-    Ok(host)
-}
-
-fn proxy(host: &Namespace, arguments: &[&str]) -> Result<Running> {
+/// A proxy on the host's device, and its control socket.
+fn proxy(host: &Namespace, arguments: &[&str]) -> Result<(Running, PathBuf)> {
     let words = [WEFT, "proxy", TCP, "--port", "1=tun:weft0", "--name", host.name()];
     let mut weft = host.spawn(&[&words, arguments].concat())?;
-    let socket = format!("/run/weft/runs/{}/control.sock", host.name());
-    wait_for("weft to begin", LIMIT, || !weft.is_running() || Path::new(&socket).exists())?;
-    Ok(weft)
+    let socket = weft.wait_for_control(host.name())?;
+    Ok((weft, socket))
 }
 
 /// Four addresses of the clients, and four of the machine.
@@ -75,11 +66,11 @@ fn ask(from: Ipv4Addr, count: u64) -> Result<()> {
 
 /// So many connections, and how much memory the machine has after the first tenth and at the end.
 fn come_and_go(count: u64) -> Result<[u64; 2]> {
-    let host = host()?;
+    let host = Namespace::with_tun(&format!("{KERNEL}/24"))?;
     for address in 1..=ADDRESSES {
         host.exec(&format!("ip address add 10.84.0.{address}/32 dev lo"))?;
     }
-    let weft = proxy(&host, &["--listen", ":80", "--kernel-connect", &format!("{KERNEL}:8080")])?;
+    let (weft, socket) = proxy(&host, &["--listen", ":80", "--kernel-connect", &format!("{KERNEL}:8080")])?;
     let listener = TcpListener::from(host.enter(|| listen(SocketAddr::from(([10, 83, 0, 1], 8080)), LIMIT))??);
     let each = count / u64::from(ADDRESSES);
     let (left, memory) = (AtomicU64::new(each * u64::from(ADDRESSES)), || resident_bytes(weft.pid()));
@@ -105,9 +96,8 @@ fn come_and_go(count: u64) -> Result<[u64; 2]> {
     let (late, rate) = (memory()?, count as f64 / begun.elapsed().as_secs_f64());
     println!("{count} connections, {rate:.0} a second; {early} bytes after the first tenth, {late} at the end");
     // Clients go a little before the machine knows that they have.
-    let socket = format!("/run/weft/runs/{}/control.sock", host.name());
     wait_for("the last ones to end", LIMIT, || {
-        let flows = ControlClient::connect(Some(Path::new(&socket))).and_then(|mut client| client.flows());
+        let flows = ControlClient::connect(Some(&socket)).and_then(|mut client| client.flows());
         flows.is_ok_and(|flows| flows.iter().all(|flow| flow.state == "time_wait"))
     })?;
     let output = weft.interrupt()?;
@@ -149,13 +139,13 @@ fn measured(host: &Namespace, more: &[&str]) -> Result<f64> {
 #[test]
 fn iperf_measures_both_directions_through_a_proxy() -> Result<()> {
     let Some(_turn) = skip_unless_root(&["iperf3"]) else { return Ok(()) };
-    let host = host()?;
+    let host = Namespace::with_tun(&format!("{KERNEL}/24"))?;
     let mut server = host.spawn(&["iperf3", "--server", "--bind", KERNEL])?;
     wait_for("iperf3 to listen", LIMIT, || {
         !server.is_running() || host.exec("ss -Hltn sport = :5201").is_ok_and(|text| !text.is_empty())
     })?;
     let ends = format!("10.83.0.10-{KERNEL}:5201");
-    let weft = proxy(&host, &["--kernel-listen", "127.0.0.1:5201", "--connect", &ends])?;
+    let (weft, _) = proxy(&host, &["--kernel-listen", "127.0.0.1:5201", "--connect", &ends])?;
     for more in [&[][..], &["--reverse"], &["--bidir"], &["--parallel", "4"]] {
         let bytes = measured(&host, more)?;
         ensure!(bytes > 1e6, "{bytes} bytes came with {more:?}");

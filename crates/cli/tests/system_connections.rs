@@ -26,11 +26,7 @@ const TO_KERNEL: &str = "10.80.0.1-10.80.0.2:80";
 
 /// A host with a TUN device, behind which the machine is.
 fn host() -> Result<Namespace> {
-    let host = Namespace::new()?;
-    host.exec("ip tuntap add dev weft0 mode tun")?;
-    host.exec(&format!("ip address add {KERNEL}/24 dev weft0"))?;
-    host.exec("ip link set weft0 up")?;
-    Ok(host)
+    Namespace::with_tun(&format!("{KERNEL}/24"))
 }
 
 /// Starts `weft COMMAND` on the host's device; with its streams at files if `streams` says so, as a shell does.
@@ -44,8 +40,7 @@ fn start(host: &Namespace, command: &str, arguments: &[&str], streams: &str) -> 
 /// comes into its device before it listens waits there.
 fn start_listening(host: &Namespace, command: &str, arguments: &[&str], streams: &str) -> Result<Running> {
     let mut weft = start(host, command, &[arguments, &["--name", host.name()]].concat(), streams)?;
-    let socket = format!("/run/weft/runs/{}/control.sock", host.name());
-    wait_for("weft to begin", LIMIT, || !weft.is_running() || Path::new(&socket).exists())?;
+    weft.wait_for_control(host.name())?;
     Ok(weft)
 }
 
@@ -199,12 +194,11 @@ fn cat_and_listen_work_with_other_transports() -> Result<()> {
     let arq = |name: &str| format!("{}/../../examples/arq-{name}.xl", env!("CARGO_MANIFEST_DIR"));
     let shell = |line: String| host.spawn(&["sh", "-c", &line]);
     let (image, received_at) = (arq("receiver"), received.display());
-    let listen = shell(format!(
+    let mut listen = shell(format!(
         "exec {WEFT} listen {image} --port 1=tun:weft1 --name {} :5000 < /dev/null > {received_at}",
         host.name()
     ))?;
-    let socket = format!("/run/weft/runs/{}/control.sock", host.name());
-    wait_for("weft to begin", LIMIT, || Path::new(&socket).exists())?;
+    listen.wait_for_control(host.name())?;
     let (image, sent) = (arq("sender"), ours.path.display());
     let ends = "10.80.0.1-10.82.0.1:5000/udp";
     let cat = shell(format!("exec {WEFT} cat {image} --port 1=tun:weft0 {ends} < {sent}"))?;

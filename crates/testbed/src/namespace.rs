@@ -69,6 +69,20 @@ impl Namespace {
         Ok(namespace)
     }
 
+    /// Makes one with a TUN device `weft0`, at which the kernel has this address, e.g. `10.0.0.1/24`. All others of its network are of whoever
+    /// takes the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Namespace::new`].
+    pub fn with_tun(address: &str) -> Result<Namespace> {
+        let host = Namespace::new()?;
+        host.exec("ip tuntap add dev weft0 mode tun")?;
+        host.exec(&format!("ip address add {address} dev weft0"))?;
+        host.exec("ip link set weft0 up")?;
+        Ok(host)
+    }
+
     /// The namespace's name, as `ip netns list` shows it.
     pub fn name(&self) -> &str {
         &self.name

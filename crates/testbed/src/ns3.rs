@@ -1,4 +1,4 @@
-//! ns-3 as the peer of the simulator: the same overloaded dumbbell in both.
+//! ns-3 as a peer: of the simulator, with the same overloaded dumbbell in both; of the TCP in XL, as a host in real time.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,10 @@ use crate::process::run;
 const FLOWS: u64 = 6;
 /// Length of every frame in bytes.
 const FRAME: u64 = 1000;
-/// Libraries of ns-3 that the program uses. Debian's pkg-config files name others than are there.
-const LIBRARIES: [&str; 6] = [
+/// Libraries of ns-3 that the programs use. Debian's pkg-config files name others than are there.
+const LIBRARIES: [&str; 7] = [
     "-lns3-applications",
+    "-lns3-fd-net-device",
     "-lns3-point-to-point",
     "-lns3-internet",
     "-lns3-traffic-control",
@@ -51,12 +52,7 @@ impl Ns3 {
     ///
     /// If the compiler refuses it, for example because ns-3's headers are not there.
     pub fn build(folder: &Path) -> Result<Ns3> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/ns3/overload.cc");
-        let program = folder.join("overload");
-        let mut command = Command::new("c++");
-        command.args(["-O2", "-std=c++17", "-o"]).arg(&program).arg(&source).args(LIBRARIES);
-        run(command, Duration::from_secs(300)).context("cannot compile benches/ns3/overload.cc against ns-3")?;
-        Ok(Ns3 { program })
+        Ok(Ns3 { program: compile("overload", folder)? })
     }
 
     /// Simulates `seconds` with a bottleneck of `rate` bits per second; `measure` follows its queue, which costs time.
@@ -72,7 +68,27 @@ impl Ns3 {
     }
 }
 
-/// The network of that program as a `network.toml`.
+/// Compiles `benches/ns3/peer.cc`, a host with one TCP connection in real time, into `folder`. Gives the program; its source says how it is
+/// called.
+///
+/// # Errors
+///
+/// As [`Ns3::build`].
+pub fn ns3_peer(folder: &Path) -> Result<PathBuf> {
+    compile("peer", folder)
+}
+
+fn compile(name: &str, folder: &Path) -> Result<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../benches/ns3/{name}.cc"));
+    let program = folder.join(name);
+    let mut command = Command::new("c++");
+    command.args(["-O2", "-std=c++17", "-o"]).arg(&program).arg(&source).args(LIBRARIES);
+    run(command, Duration::from_secs(300))
+        .with_context(|| format!("cannot compile {} against ns-3", source.display()))?;
+    Ok(program)
+}
+
+/// The network of `benches/ns3/overload.cc` as a `network.toml`.
 pub fn overload_network(rate: u64, seconds: u64) -> String {
     let mut text = format!(
         "name = \"overload\"\nduration = \"{seconds}s\"\nsample_interval = \"{seconds}s\"\n\n[topology]\nkind = \"dumbbell\"\npairs = {FLOWS}\n\

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -57,6 +58,18 @@ impl Running {
         let stdout = child.stdout.take().map(collect);
         let stderr = child.stderr.take().map(collect);
         Ok(Running { name, child, stdout, stderr })
+    }
+
+    /// Waits until this `weft` has the control socket of a run of this name, which it opens behind everything else, or has ended. Gives the
+    /// socket's path.
+    ///
+    /// # Errors
+    ///
+    /// If it does neither within a minute.
+    pub fn wait_for_control(&mut self, name: &str) -> Result<PathBuf> {
+        let socket = Path::new("/run/weft/runs").join(name).join("control.sock");
+        wait_for("weft to begin", Duration::from_secs(60), || !self.is_running() || socket.exists())?;
+        Ok(socket)
     }
 
     /// The process number.

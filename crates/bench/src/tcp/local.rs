@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use weftwire_testbed::{Namespace, Running, processor_seconds, resident_bytes, run, wait_for};
+use weftwire_testbed::{Namespace, Running, processor_seconds, resident_bytes, run};
 
 use super::{Bench, IMAGE, LIMIT, OURS, text};
 use crate::table::Results;
@@ -217,8 +217,7 @@ pub fn connections(bench: &Bench, _: u32, results: &mut Results) -> Result<()> {
     let listen = format!("{OWN}:80");
     let ends = ["--name", name, "--listen", &listen];
     let mut weft: Running = hosts.own.spawn(&hosts.words(bench, "run", &ends)?)?;
-    let socket = format!("/run/weft/runs/{name}/control.sock");
-    wait_for("weft to begin", LIMIT, || !weft.is_running() || Path::new(&socket).exists())?;
+    weft.wait_for_control(name)?;
     let address = listen.parse()?;
     // The first ones have it take what it needs once.
     let first = (0..100).map(|_| open(&hosts, address)).collect::<Result<Vec<_>>>()?;
