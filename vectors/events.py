@@ -173,6 +173,80 @@ notes(
     },
     [frame(0, "a", udp(1)), fire(29)], [(v, 10) for v in (1, 1, 2, 1, 2, 2)] + [(9, 20), (9, 25)],
 )
+four = lambda delay, a, b=0, c=0, d=0: arm(0, delay, C(a), C(b), C(c), C(d))
+FOUR = {"timers": timers(sent=["end", "at", "mark", "last"], turn=[]), "registers": registers("answer")}
+shown = [note(EV(0)), note(EV(3))]
+notes(
+    "E21-four-values", "E21 V14", "A setting carries four values, which its event has, and every row that comes of it.",
+    FOUR | {"internal_events": 1, "rows": [row(0, PACKET, four(5, 1, 2, 3, 4)), row(0, timer(0), *[note(EV(n)) for n in range(4)], raises=0), row(0, internal(0), note(EV(3)))]},
+    [frame(0, "a", udp(1)), fire(5)], [(v, 5) for v in (1, 2, 3, 4, 4)],
+)
+notes(
+    "E21-order", "E21 E3", "Settings that are moved come behind those that are due then already, in the order in which they would have fired.",
+    FOUR | {"rows": [
+        row(0, PACKET, four(50, 1), four(40, 2), four(20, 3), four(60, 4), four(30, 5), arm(1, 10)),
+        row(0, timer(1), move(0, 10, (0, "ne", C(5)), (0, "ne", C(3))), four(10, 6), *ask_timer(0, "first"), *ask_timer(0, "last")),
+        row(0, timer(0), note(EV(0))),
+    ]},
+    [frame(0, "a", udp(1)), fire(60)], [(3, 10), (5, 10)] + [(v, 20) for v in (3, 2, 1, 4, 6)] + [(5, 30)],
+)
+notes(
+    "E21-now", "E21 E3", "What is to fire now fires at this instant, behind what is due at it already; a delay below 0 is one of 0.",
+    FOUR | {"rows": [
+        row(0, PACKET, arm(1, 10), four(10, 1), four(10, 2), four(30, 3), four(20, 4)), row(0, timer(1), move(0, -5, (0, "ne", C(1)))),
+        row(0, timer(0), note(EV(0))),
+    ]},
+    [frame(0, "a", udp(1)), fire(10)], [(v, 10) for v in (1, 2, 4, 3)], due=None,
+)
+vector(
+    "E21-none", "E21 E14", "Settings of other timers and those that fail a test stay as they are; nothing is refused, however many are pending.",
+    FOUR | {"flow": {"max_timers": 3}, "rows": [
+        row(0, PACKET, four(10, 1, 7), four(20, 2, 7), arm(1, 30), move(0, 40, (0, "eq", C(1)), (1, "eq", C(8))), move(0, 5, (0, "gt", C(1)), (1, "eq", C(7))), *ask_timer(0, "count")),
+        row(0, timer(0), note(EV(0))), row(0, timer(1), note(9)),
+    ]},
+    [frame(0, "a", udp(1)), fire(30)], flows={"a": [noted(2, 0), noted(2, 5), noted(1, 10), noted(9, 30)]}, drops={},
+)
+notes(
+    "E21-is-read-once", "E21", "The delay and the right sides of the tests are read once, before any setting moves.",
+    FOUR | {"rows": [
+        row(0, PACKET, put(0, C(2)), four(10, 1), four(20, 2), move(0, R(0), (0, "le", R(0)))), row(0, timer(0), note(EV(0)), note(ENV("now"))),
+    ]},
+    [frame(0, "a", udp(1)), fire(30)], [(v, 2) for v in (1, 2, 2, 2)],
+)
+vector(
+    "E21-zero-time-loop", "E21 E15", "Settings that move one another to this instant without end are a loop of no time: the instance goes.",
+    {"timers": timers(one=[], two=[]), "rows": [
+        row(0, PACKET, arm(0, 1)), row(0, timer(0), arm(1, 1_000), move(1, 0)), row(0, timer(1), arm(0, 1_000), move(0, 0)),
+    ]},
+    [frame(0, "a", udp(1)), fire(3)], flows={"a": [ENDED]}, drops={"zero_time_loop": 1}, live=[],
+)
+notes(
+    "E22-questions", "E22", "Of the settings that pass all tests: how many, a value of the first and of the last, the least and the greatest.",
+    FOUR | {"rows": [row(
+        0, PACKET, *ask_timer(0, "count"), *ask_timer(0, "greatest", 1), four(30, 1, -5, 7), four(10, 2, 9, 7), four(20, 3, 4, 8), arm(1, 5),
+        *ask_timer(0, "count"), *ask_timer(1, "count"), *ask_timer(0, "count", 0, (2, "eq", C(7))), *ask_timer(0, "first"), *ask_timer(0, "last"), *ask_timer(0, "least", 1), *ask_timer(0, "greatest", 1),
+        *ask_timer(0, "greatest", 1, (2, "eq", C(7)), (0, "lt", C(2))), *ask_timer(0, "least", 1, (0, "gt", C(3))),
+        *ask_timer(0, "greatest", 1, kind="u64"),
+    )]},
+    [frame(0, "a", udp(1))], [0, 0, 3, 1, 2, 2, 1, -5, 9, -5, 0, -5],
+)
+notes(
+    "E22-is-gone", "E22 E16", "The setting whose event it is is not pending any more, nor is one that was cancelled.",
+    FOUR | {"rows": [
+        row(0, PACKET, four(10, 1), four(10, 2), four(30, 3)), row(0, timer(0), note(EV(0)), *ask_timer(0, "count"), cancel(0, (0, "eq", C(3))), *ask_timer(0, "count")),
+    ]},
+    [frame(0, "a", udp(1)), fire(30)], [(v, 10) for v in (1, 2, 1, 2, 0, 0)],
+)
+notes(
+    "E22-by-type", "E22 V6", "Values are least and greatest by the order of the type that the question names, and tests compare at a width.",
+    FOUR | {"rows": [row(
+        0, PACKET, four(1, 0xFFFE, 0xFFFFFE), four(2, 3, 5), *ask_timer(0, "least", kind="seq16"), *ask_timer(0, "greatest", kind="seq16"), *ask_timer(0, "greatest"), *ask_timer(0, "greatest", kind="seq32"),
+        *ask_timer(0, "least", 1, kind="seq24"), *ask_timer(0, "greatest", kind="seq64"),
+        *ask_timer(0, "count", 0, (0, "seq_lt", C(2), 16)), *ask_timer(0, "count", 0, (0, "seq_ge", C(0xFFFE), 16)), *ask_timer(0, "count", 0, (0, "seq_gt", C(0xFFFE), 16)),
+        *ask_timer(0, "count", 0, (0, "seq_le", C(3))), *ask_timer(0, "count", 0, (1, "seq_le", C(0xFFFFFF), 24)), *ask_timer(0, "count", 0, (0, "seq_lt", C(0xFFFE), 64)),
+    )]},
+    [frame(0, "a", udp(1))], [0xFFFE, 3, 0xFFFE, 0xFFFE, 0xFFFFFE, 0xFFFE, 1, 2, 1, 1, 1, 1],
+)
 vector(
     "E17-most-output", "E17", "One event puts out 16 MiB at most, 279 frames of 60,042 bytes; the next event may again.",
     {"rows": [row(0, PACKET, resize(CURRENT, 60000), *[send(CURRENT)] * 300)]},

@@ -232,6 +232,22 @@ def cancel(timer, *tests):
     return {"cancel_timer": {"timer": timer, "tests": [{"value": v, "comparison": c, "right": r} for v, c, r in tests]}}
 
 
+def of_timer(test):
+    """A test of what settings carry; a fourth part are the bits of its sequence numbers."""
+    value, comparison, right, *bits = test
+    return {"value": value, "comparison": comparison, "right": right} | ({"bits": bits[0]} if bits else {})
+
+
+def move(timer, delay, *tests):
+    return {"move_timer": {"timer": timer, "delay": C(delay) if isinstance(delay, int) else delay, "tests": [of_timer(test) for test in tests]}}
+
+
+def ask_timer(timer, what, value=0, *tests, kind="i64"):
+    """Asks, and notifies the answer."""
+    query = {"timer": {"timer": timer, "what": what, "value": value, "kind": kind, "tests": [of_timer(test) for test in tests]}}
+    return [{"query": {"register": 0, "query": query}}, note(R(0))]
+
+
 def timer(number):
     return {"timer": number}
 

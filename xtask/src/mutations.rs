@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 80] = [
+pub const MUTATIONS: [Mutation; 83] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -63,8 +63,11 @@ pub const MUTATIONS: [Mutation; 80] = [
     at("operations.rs", "delay.max(0)", "delay"),
     at("operations.rs", "if due == self.at { self.occasion.depth } else { 0 }", "self.occasion.depth"),
     at("operations.rs", "depth >= ZERO_TIME_DEPTH", "depth > ZERO_TIME_DEPTH"),
-    at("operations.rs", "setting.timer == timer", "true"),
-    at("operations.rs", "compare(test.comparison, setting.payload[usize::from(test.value)], *right)", "true"),
+    at("operations.rs", "values.next_back()", "values.next()"),
+    at("operations.rs", "is_before(kind, other, one)", "other < one"),
+    at("run.rs", "self.timer == timer", "true"),
+    at("run.rs", "tests.pass(&self.payload)", "true"),
+    at("instance.rs", "self.timers.make_contiguous()[place..].rotate_right(added);", ""),
     at("operations.rs", "self.out.push(Output::Released { flow: self.instance.flow, length });", ""),
     at("operations.rs", "length.min(behind.len())", "behind.len()"),
     at("packets.rs", "again.is_none()", "false"),

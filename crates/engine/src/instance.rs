@@ -111,6 +111,15 @@ impl Instance {
         self.timers.insert(place, handle);
     }
 
+    /// More pending settings, all with this deadline, in their order.
+    pub fn add_timers(&mut self, deadline: Time, handles: impl Iterator<Item = TimerHandle>) {
+        let place = self.timers.partition_point(|pending| pending.deadline() <= deadline);
+        let before = self.timers.len();
+        self.timers.extend(handles);
+        let added = self.timers.len() - before;
+        self.timers.make_contiguous()[place..].rotate_right(added);
+    }
+
     /// A setting that is not pending any more.
     pub fn forget_timer(&mut self, handle: TimerHandle) {
         let from = self.timers.partition_point(|pending| pending.deadline() < handle.deadline());

@@ -1,11 +1,12 @@
-//! What each operation does, its operands read already (semantics, rules V1 to V14, P1 to P25, E14, E16, A1 to A6 and D1 to D5).
+//! What each operation does, its operands read already (semantics, rules V1 to V14, P1 to P25, E14, E16, E21, E22, A1 to A6 and D1 to D5).
 
 use crate::chance::Draw;
 use crate::instance::Instance;
-use crate::run::{Run, Setting};
-use crate::value::{compare, compute, mul_div};
-use weftwire_core::{DropReason, Output};
-use weftwire_image::{Operator, PacketRef, PayloadTest, Store};
+use crate::run::{Payload, Run, Setting};
+use crate::stores::Tests;
+use crate::value::{compute, is_before, mul_div};
+use weftwire_core::{DropReason, Output, Time};
+use weftwire_image::{Operator, PacketRef, RegisterType, Store, TimerQuery};
 
 impl Run<'_> {
     #[inline]
@@ -47,39 +48,77 @@ impl Run<'_> {
     }
 
     /// Rules E3, E14, E15 and L4.
-    pub(crate) fn set_timer(&mut self, timer: u8, delay: i64, payload: [i64; 2]) {
+    pub(crate) fn set_timer(&mut self, timer: u8, delay: i64, payload: Payload) {
         if self.instance.timers.len() >= self.program.image.flow.max_timers as usize {
             return self.count(DropReason::TooManyTimers);
         }
-        let due = self.at.after(delay.max(0));
-        let depth = if due == self.at { self.occasion.depth } else { 0 };
-        if depth >= ZERO_TIME_DEPTH {
-            self.endless = true;
-            return;
-        }
+        let Some((due, depth)) = self.deadline(delay) else { return };
         match self.shared.calendar.insert(due, Setting { flow: self.instance.flow, timer, depth, payload }) {
             Ok(handle) => self.instance.add_timer(handle),
             Err(_full) => self.count(DropReason::TooManyTimers),
         }
     }
 
-    /// Rule E16. `right` are the right sides of the tests.
-    pub(crate) fn cancel_timer(&mut self, timer: u8, tests: &[PayloadTest], right: &[i64]) {
-        let passes = |setting: &Setting| {
-            setting.timer == timer
-                && tests
-                    .iter()
-                    .zip(right)
-                    .all(|(test, right)| compare(test.comparison, setting.payload[usize::from(test.value)], *right))
-        };
+    /// When a setting with this delay is due, and its depth; `None`: it is not made (rule E15).
+    fn deadline(&mut self, delay: i64) -> Option<(Time, u16)> {
+        let due = self.at.after(delay.max(0));
+        let depth = if due == self.at { self.occasion.depth } else { 0 };
+        self.endless |= depth >= ZERO_TIME_DEPTH;
+        (depth < ZERO_TIME_DEPTH).then_some((due, depth))
+    }
+
+    /// Rule E16.
+    pub(crate) fn cancel_timer(&mut self, timer: u8, tests: Tests<'_>) {
         let calendar = &mut self.shared.calendar;
         self.instance.timers.retain(|handle| {
-            let cancelled = calendar.get(*handle).is_some_and(passes);
+            let cancelled = calendar.get(*handle).is_some_and(|setting| setting.passes(timer, tests));
             if cancelled {
                 calendar.remove(*handle);
             }
             !cancelled
         });
+    }
+
+    /// Rule E21.
+    pub(crate) fn move_timer(&mut self, timer: u8, tests: Tests<'_>, delay: i64) {
+        let mut moved = std::mem::take(&mut self.shared.moved);
+        let calendar = &mut self.shared.calendar;
+        self.instance.timers.retain(|handle| {
+            let found = calendar.get(*handle).copied().filter(|setting| setting.passes(timer, tests));
+            moved.extend(found);
+            found.is_none_or(|_| calendar.remove(*handle).is_none())
+        });
+        if !moved.is_empty()
+            && let Some((due, depth)) = self.deadline(delay)
+        {
+            let settings = moved.iter().map(|setting| Setting { depth, ..*setting });
+            // There is room: as many have just gone.
+            let handles = settings.filter_map(|setting| self.shared.calendar.insert(due, setting).ok());
+            self.instance.add_timers(due, handles);
+        }
+        moved.clear();
+        self.shared.moved = moved;
+    }
+
+    /// Rule E22.
+    pub(crate) fn ask_timer(
+        &self,
+        timer: u8,
+        what: TimerQuery,
+        (value, kind): (u8, RegisterType),
+        tests: Tests<'_>,
+    ) -> i64 {
+        let settings = self.instance.timers.iter().filter_map(|handle| self.shared.calendar.get(*handle));
+        let passing = settings.filter(|setting| setting.passes(timer, tests));
+        let mut values = passing.map(|setting| setting.payload[usize::from(value)]);
+        let found = match what {
+            TimerQuery::Count => Some(values.count() as i64),
+            TimerQuery::First => values.next(),
+            TimerQuery::Last => values.next_back(),
+            TimerQuery::Least => values.reduce(|one, other| if is_before(kind, other, one) { other } else { one }),
+            TimerQuery::Greatest => values.reduce(|one, other| if is_before(kind, one, other) { other } else { one }),
+        };
+        found.unwrap_or(0)
     }
 
     /// Rule A3.

@@ -2,7 +2,7 @@
 //! against it.
 
 use crate::program::Program;
-use crate::run::Run;
+use crate::run::{Payload, Run};
 use crate::stores::Tests;
 use crate::value::{compare, look_up};
 use crate::{EngineError, Executor, Runtime};
@@ -112,13 +112,14 @@ impl Run<'_> {
             Operation::Discard { packet } => self.discard(*packet),
             Operation::Send { packet, port } => self.send(*packet, self.read(port)),
             Operation::SetTimer { timer, delay, payload } => {
-                let mut values = [0; 2];
+                let mut values = Payload::default();
                 for (value, operand) in values.iter_mut().zip(payload) {
                     *value = self.read(operand);
                 }
                 self.set_timer(*timer, self.read(delay), values);
             }
             Operation::CancelTimer { timer, tests } => self.cancel_where(*timer, tests),
+            Operation::MoveTimer { timer, delay, tests } => self.move_where(*timer, tests, self.read(delay)),
             Operation::AppendData { packet, offset, length } => {
                 self.append_data(*packet, self.read_length(offset), self.read_length(length));
             }
@@ -161,7 +162,13 @@ impl Run<'_> {
     #[inline(never)]
     fn cancel_where(&mut self, timer: u8, tests: &[PayloadTest]) {
         let right = self.right_sides(tests);
-        self.cancel_timer(timer, tests, &right);
+        self.cancel_timer(timer, Tests { tests, right: &right });
+    }
+
+    #[inline(never)]
+    fn move_where(&mut self, timer: u8, tests: &[PayloadTest], delay: i64) {
+        let right = self.right_sides(tests);
+        self.move_timer(timer, Tests { tests, right: &right }, delay);
     }
 
     #[inline(never)]
@@ -193,6 +200,10 @@ impl Run<'_> {
             Query::Segments { segments, what, field, tests } => {
                 let tests = Tests { tests, right: &self.right_sides(tests) };
                 self.instance.segments[usize::from(*segments)].query(*what, *field, tests)
+            }
+            Query::Timer { timer, what, value, kind, tests } => {
+                let tests = Tests { tests, right: &self.right_sides(tests) };
+                self.ask_timer(*timer, *what, (*value, *kind), tests)
             }
         }
     }

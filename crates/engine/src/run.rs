@@ -7,11 +7,16 @@ use crate::key_sets::KeySets;
 use crate::limits::Limits;
 use crate::packets::Promises;
 use crate::program::Program;
+use crate::stores::Tests;
 use weftwire_calendar::Calendar;
 use weftwire_core::buffer::Storage;
 use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, FlowId, Listen, Outbox, Ports, Time};
+use weftwire_image::limits::MAX_TIMER_PAYLOAD;
 use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Table};
+
+/// What a setting of a timer carries.
+pub type Payload = [i64; MAX_TIMER_PAYLOAD];
 
 /// A pending setting of a timer.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +28,20 @@ pub struct Setting {
     /// How many timer events of this instant it comes from, each set by the one before (rule E15).
     pub depth: u16,
     /// The values it carries; those the timer does not declare are 0.
-    pub payload: [i64; 2],
+    pub payload: Payload,
+}
+
+impl Setting {
+    /// Whether it is of this timer and passes all tests.
+    pub fn passes(&self, timer: u8, tests: Tests<'_>) -> bool {
+        self.timer == timer && tests.pass(&self.payload)
+    }
 }
 
 /// Of no flow: what a place in the calendar holds that is free.
 impl Default for Setting {
     fn default() -> Setting {
-        Setting { flow: FlowId(0), timer: 0, depth: 0, payload: [0; 2] }
+        Setting { flow: FlowId(0), timer: 0, depth: 0, payload: Payload::default() }
     }
 }
 
@@ -54,6 +66,8 @@ pub struct Shared {
     pub tables: Vec<Table>,
     /// Where applications listen, sorted.
     pub listening: Vec<Listen>,
+    /// Settings of timers that are about to get a new deadline; empty between operations.
+    pub moved: Vec<Setting>,
     /// How often each repeat was raised again in the event that runs.
     pub rounds: Vec<u32>,
 }
@@ -73,7 +87,7 @@ pub struct Occasion {
     /// The packet being handled, at a packet event.
     pub current: Option<Packet>,
     /// The event's own values; those it has not are 0.
-    pub values: [i64; 3],
+    pub values: Payload,
     /// Depth of a setting of a timer that is made now for this instant (rule E15).
     pub depth: u16,
     /// Whether another instance has to go before this one, whose first event it is, takes its place (rule F20).

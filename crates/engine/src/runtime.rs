@@ -105,6 +105,7 @@ impl<E: Executor> Runtime<E> {
                 storage: Storage::default(),
                 counts: Counts { rows: vec![0; program.image.rows.len()], ..Counts::default() },
                 tables: program.image.tables.clone(),
+                moved: Vec::new(),
                 rounds: vec![0; program.image.repeats.len()],
                 listening: Vec::new(),
             },
@@ -166,8 +167,8 @@ impl<E: Executor> Runtime<E> {
         let Some((at, handle, setting)) = self.shared.calendar.pop_due(Time::MAX) else { return };
         let Some(instance) = self.table.get_mut(setting.flow) else { return };
         instance.forget_timer(handle);
-        let Setting { flow, timer, depth, payload: [first, second] } = setting;
-        let occasion = Occasion { values: [first, second, 0], depth: depth + 1, ..Occasion::default() };
+        let Setting { flow, timer, depth, payload } = setting;
+        let occasion = Occasion { values: payload, depth: depth + 1, ..Occasion::default() };
         let After { endless, .. } = self.event(flow, at, Event::Timer(timer), occasion, out);
         if endless && self.table.get(flow).is_some() {
             self.end_zero_time_loop(flow, at, out);
@@ -374,7 +375,7 @@ impl<E: Executor> Runtime<E> {
         if known.is_none() && !self.table.has_place(now) {
             return Err((DropReason::TableFull, packet.into_buffer()));
         }
-        let values = [i64::from(port.0), length as i64, packet.payload().len() as i64];
+        let values = [i64::from(port.0), length as i64, packet.payload().len() as i64, 0];
         let first = match known {
             Some(flow) => {
                 if let Some(instance) = self.table.get_mut(flow) {
@@ -400,7 +401,7 @@ impl<E: Executor> Runtime<E> {
     fn icmp_error(&mut self, packet: &Packet, out: &mut Outbox) -> bool {
         let Some((error, about)) = self.program.icmp_error(packet, &mut self.key) else { return false };
         let Some(flow) = self.table.find(&self.key) else { return false };
-        let values = [error.kind.into(), error.code.into(), error.mtu.into()];
+        let values = [error.kind.into(), error.code.into(), error.mtu.into(), 0];
         let occasion = Occasion { current: Some(about), values, ..Occasion::default() };
         self.event(flow, self.clock, Event::Icmp, occasion, out);
         true
@@ -571,7 +572,7 @@ impl<E: Executor> Connections for Runtime<E> {
         let accepted = bytes.len().min(SEND_BUFFER - instance.send_buffer.len());
         if accepted > 0 {
             instance.send_buffer.extend(&bytes[..accepted]);
-            let occasion = Occasion { values: [accepted as i64, 0, 0], ..Occasion::default() };
+            let occasion = Occasion { values: [accepted as i64, 0, 0, 0], ..Occasion::default() };
             self.event(flow, now, Event::Data, occasion, out);
         } else {
             self.called(flow, active);
@@ -640,7 +641,7 @@ impl<E: Executor> Connections for Runtime<E> {
         let Some((index, _)) = self.program.image.receive_buffer() else { return Ok(()) };
         let read = instance.ranges[index].read(length);
         if read > 0 {
-            let occasion = Occasion { values: [i64::from(read), 0, 0], ..Occasion::default() };
+            let occasion = Occasion { values: [i64::from(read), 0, 0, 0], ..Occasion::default() };
             self.event(flow, now, Event::Read, occasion, out);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use weftwire_core::Output;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_image::registers::element;
-use weftwire_image::{Comparison, Environment, Event, Operand, Operation, Operator, PacketRef, Words};
+use weftwire_image::{Environment, Event, Operand, Operation, Operator, PacketRef, Words};
 
 impl Run<'_> {
     /// Puts out the record of an event, with the registers that changed since `before`. Events that a change of state
@@ -127,17 +127,6 @@ impl Run<'_> {
                 }
                 text
             }
-            Operation::CancelTimer { timer, tests } => {
-                let timer = &image.timers[usize::from(*timer)];
-                let mut text = format!("cancel_timer {}", timer.name);
-                for (number, test) in tests.iter().enumerate() {
-                    let word = if number == 0 { "where" } else { "and" };
-                    let left = &timer.payload[usize::from(test.value)];
-                    write!(text, " {word} {left} {} {}", sign(test.comparison), value(&test.right))
-                        .expect("a String takes all text");
-                }
-                text
-            }
             Operation::AppendData { packet: to, offset, length } => {
                 format!("append_data to {}: {} bytes from {}", packet(to), value(length), value(offset))
             }
@@ -242,24 +231,5 @@ fn function(operator: Operator) -> &'static str {
         Operator::SeqLe => "seq_le",
         Operator::Hash => "hash",
         other => infix(other).unwrap_or("random"),
-    }
-}
-
-fn sign(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Eq => "==",
-        Comparison::Ne => "!=",
-        Comparison::Lt => "<",
-        Comparison::Le => "<=",
-        Comparison::Gt => ">",
-        Comparison::Ge => ">=",
-        Comparison::LtUnsigned => "lt_unsigned",
-        Comparison::LeUnsigned => "le_unsigned",
-        Comparison::GtUnsigned => "gt_unsigned",
-        Comparison::GeUnsigned => "ge_unsigned",
-        Comparison::SeqLt => "seq_lt",
-        Comparison::SeqLe => "seq_le",
-        Comparison::SeqGt => "seq_gt",
-        Comparison::SeqGe => "seq_ge",
     }
 }

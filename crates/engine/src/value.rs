@@ -3,7 +3,7 @@
 
 use weftwire_image::{Operator, Table, value};
 
-pub use weftwire_image::value::{compare, mul_div};
+pub use weftwire_image::value::{compare, is_before, mul_div};
 
 /// A division by 0. Its result is 0, and it is counted (rule V4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -253,7 +253,7 @@ fn timers_set_and_cancelled() {
     image.registers.push(register("number"));
     let number = Operand::Register(0);
     let retry = |delay| Operation::SetTimer { timer: 1, delay: constant(delay), payload: vec![number] };
-    let earlier = PayloadTest { value: 0, comparison: Comparison::Lt, right: number };
+    let earlier = PayloadTest::new(0, Comparison::Lt, number);
     image.rows = vec![
         row(
             0,

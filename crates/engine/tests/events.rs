@@ -280,7 +280,7 @@ fn cancelling_is_exact() {
     // The killer is set first, so that it fires first at the instant of the retries.
     let operations = vec![set_timer(1, 10), retry(10, 1), retry(10, 2), retry(20, 2), retry(30, 3)];
     image.rows.push(row(0, Event::Packet, operations));
-    let test = PayloadTest { value: 0, comparison: Comparison::SeqLe, right: Operand::Register(0) };
+    let test = PayloadTest::new(0, Comparison::SeqLe, Operand::Register(0));
     let cancel = Operation::CancelTimer { timer: 0, tests: vec![test] };
     image.rows.push(row(0, Event::Timer(1), vec![set(0, constant(2)), cancel]));
     image.rows.push(row(0, Event::Timer(0), vec![notify(Operand::Event(0))]));

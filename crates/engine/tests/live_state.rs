@@ -13,10 +13,10 @@ use weftwire_core::{ControlError, Endpoints, FlowId, Function, LinkType, MacAddr
 use weftwire_engine::state::{FlowState, FunctionState, Keys};
 use weftwire_engine::{EngineOptions, Limits, ReferenceEngine, ZERO_TIME_DEPTH};
 use weftwire_image::layout::{FunctionLayout, StateLayout};
-use weftwire_image::{Environment, Event, Image, Operand, Operation, PacketRef, Row, WhenFull};
+use weftwire_image::{Environment, Event, Image, Operand, Operation, PacketRef, Row, VerifiedImage, WhenFull};
 
 /// Every field of a state, and how it is left out: it is as in a new flow, or in a new function.
-const OMISSIONS: [(&str, Change); 50] = [
+const OMISSIONS: [(&str, Change); 51] = [
     ("time", |state| state.time = Time::ZERO),
     ("hash key", |state| state.keys.hash = [0; 16]),
     ("random key", |state| state.keys.random = [0; 16]),
@@ -54,7 +54,10 @@ const OMISSIONS: [(&str, Change); 50] = [
         state.due.clear();
         each(state, |flow| flow.timers.clear())
     }),
-    ("timers' payload", |state| each(state, |flow| flow.timers.iter_mut().for_each(|timer| timer.payload = [0; 2]))),
+    ("timers' payload", |state| each(state, |flow| flow.timers.iter_mut().for_each(|timer| timer.payload = [0; 4]))),
+    ("a timer's third and fourth value", |state| {
+        each(state, |flow| flow.timers.iter_mut().for_each(|timer| timer.payload[2..].fill(0)))
+    }),
     ("order of a flow's timers", |state| each(state, |flow| flow.timers.sort_by_key(|timer| (timer.due, timer.timer)))),
     ("samples", |state| each(state, |flow| flow.samples.fill(Time::MAX))),
     ("packets", |state| each(state, |flow| flow.packets.fill(None))),
@@ -294,6 +297,42 @@ fn states_to_spoil() -> Vec<Vec<u8>> {
     all
 }
 
+/// States that were written in the schema before, and the image that they are of.
+const SCHEMA_BEFORE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema-1");
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test that reads files")]
+fn states_of_the_schema_before_are_read_and_live() {
+    let read = |name: &str| std::fs::read(format!("{SCHEMA_BEFORE}/{name}")).unwrap();
+    let image = VerifiedImage::from_json(&read("image.json")).unwrap();
+    let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ip)]);
+    let fresh = ReferenceEngine::new(image.clone(), ports, EngineOptions::default()).unwrap();
+    let layout = FunctionLayout::of(&image);
+    let mut carried = 0;
+    for name in ["0.flow", "1.flow", "2.flow", "3.flow", "5.flow", "6.flow", "7.flow"] {
+        let bytes = read(name);
+        assert_eq!(bytes[8], 1, "{name} is of schema 1");
+        let state = FlowState::from_bytes(&bytes, &layout.flow).unwrap();
+        carried += state.timers.iter().filter(|timer| timer.payload[0] != 0 && timer.payload[2..] == [0; 2]).count();
+        let mut engine = fresh.another(EngineOptions::default()).unwrap();
+        let flow = engine.restore(state.time, &state, state.clocks.as_ref()).unwrap();
+        assert_eq!(engine.snapshot(flow, state.clocks.as_ref()), Some(state.clone()), "{name}");
+        let again = state.to_bytes(&layout.flow);
+        assert_eq!((again[8], FlowState::from_bytes(&again, &layout.flow)), (2, Ok(state)), "{name}");
+        assert!(FlowState::from_bytes(&bytes[..bytes.len() - 8], &layout.flow).is_err(), "{name} cut off");
+    }
+    assert!(carried > 0, "timers with values are among them");
+    for name in ["4.function", "8.function"] {
+        let state = FunctionState::from_bytes(&read(name), &layout).unwrap();
+        let mut engine = fresh.another(EngineOptions::default()).unwrap();
+        engine.restore_all(&state).unwrap();
+        assert_eq!(engine.snapshot_all(None).flows, state.flows, "{name}");
+        let mut mixed = state.to_bytes(&layout);
+        mixed[8] = 1;
+        assert!(FunctionState::from_bytes(&mixed, &layout).is_err(), "{name}: flows of the other schema");
+    }
+}
+
 #[test]
 fn bytes_from_anywhere_are_refused_or_live() {
     for state in states_to_spoil() {
@@ -341,7 +380,7 @@ fn refusals_say_what_and_where() {
         (bytes[..bytes.len() - 8].to_vec(), "the state ends within `length`, 8 bytes too early"),
         ([&bytes[..], &[0; 8]].concat(), "8 bytes stand behind the end of the state"),
         (with("magic", 7), "the state of a flow begins otherwise"),
-        (with("schema", 2), "the state is of schema 2 and semantics 2; this version of weft reads schemas 1 to 1"),
+        (with("schema", 3), "the state is of schema 3 and semantics 2; this version of weft reads schemas 1 to 2"),
         (with("image", 7), "use the image that it was taken from"),
         (with("state", 77), "`state` is 77; it must be less than 3"),
         (with("register count", 1 << 40), "`register count` is 1099511627776; it must be what its type U32 holds"),

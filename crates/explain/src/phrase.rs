@@ -216,15 +216,14 @@ impl<'a> Phrases<'a> {
                 text
             }
             Operation::CancelTimer { timer, tests } => {
-                let tests: Vec<String> = tests
-                    .iter()
-                    .map(|test| {
-                        let left = Expression::Leaf(self.payload_name(*timer, usize::from(test.value)));
-                        comparison(test.comparison, left, self.operand(&test.right)).text(Style::Plain)
-                    })
-                    .collect();
-                let which = if tests.is_empty() { String::new() } else { format!(" where {}", tests.join(" and ")) };
-                format!("cancel timer {}{which}", self.timer(*timer))
+                format!("cancel timer {}{}", self.timer(*timer), self.which_settings(*timer, tests))
+            }
+            Operation::MoveTimer { timer, delay, tests } => {
+                let (name, which) = (self.timer(*timer), self.which_settings(*timer, tests));
+                match delay {
+                    Operand::Constant(0) => format!("fire timer {name}{which}"),
+                    _ => format!("move timer {name}{which} to in {}", self.operand(delay).text(Style::Duration)),
+                }
             }
             Operation::AppendData { packet, offset, length } => {
                 let (offset, length) = (self.value(offset), self.value(length));
@@ -481,6 +480,16 @@ impl<'a> Phrases<'a> {
 
     fn timer(&self, timer: u8) -> String {
         name(self.image.timers.get(usize::from(timer)).map(|found| &found.name), "timer", u16::from(timer))
+    }
+
+    /// Tests of a timer's settings, with the word in front; empty if there are none.
+    fn which_settings(&mut self, timer: u8, tests: &[PayloadTest]) -> String {
+        let test = |test: &PayloadTest| {
+            let left = Expression::Leaf(self.payload_name(timer, usize::from(test.value)));
+            comparison(test.comparison, left, self.operand(&test.right)).text(Style::Plain)
+        };
+        let tests: Vec<String> = tests.iter().map(test).collect();
+        if tests.is_empty() { String::new() } else { format!(" where {}", tests.join(" and ")) }
     }
 
     fn payload_name(&self, timer: u8, index: usize) -> String {

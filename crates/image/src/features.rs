@@ -2,7 +2,7 @@
 //! packet comes.
 
 use crate::types::{
-    Environment, Event, Feature, Image, Operand, Operation, Operator, OtherPackets, PacketRef, WhenFull,
+    Environment, Event, Feature, Image, Operand, Operation, Operator, OtherPackets, PacketRef, Query, WhenFull,
 };
 use std::collections::BTreeSet;
 
@@ -71,6 +71,8 @@ fn of_operation(operation: &Operation) -> Option<Feature> {
         Operation::Cut { .. } => Some(Feature::Segmentation),
         Operation::Reverse { .. } => Some(Feature::Reverse),
         Operation::RestartInstance => Some(Feature::Restart),
+        Operation::MoveTimer { .. } => Some(Feature::MovedTimers),
+        Operation::Query { query: Query::Timer { .. }, .. } => Some(Feature::TimerQueries),
         Operation::KeepOptions { .. } => Some(Feature::KeepOptions),
         Operation::AppendData { .. }
         | Operation::ReleaseData { .. }

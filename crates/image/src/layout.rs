@@ -4,14 +4,16 @@
 //! their own order, filled up with zeros. So hardware writes the fixed part word by word. `docs/live-state.md` says what
 //! each field means; [`StateLayout`] gives the places for an image.
 
+use crate::limits::MAX_TIMER_PAYLOAD;
 use crate::types::{RegisterType, Segments};
 use crate::verify::VerifiedImage;
+use std::borrow::Cow;
 use std::fmt;
 use weftwire_core::DropReason;
 use weftwire_core::packet_parts::MAX_PACKET;
 
 /// Version of the form that states are written in. Raised with every change of it; readers take the one before, too.
-pub const STATE_SCHEMA: u64 = 1;
+pub const STATE_SCHEMA: u64 = 2;
 /// The oldest version that is still read.
 pub const OLDEST_STATE_SCHEMA: u64 = 1;
 /// Version of `docs/semantics.md`: what a state means. Raised when a machine would go on differently from the same state.
@@ -122,6 +124,16 @@ impl StateLayout {
             send_buffer: bytes("send buffer".into(), Vec::new(), SEND_BUFFER),
             key_bytes,
         }
+    }
+
+    /// The same states in a schema that is still read: in the one before, timers carried two values.
+    pub fn of_schema(&self, schema: u64) -> Cow<'_, StateLayout> {
+        if schema == STATE_SCHEMA {
+            return Cow::Borrowed(self);
+        }
+        let mut before = self.clone();
+        before.timers.entry.truncate(before.timers.entry.len() - MAX_TIMER_PAYLOAD + VALUES_BEFORE);
+        Cow::Owned(before)
     }
 
     /// What follows the fixed part, in this order.
@@ -266,13 +278,18 @@ fn holds(kind: RegisterType) -> &'static str {
 const DROP: [(&str, usize, &str); 2] = [("reason", 1, "number of the reason"), ("count", 1, "how often; not 0")];
 
 /// A pending setting, earliest first, those of one instant in the order of setting.
-const TIMER: [(&str, usize, &str); 5] = [
+const TIMER: [(&str, usize, &str); 3 + MAX_TIMER_PAYLOAD] = [
     ("due", 1, "when it fires, ns"),
     ("timer", 1, "number of the timer"),
     ("depth", 1, "timer events of this instant that it comes from"),
-    ("first", 1, "the first value that it carries, or 0"),
-    ("second", 1, "the second"),
+    ("value 0", 1, "the first value that it carries, or 0"),
+    ("value 1", 1, "the second"),
+    ("value 2", 1, "the third"),
+    ("value 3", 1, "the fourth"),
 ];
+
+/// Values that a timer carried in schema 1.
+const VALUES_BEFORE: usize = 2;
 
 /// The section of the bytes in the receive buffer, range by range in order.
 const HELD: &str = "receive buffer";

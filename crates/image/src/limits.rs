@@ -36,7 +36,7 @@ pub const MAX_PRESETS: usize = 256;
 /// Most timers.
 pub const MAX_TIMERS: usize = 256;
 /// Most values a timer carries.
-pub const MAX_TIMER_PAYLOAD: usize = 2;
+pub const MAX_TIMER_PAYLOAD: usize = 4;
 /// Most tables.
 pub const MAX_TABLES: usize = 256;
 /// Most entries of all tables together.
@@ -61,7 +61,7 @@ pub const MAX_ROWS: usize = 65_535;
 pub const MAX_OPERATIONS: usize = 1_024;
 /// Most operations of all rows and preparations together.
 pub const MAX_ALL_OPERATIONS: usize = 1 << 18;
-/// Most tests of one `cancel_timer`, and most kinds of one `keep_options`.
+/// Most tests of one operation, and most kinds of one `keep_options`.
 pub const MAX_TESTS: usize = 64;
 /// Most objects of ranges.
 pub const MAX_RANGES: usize = 8;

@@ -1,6 +1,6 @@
 //! Operations on ranges and segments in words: as programs write them.
 
-use crate::types::{Comparison, Image, Operand, Operation, PacketRef, PayloadTest, Query, Store};
+use crate::types::{Asked, Comparison, Image, Operand, Operation, PacketRef, PayloadTest, Query, Store};
 
 /// How operands and packets are shown.
 pub struct Words<'a> {
@@ -25,35 +25,75 @@ impl Image {
         found.map_or_else(|| format!("field {field}"), str::to_owned)
     }
 
-    fn segment_tests(&self, segments: u8, tests: &[PayloadTest], words: &mut Words<'_>) -> String {
+    /// The name of a value that a timer carries, or its number if the image has none.
+    fn timer_value(&self, timer: u8, value: u8) -> String {
+        let found = self.timers.get(usize::from(timer)).and_then(|timer| timer.payload.get(usize::from(value)));
+        found.cloned().unwrap_or_else(|| format!("value {value}"))
+    }
+
+    /// Tests of fields or of what timers carry, by their names.
+    fn tests_text(&self, asked: Asked, tests: &[PayloadTest], words: &mut Words<'_>) -> String {
         let text = |test: &PayloadTest| {
-            let field = self.segment_field(segments, test.value);
-            format!("{field} {} {}", sign(test.comparison), (words.value)(&test.right))
+            let name = self.part_name(asked, test.value);
+            format!("{name} {} {}", sign(test.comparison), (words.value)(&test.right))
         };
         tests.iter().map(text).collect::<Vec<String>>().join(" and ")
     }
 
+    /// The name of a field of segments, or of a value of a timer.
+    fn part_name(&self, asked: Asked, number: u8) -> String {
+        match asked {
+            Asked::Timer(timer) => self.timer_value(timer, number),
+            Asked::Store(Store::Segments(index) | Store::Ranges(index)) => self.segment_field(index, number),
+        }
+    }
+
+    /// What is asked or changed, by its name.
+    fn asked_name(&self, asked: Asked) -> String {
+        match asked {
+            Asked::Store(store) => self.store_name(store),
+            Asked::Timer(timer) => {
+                let found = self.timers.get(usize::from(timer)).map(|timer| timer.name.clone());
+                found.unwrap_or_else(|| format!("timer {timer}"))
+            }
+        }
+    }
+
+    fn question_text(
+        &self,
+        asked: Asked,
+        (what, part): (&str, Option<u8>),
+        tests: &[PayloadTest],
+        words: &mut Words<'_>,
+    ) -> String {
+        let part = part.map(|part| self.part_name(asked, part));
+        let tests = self.tests_text(asked, tests, words);
+        let arguments: Vec<String> = part.into_iter().chain((!tests.is_empty()).then_some(tests)).collect();
+        match arguments.is_empty() {
+            true => format!("{}.{what}", self.asked_name(asked)),
+            false => format!("{}.{what}({})", self.asked_name(asked), arguments.join(", ")),
+        }
+    }
+
     /// A question: `arrived.after(x)`, `sent.count(lost == 1)`.
     pub fn query_text(&self, query: &Query, words: &mut Words<'_>) -> String {
-        let name = self.store_name(query.store());
+        let asked = query.asks();
+        let name = self.asked_name(asked);
         match query {
             Query::Ranges { what, argument, .. } if what.has_argument() => {
                 format!("{name}.{}({})", what.name(), (words.value)(argument))
             }
             Query::Ranges { what, .. } => format!("{name}.{}", what.name()),
-            Query::Segments { segments, what, field, tests } => {
-                let field = what.has_field().then(|| self.segment_field(*segments, *field));
-                let tests = self.segment_tests(*segments, tests, words);
-                let arguments: Vec<String> = field.into_iter().chain((!tests.is_empty()).then_some(tests)).collect();
-                match arguments.is_empty() {
-                    true => format!("{name}.{}", what.name()),
-                    false => format!("{name}.{}({})", what.name(), arguments.join(", ")),
-                }
+            Query::Segments { what, field, tests, .. } => {
+                self.question_text(asked, (what.name(), what.has_field().then_some(*field)), tests, words)
+            }
+            Query::Timer { what, value, tests, .. } => {
+                self.question_text(asked, (what.name(), what.has_value().then_some(*value)), tests, words)
             }
         }
     }
 
-    /// An operation on ranges or segments, but a query; of any other its name.
+    /// An operation on ranges, segments or settings of timers, but a query; of any other its name.
     pub fn store_text(&self, operation: &Operation, words: &mut Words<'_>) -> String {
         let ranges = |index: u8| self.store_name(Store::Ranges(index));
         let segments = |index: u8| self.store_name(Store::Segments(index));
@@ -79,8 +119,18 @@ impl Image {
             Operation::SplitSegment { segments: index, at } => {
                 format!("split {} at {}", segments(*index), (words.value)(at))
             }
+            Operation::CancelTimer { timer, tests } => {
+                let tests = self.tests_text(Asked::Timer(*timer), tests, words);
+                let which = if tests.is_empty() { String::new() } else { format!(" where {tests}") };
+                format!("cancel_timer {}{which}", self.asked_name(Asked::Timer(*timer)))
+            }
+            Operation::MoveTimer { timer, delay, tests } => {
+                let tests = self.tests_text(Asked::Timer(*timer), tests, words);
+                let which = if tests.is_empty() { String::new() } else { format!(" where {tests}") };
+                format!("move_timer {}{which} in {} ns", self.asked_name(Asked::Timer(*timer)), (words.value)(delay))
+            }
             Operation::ChangeSegments { segments: index, tests, writes } => {
-                let tests = self.segment_tests(*index, tests, words);
+                let tests = self.tests_text(Asked::Store(Store::Segments(*index)), tests, words);
                 let which = if tests.is_empty() { String::new() } else { format!(" where {tests}") };
                 let write = |(field, value): &(u8, Operand)| {
                     format!("{} := {}", self.segment_field(*index, *field), (words.value)(value))

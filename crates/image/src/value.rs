@@ -2,7 +2,7 @@
 //!
 //! The compiler folds constants with them and the reference engine runs on them.
 
-use crate::types::{Comparison, Operator};
+use crate::types::{Comparison, Operator, RegisterType};
 
 /// The result of an operator, or `None` for [`Operator::Hash`] and [`Operator::Random`], which need the function's secrets.
 /// Division by zero gives 0; [`divides_by_zero`] tells.
@@ -88,6 +88,32 @@ pub fn compare(comparison: Comparison, left: i64, right: i64) -> bool {
     }
 }
 
+/// The same where sequence numbers have so many bits, 16 to 64.
+#[inline]
+pub fn compare_at(comparison: Comparison, bits: u8, left: i64, right: i64) -> bool {
+    // The top bit of a difference is its sign once it stands at the top of 64.
+    let distance = |left: i64, right: i64| left.wrapping_sub(right).wrapping_shl(64_u32.saturating_sub(bits.into()));
+    match comparison {
+        Comparison::SeqLt => distance(left, right) < 0,
+        Comparison::SeqLe => distance(left, right) <= 0,
+        Comparison::SeqGt => distance(right, left) < 0,
+        Comparison::SeqGe => distance(right, left) <= 0,
+        other => compare(other, left, right),
+    }
+}
+
+/// Whether a value of this type comes before another one.
+pub fn is_before(kind: RegisterType, value: i64, other: i64) -> bool {
+    match kind {
+        RegisterType::Seq16 => compare_at(Comparison::SeqLt, 16, value, other),
+        RegisterType::Seq24 => compare_at(Comparison::SeqLt, 24, value, other),
+        RegisterType::Seq32 => compare_at(Comparison::SeqLt, 32, value, other),
+        RegisterType::Seq64 => compare_at(Comparison::SeqLt, 64, value, other),
+        RegisterType::U64 => (value as u64) < other as u64,
+        _ => value < other,
+    }
+}
+
 fn sequence_distance(left: i64, right: i64) -> i32 {
     left.wrapping_sub(right) as i32
 }
@@ -130,5 +156,17 @@ mod tests {
         assert_eq!(compute(Operator::SeqMin, 0xffff_fff0, 0x10), Some(0xffff_fff0));
         // At a distance of exactly 2^31 each is before the other.
         assert!(compare(Comparison::SeqLt, 0, 0x8000_0000) && compare(Comparison::SeqLt, 0x8000_0000, 0));
+    }
+
+    #[test]
+    fn sequence_numbers_of_other_widths_wrap_at_theirs() {
+        for (bits, kind) in [(16, RegisterType::Seq16), (24, RegisterType::Seq24), (64, RegisterType::Seq64)] {
+            let last = if bits == 64 { -1 } else { (1_i64 << bits) - 1 };
+            assert!(compare_at(Comparison::SeqLt, bits, last, 3) && compare_at(Comparison::SeqGe, bits, 3, last));
+            assert!(is_before(kind, last, 3) && !is_before(kind, 3, last) && !is_before(kind, 3, 3));
+            let half = 1_i64 << (bits - 1);
+            assert!(compare_at(Comparison::SeqLt, bits, 0, half) && compare_at(Comparison::SeqLt, bits, half, 0));
+        }
+        assert!(compare_at(Comparison::Lt, 16, 3, 0x1_0000), "other comparisons know no width");
     }
 }

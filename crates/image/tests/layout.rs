@@ -43,8 +43,8 @@ fn the_longest_state_has_all_of_everything() {
     let layout = StateLayout::of(&verified(image));
     let of: Vec<_> =
         layout.sections().map(|section| (section.name.as_str(), section.length(1), section.length(9))).collect();
-    assert_eq!(of, [("drops", 16, 144), ("timers", 40, 360), ("send buffer", 8, 16)]);
-    assert_eq!(layout.longest(), layout.fixed_length() + 21 * 16 + 3 * 40 + (1 << 20));
+    assert_eq!(of, [("drops", 16, 144), ("timers", 56, 504), ("send buffer", 8, 16)]);
+    assert_eq!(layout.longest(), layout.fixed_length() + 21 * 16 + 3 * 56 + (1 << 20));
     assert_eq!((layout.send_buffer.counted, layout.send_buffer.length(0)), (Counted::Bytes, 0));
 }
 
@@ -53,7 +53,7 @@ fn people_get_a_table() {
     let mut image = machine();
     image.registers.push(weftwire_image::Register { kind: RegisterType::Ipv4, ..register("server") });
     let text = StateLayout::of(&verified(image)).to_string();
-    assert!(text.starts_with("State of a flow: schema 1, semantics 2, 408 bytes"), "{text}");
+    assert!(text.starts_with("State of a flow: schema 2, semantics 2, 408 bytes"), "{text}");
     assert!(text.contains("\n       0      8  magic              the bytes `WEFTFLOW`\n"), "{text}");
     assert!(text.contains("register server    ipv4\n"), "{text}");
     assert!(text.contains("\ntimers: an entry for each of `timers`, at most 8\n       0      8  due "), "{text}");

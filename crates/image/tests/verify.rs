@@ -285,9 +285,24 @@ fn operations() {
     refuse_operation(".packet", "`work`", Operation::AppendData { packet: current, offset: zero, length: zero });
     refuse_operation(".timer", "no timer 7", set_timer(7, 0));
     refuse_operation(".payload", "the timer carries 2", set_timer(1, 0));
-    let test = PayloadTest { value: 0, comparison: Comparison::Eq, right: zero };
+    let test = PayloadTest::new(0, Comparison::Eq, zero);
     let cancel = Operation::CancelTimer { timer: 0, tests: vec![test] };
     refuse_operation(".tests[0].value", "no value of this timer", cancel);
+    let shift = Operation::MoveTimer { timer: 7, delay: zero, tests: Vec::new() };
+    refuse_operation(".timer", "no timer 7", shift);
+    let wide = |comparison, bits| PayloadTest { bits, ..PayloadTest::new(0, comparison, zero) };
+    for (test, expected) in [(wide(Comparison::SeqLt, 20), "20 bits"), (wide(Comparison::Lt, 16), "16 bits")] {
+        let shift = Operation::MoveTimer { timer: 1, delay: zero, tests: vec![test] };
+        refuse_operation(".tests[0].bits", expected, shift);
+    }
+    let ask = |what, value, kind| Operation::Query {
+        register: 0,
+        query: Query::Timer { timer: 1, what, value, kind, tests: Vec::new() },
+    };
+    use RegisterType::{I64, Seq32};
+    refuse_operation(".query.value", "no value of this timer", ask(TimerQuery::Greatest, 2, I64));
+    refuse_operation(".query.value", "not asked for", ask(TimerQuery::Count, 1, I64));
+    refuse_operation(".query.kind", "not asked for", ask(TimerQuery::First, 1, Seq32));
     refuse_operation(".notice", "no notice", Operation::Notify { notice: 1, value });
     refuse_operation(".point", "no debug point", Operation::Snapshot { point: 1 });
 }

@@ -324,6 +324,8 @@ pub enum StatementKind {
     Restart { pacer: Name },
     /// `cancel TIMER [where tests];`
     Cancel { timer: Name, tests: Option<Expression> },
+    /// `move TIMER [where tests] to in DELAY;`; `fire TIMER [where tests];` without a delay.
+    Move { timer: Name, tests: Option<Expression>, delay: Option<Expression> },
     /// `goto STATE;`
     Goto { state: Name },
     /// `delete instance;`

@@ -3,15 +3,15 @@
 
 use super::bytes::{Reader, Writer};
 use super::check::{TOO_EARLY, TOO_MANY};
-use super::read::time;
-use super::{FlowState, Keys, StateError, header};
+use super::read::{time, version};
+use super::{FlowState, Keys, StateError};
 use crate::Counts;
 use crate::program::Program;
 use crate::runtime::MOST_LISTENING;
 use std::net::{IpAddr, Ipv6Addr};
 use weftwire_core::live::Clocks;
 use weftwire_core::{DropReason, FlowId, Listen, Time};
-use weftwire_image::layout::{FunctionLayout, SEMANTICS_VERSION, STATE_SCHEMA, StateLayout, WORD};
+use weftwire_image::layout::{FunctionLayout, OLDEST_STATE_SCHEMA, SEMANTICS_VERSION, STATE_SCHEMA, StateLayout, WORD};
 
 /// What the state of a function begins with.
 const MAGIC: [u8; 8] = *b"WEFTFUNC";
@@ -123,7 +123,7 @@ impl FunctionState {
             return Err(StateError::Magic { what: "the state of a function" });
         }
         let (schema, semantics) = (reader.word("schema")?, reader.word("semantics")?);
-        if (schema, semantics) != (STATE_SCHEMA, SEMANTICS_VERSION) {
+        if !(OLDEST_STATE_SCHEMA..=STATE_SCHEMA).contains(&schema) || semantics != SEMANTICS_VERSION {
             return Err(StateError::Version { schema, semantics });
         }
         match reader.word("length")? {
@@ -164,7 +164,7 @@ impl FunctionState {
         let lengths = ["drops", "made then", "listening", "flows", "due"].map(|section| reader.word(section));
         let [drops, made_then, listening, flows, due] = lengths;
         let lengths = [drops?, made_then?, listening?, flows?, due?];
-        state.read_sections(&mut reader, lengths, &layout.flow)?;
+        state.read_sections(&mut reader, lengths, schema, &layout.flow)?;
         match reader.rest().len() {
             0 => Ok(state),
             bytes => Err(StateError::Behind { bytes }),
@@ -176,6 +176,7 @@ impl FunctionState {
         &mut self,
         reader: &mut Reader<'_, '_>,
         [drops, made_then, listening, flows, due]: [u64; 5],
+        schema: u64,
         layout: &StateLayout,
     ) -> Result<(), StateError> {
         let mut last = None;
@@ -211,7 +212,10 @@ impl FunctionState {
             self.listening.push(local);
         }
         for _ in 0..flows {
-            let length = header(reader.rest())?;
+            let (of_flow, length) = version(reader.rest())?;
+            if of_flow != schema {
+                return Err(StateError::value("flows", of_flow, format!("of schema {schema}, as the function")));
+            }
             self.flows.push(FlowState::from_bytes(reader.filled("flows", length)?, layout)?);
         }
         for _ in 0..due {

@@ -18,6 +18,7 @@ pub use file::{STATES_MAGIC, StatesHeader, states};
 pub use function::FunctionState;
 pub use read::{StateHead, header};
 
+use crate::run::Payload;
 use weftwire_core::live::Clocks;
 use weftwire_core::packet_parts::PacketParts;
 use weftwire_core::{DropReason, Endpoints, FlowId, Time};
@@ -113,7 +114,7 @@ pub struct TimerState {
     /// How many timer events of this instant it comes from, each set by the one before (semantics, rule E15).
     pub depth: u16,
     /// What it carries; values that the timer does not declare are 0.
-    pub payload: [i64; 2],
+    pub payload: Payload,
 }
 
 /// Ranges of sequence numbers.

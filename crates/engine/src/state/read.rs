@@ -4,6 +4,7 @@
 use super::bytes::Reader;
 use super::write::flags;
 use super::{FlowState, Keys, RangesState, SegmentsState, StateError, TimerState, packet};
+use crate::run::Payload;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weftwire_core::live::Clocks;
 use weftwire_core::{DropReason, Endpoints, FlowId, MacAddress, Time};
@@ -62,6 +63,11 @@ const HEAD: usize = 4 * WORD;
 /// # Errors
 /// The bytes are no state of a version that is read, or too few to say.
 pub fn header(bytes: &[u8]) -> Result<usize, StateError> {
+    version(bytes).map(|(_, length)| length)
+}
+
+/// The schema of a flow's state, and how many bytes the whole has.
+pub(super) fn version(bytes: &[u8]) -> Result<(u64, usize), StateError> {
     let word = |at: usize| {
         let word = bytes.get(at * WORD..(at + 1) * WORD).and_then(|word| word.try_into().ok());
         let missing = HEAD.saturating_sub(bytes.len());
@@ -76,7 +82,7 @@ pub fn header(bytes: &[u8]) -> Result<usize, StateError> {
     }
     match word(3)? {
         length if length % WORD as u64 == 0 && length >= HEAD as u64 && length <= isize::MAX as u64 => {
-            Ok(length as usize)
+            Ok((schema, length as usize))
         }
         length => Err(StateError::value("length", length, "a whole number of words")),
     }
@@ -89,7 +95,8 @@ impl FlowState {
     /// # Errors
     /// See [`StateError`].
     pub fn from_bytes(bytes: &[u8], layout: &StateLayout) -> Result<FlowState, StateError> {
-        let length = header(bytes)?;
+        let (schema, length) = version(bytes)?;
+        let layout = &*layout.of_schema(schema);
         if length > layout.longest() {
             return Err(StateError::value("length", length, format!("at most {} for this image", layout.longest())));
         }
@@ -108,12 +115,16 @@ impl FlowState {
         }
         for number in 0..counts.timers {
             reader.fields(format!("timer {number}"), &layout.timers.entry);
-            state.timers.push(TimerState {
+            let mut timer = TimerState {
                 due: time(reader.word("due")?),
                 timer: reader.below("timer", 256)? as u8,
                 depth: reader.below("depth", 1 << 16)? as u16,
-                payload: [reader.word("first")? as i64, reader.word("second")? as i64],
-            });
+                payload: Payload::default(),
+            };
+            for (value, (_, word)) in timer.payload.iter_mut().zip(reader.list("value ")?) {
+                *value = word as i64;
+            }
+            state.timers.push(timer);
         }
         for (length, section) in counts.packets.into_iter().zip(&layout.packets) {
             let packet = (length > 0).then(|| packet::read(&mut reader, section, length)).transpose()?;

@@ -31,13 +31,12 @@ impl FlowState {
             writer.word("reason", reason.number());
             writer.word("count", *count);
         }
-        for TimerState { due, timer, depth, payload: [first, second] } in &self.timers {
+        for TimerState { due, timer, depth, payload } in &self.timers {
             writer.fields(&layout.timers.entry);
             writer.word("due", time(*due));
             writer.word("timer", (*timer).into());
             writer.word("depth", (*depth).into());
-            writer.word("first", *first as u64);
-            writer.word("second", *second as u64);
+            writer.list("value ", payload.iter().map(|value| *value as u64));
         }
         for (packet, section) in self.packets.iter().zip(&layout.packets) {
             if let Some(packet) = packet {

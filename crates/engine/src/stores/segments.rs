@@ -2,7 +2,7 @@
 
 use super::distance;
 use crate::state::SegmentsState;
-use crate::value::compare;
+use crate::value::{compare, is_before};
 use std::ops::Range;
 use weftwire_core::DropReason;
 use weftwire_image::{Comparison, PayloadTest, RegisterType, SEGMENT_ENDS, SegmentsQuery};
@@ -38,6 +38,14 @@ pub struct Tests<'a> {
     pub tests: &'a [PayloadTest],
     /// The right sides, one for each.
     pub right: &'a [i64],
+}
+
+impl Tests<'_> {
+    /// Whether these values pass all of them.
+    pub fn pass(&self, values: &[i64]) -> bool {
+        let mut tests = self.tests.iter().zip(self.right);
+        tests.all(|(test, right)| test.passes(values[usize::from(test.value)], *right))
+    }
 }
 
 impl Segments {
@@ -178,7 +186,7 @@ impl Segments {
     pub fn change(&mut self, tests: Tests<'_>, writes: &[(u8, i64)]) {
         for index in self.candidates(tests) {
             let place = self.gone + index * self.width();
-            if passes(&self.values[place..], tests) {
+            if tests.pass(&self.values[place..]) {
                 for (field, value) in writes {
                     let field = usize::from(*field);
                     let (old, new) = (self.values[place + field], self.kinds[field].cut(*value));
@@ -197,7 +205,7 @@ impl Segments {
             if self.alike(test, *right) == Some(false) {
                 return 0..0;
             }
-            if field >= SEGMENT_ENDS.len() || distance(self.start, *right as u32) < 0 {
+            if field >= SEGMENT_ENDS.len() || test.bits != 32 || distance(self.start, *right as u32) < 0 {
                 continue;
             }
             // Ends are in order, and so is their distance from a number that is not below the first.
@@ -243,14 +251,9 @@ impl Segments {
         }
         let (width, candidates) = (self.width(), self.candidates(tests));
         let records = self.records()[candidates.start * width..candidates.end * width].chunks_exact(width);
-        let mut passing = records.filter(|record| passes(record, tests));
+        let mut passing = records.filter(|record| tests.pass(record));
         let value = |record: &[i64]| record[usize::from(field)];
-        let least = match self.kinds[usize::from(field)] {
-            RegisterType::Seq32 => Comparison::SeqLt,
-            RegisterType::U64 | RegisterType::Seq64 => Comparison::LtUnsigned,
-            _ => Comparison::Lt,
-        };
-        let less = |one: i64, other: i64| compare(least, one, other);
+        let less = |one: i64, other: i64| is_before(self.kinds[usize::from(field)], one, other);
         let found = match what {
             SegmentsQuery::First => passing.next().map(value),
             SegmentsQuery::Last => passing.next_back().map(value),
@@ -290,11 +293,6 @@ impl Segments {
     }
 }
 
-fn passes(record: &[i64], tests: Tests<'_>) -> bool {
-    let mut tests = tests.tests.iter().zip(tests.right);
-    tests.all(|(test, right)| compare(test.comparison, record[usize::from(test.value)], *right))
-}
-
 /// The first of these numbers that is not like those in front of it.
 fn partition(range: Range<usize>, is_front: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
@@ -330,7 +328,7 @@ mod tests {
     }
 
     fn test(value: u8, comparison: Comparison) -> PayloadTest {
-        PayloadTest { value, comparison, right: Operand::Constant(0) }
+        PayloadTest::new(value, comparison, Operand::Constant(0))
     }
 
     const MOST: usize = 6;

@@ -2,7 +2,7 @@
 //! that is left alone.
 
 use super::circumstances::apply;
-use super::random::{self, Step};
+use super::random::{self, Step, timer_of_four};
 use super::{client, compute, constant, datagram, notify, rich, row, segment, set_timer, verified};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -18,8 +18,9 @@ use weftwire_engine::state::FunctionState;
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::layout::FunctionLayout;
 use weftwire_image::{
-    Comparison, Condition, Environment, Event, Flow, Image, Operand, Operation, Operator, PacketRef, Query, Ranges,
-    RangesQuery, RegisterType, Row, SegmentField, Segments, SegmentsQuery, Store, VerifiedImage,
+    Comparison, Condition, Environment, Event, Flow, Image, Operand, Operation, Operator, PacketRef, PayloadTest,
+    Query, Ranges, RangesQuery, RegisterType, Row, SegmentField, Segments, SegmentsQuery, Store, TimerQuery,
+    VerifiedImage,
 };
 
 /// A thing of a given number, the same in every run.
@@ -64,7 +65,7 @@ pub fn lively(image: &Image) -> Image {
     let retry = |delay| Operation::SetTimer {
         timer: 1,
         delay: constant(delay),
-        payload: vec![Operand::Register(0), Operand::Register(1)],
+        payload: vec![Operand::Register(0), Operand::Register(1), Operand::Environment(Environment::Now), constant(7)],
     };
     let [first, second] = [PacketRef::Slot(0), PacketRef::Slot(1)];
     let mut packet = shows();
@@ -93,7 +94,19 @@ pub fn lively(image: &Image) -> Image {
     ];
     let is_old = Condition { comparison: Comparison::Ge, left: Operand::Register(0), right: constant(9) };
     let timer = |carried: Operand| {
+        let asked = Query::Timer {
+            timer: 1,
+            what: TimerQuery::Greatest,
+            value: 2,
+            kind: RegisterType::I64,
+            tests: vec![PayloadTest::new(3, Comparison::Eq, constant(7))],
+        };
         let mut shown = vec![notify(carried), notify(Operand::Environment(Environment::Now))];
+        shown.extend([Operation::Query { register: 1, query: asked }, notify(Operand::Register(1))]);
+        if carried == Operand::Event(1) {
+            let tests = vec![PayloadTest::new(0, Comparison::Gt, Operand::Event(0))];
+            shown.extend([notify(Operand::Event(2)), Operation::MoveTimer { timer: 1, delay: constant(200), tests }]);
+        }
         shown.extend(show_sequences());
         shown
     };
@@ -101,6 +114,7 @@ pub fn lively(image: &Image) -> Image {
     Image {
         flow,
         states: image.states.clone(),
+        timers: vec![base.timers[0].clone(), timer_of_four()],
         preparations: Vec::new(),
         conditions: vec![is_old],
         internal_events: 0,

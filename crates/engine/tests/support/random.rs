@@ -88,6 +88,7 @@ pub fn image() -> impl Strategy<Value = Image> {
                     ..register(&format!("r{number}"))
                 })
                 .collect();
+            image.timers[1] = timer_of_four();
             image.conditions = conditions;
             image.ranges = vec![
                 Ranges { name: "seen".into(), most: 3, bytes: None },
@@ -104,6 +105,11 @@ pub fn image() -> impl Strategy<Value = Image> {
             image
         },
     )
+}
+
+/// The timer that carries as much as one may.
+pub fn timer_of_four() -> Timer {
+    timer("retry", &["first", "second", "third", "fourth"])
 }
 
 /// For each event of the outside that has rows: writes all scratch registers first, as the verifier wants; then, at the packet
@@ -192,16 +198,28 @@ fn calculation(target: std::ops::Range<u16>) -> impl Strategy<Value = Operation>
             .prop_map(|(operator, register, left, right)| compute(operator, register, left, right)),
         1 => target.clone().prop_map(|register| compute(Operator::Random, register, constant(0), constant(0))),
         1 => (target.clone(), operand()).prop_map(|(register, index)| Operation::Lookup { table: 0, register, index }),
+        1 => (target.clone(), timer_query()).prop_map(|(register, query)| Operation::Query { register, query }),
         1 => (target, 0..STORED, operand())
             .prop_map(|(register, first, index)| Operation::Element { register, first, count: STORED - first, index }),
     ]
+}
+
+fn timer_query() -> impl Strategy<Value = Query> {
+    let kind = select(vec![RegisterType::I64, RegisterType::Seq16, RegisterType::Seq32]);
+    let test = (0..4_u8, operand(), select(vec![16, 32, 64]))
+        .prop_map(|(value, right, bits)| PayloadTest { bits, ..PayloadTest::new(value, Comparison::SeqLe, right) });
+    (select(TimerQuery::ALL.to_vec()), 0..4_u8, kind, vec(test, 0..2)).prop_map(|(what, value, kind, tests)| {
+        let ordered = matches!(what, TimerQuery::Least | TimerQuery::Greatest);
+        let kind = if ordered { kind } else { RegisterType::I64 };
+        Query::Timer { timer: 1, what, value: if what.has_value() { value } else { 0 }, kind, tests }
+    })
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
     let writable = || select(vec![fields::UDP_LENGTH, fields::WORD_1, fields::TCP_FLAGS, fields::MSS, fields::TTL, 11]);
     let stored = || select(vec![PacketRef::Work, PacketRef::Slot(0), PacketRef::Slot(1)]);
     let small = || (-2..60_i64).prop_map(constant);
-    let test = (0..2_u8, operand()).prop_map(|(value, right)| PayloadTest { value, comparison: Comparison::Lt, right });
+    let test = || (0..4_u8, operand()).prop_map(|(value, right)| PayloadTest::new(value, Comparison::Lt, right));
     prop_oneof![
         6 => calculation(0..REGISTERS),
         1 => (packet(), writable(), operand(), any::<bool>())
@@ -220,12 +238,11 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => stored().prop_map(|packet| Operation::Discard { packet }),
         3 => (packet(), 0..4_i64).prop_map(|(packet, port)| Operation::Send { packet, port: constant(port) }),
         2 => delay().prop_map(|delay| set_timer(0, delay)),
-        2 => (operand(), operand(), delay()).prop_map(|(first, second, delay)| Operation::SetTimer {
-            timer: 1,
-            delay: constant(delay),
-            payload: vec![first, second],
-        }),
-        1 => vec(test, 0..3).prop_map(|tests| Operation::CancelTimer { timer: 1, tests }),
+        2 => (vec(operand(), 4), delay())
+            .prop_map(|(payload, delay)| Operation::SetTimer { timer: 1, delay: constant(delay), payload }),
+        1 => vec(test(), 0..3).prop_map(|tests| Operation::CancelTimer { timer: 1, tests }),
+        1 => (vec(test(), 0..3), delay())
+            .prop_map(|(tests, delay)| Operation::MoveTimer { timer: 1, delay: constant(delay), tests }),
         1 => (stored(), small(), small())
             .prop_map(|(packet, offset, length)| Operation::AppendData { packet, offset, length }),
         1 => small().prop_map(|length| Operation::ReleaseData { length }),
@@ -270,8 +287,7 @@ fn on_ranges() -> impl Strategy<Value = Operation> {
 
 fn on_segments() -> impl Strategy<Value = Operation> {
     let store = Store::Segments(0);
-    let test =
-        || (0..4_u8, number()).prop_map(|(value, right)| PayloadTest { value, comparison: Comparison::SeqGe, right });
+    let test = || (0..4_u8, number()).prop_map(|(value, right)| PayloadTest::new(value, Comparison::SeqGe, right));
     let what = select(vec![SegmentsQuery::Count, SegmentsQuery::Bytes, SegmentsQuery::Last, SegmentsQuery::Greatest]);
     let query = |(register, what, field, tests): (u16, SegmentsQuery, u8, Vec<PayloadTest>)| {
         let field = if what.has_field() { field } else { 0 };

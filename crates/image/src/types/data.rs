@@ -24,7 +24,7 @@ pub struct Register {
 
 /// What a register holds. Writes keep the low bits: 8, 16, 24, 32, 48 or 64; all but `i64`, `u64`, `seq64` and `time` are
 /// zero-extended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RegisterType {
     /// 0 or 1: a write keeps 1 for anything but 0.
@@ -61,7 +61,7 @@ pub enum RegisterType {
 pub struct Timer {
     /// Its name.
     pub name: String,
-    /// Names of the 64-bit values it carries, at most 2.
+    /// Names of the 64-bit values it carries, at most 4.
     pub payload: Vec<String>,
 }
 

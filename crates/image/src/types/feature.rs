@@ -61,6 +61,8 @@ pub enum Feature {
     ReceiveBuffer,
     /// The event `icmp`.
     Icmp,
+    /// Settings of timers that get a new deadline.
+    MovedTimers,
     /// Internal events that are raised again, so and so often.
     Repeats,
     /// Payloads made shorter or longer.
@@ -81,6 +83,8 @@ pub enum Feature {
     Snapshots,
     /// Constant tables.
     Tables,
+    /// Questions about pending settings of timers.
+    TimerQueries,
     /// Timers.
     Timers,
 }

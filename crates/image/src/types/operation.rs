@@ -1,6 +1,7 @@
 //! What rows do.
 
-use super::{Comparison, Operand, PacketRef, Query, Store};
+use super::{Asked, Comparison, Operand, PacketRef, Query, Store};
+use crate::value::compare_at;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,6 +130,15 @@ pub enum Operation {
         /// Bytes of payload of a segment; not 1 to 65,535: it stands for itself.
         size: Operand,
     },
+    /// Gives the pending settings of a timer that satisfy all tests a new deadline.
+    MoveTimer {
+        /// Index of the timer.
+        timer: u8,
+        /// How many nanoseconds from now; 0 and less: due at this instant.
+        delay: Operand,
+        /// Tests on the payload.
+        tests: Vec<PayloadTest>,
+    },
     /// Adds a pending setting of a timer.
     SetTimer {
         /// Index of the timer.
@@ -236,7 +246,7 @@ pub enum Operation {
         /// Numbers of fields, and their new values.
         writes: Vec<(u8, Operand)>,
     },
-    /// `register := ` what ranges or segments say.
+    /// `register := ` what ranges, segments or the pending settings of a timer say.
     Query {
         /// Register to write.
         register: u16,
@@ -320,7 +330,14 @@ macro_rules! visit_operands {
                     $visit(value);
                 }
             }
-            Operation::CancelTimer { tests, .. } | Operation::Query { query: Query::Segments { tests, .. }, .. } => {
+            Operation::MoveTimer { delay, tests, .. } => {
+                $visit(delay);
+                for PayloadTest { right, .. } in tests {
+                    $visit(right);
+                }
+            }
+            Operation::CancelTimer { tests, .. }
+            | Operation::Query { query: Query::Segments { tests, .. } | Query::Timer { tests, .. }, .. } => {
                 for PayloadTest { right, .. } in tests {
                     $visit(right);
                 }
@@ -384,16 +401,19 @@ impl Operation {
         )
     }
 
-    /// The ranges or segments that it changes.
-    pub fn changed_store(&self) -> Option<Store> {
+    /// What it changes that can be asked.
+    pub fn changes(&self) -> Option<Asked> {
         match self {
-            Operation::Begin { store, .. } | Operation::Trim { store, .. } => Some(*store),
+            Operation::Begin { store, .. } | Operation::Trim { store, .. } => Some(Asked::Store(*store)),
             Operation::AddRange { ranges, .. }
             | Operation::Hold { ranges, .. }
-            | Operation::DeliverHeld { ranges, .. } => Some(Store::Ranges(*ranges)),
+            | Operation::DeliverHeld { ranges, .. } => Some(Asked::Store(Store::Ranges(*ranges))),
             Operation::AppendSegment { segments, .. }
             | Operation::SplitSegment { segments, .. }
-            | Operation::ChangeSegments { segments, .. } => Some(Store::Segments(*segments)),
+            | Operation::ChangeSegments { segments, .. } => Some(Asked::Store(Store::Segments(*segments))),
+            Operation::SetTimer { timer, .. }
+            | Operation::CancelTimer { timer, .. }
+            | Operation::MoveTimer { timer, .. } => Some(Asked::Timer(*timer)),
             _ => None,
         }
     }
@@ -417,6 +437,7 @@ impl Operation {
             Operation::Cut { .. } => "cut",
             Operation::SetTimer { .. } => "set_timer",
             Operation::CancelTimer { .. } => "cancel_timer",
+            Operation::MoveTimer { .. } => "move_timer",
             Operation::AppendData { .. } => "append_data",
             Operation::ReleaseData { .. } => "release_data",
             Operation::Deliver { .. } => "deliver",
@@ -437,7 +458,7 @@ impl Operation {
     }
 }
 
-/// A test of [`Operation::CancelTimer`] on what a setting carries, or on the fields of a segment.
+/// A test on what a setting of a timer carries, or on the fields of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PayloadTest {
@@ -447,6 +468,30 @@ pub struct PayloadTest {
     pub comparison: Comparison,
     /// The right side, read once when the operation runs.
     pub right: Operand,
+    /// Bits of the sequence numbers that it compares: 16, 24, 32 or 64. Other comparisons have 32, which says nothing there.
+    #[serde(default = "usual_bits", skip_serializing_if = "is_usual")]
+    pub bits: u8,
+}
+
+impl PayloadTest {
+    /// A test whose sequence numbers, if it compares any, are of 32 bits.
+    pub fn new(value: u8, comparison: Comparison, right: Operand) -> PayloadTest {
+        PayloadTest { value, comparison, right, bits: usual_bits() }
+    }
+
+    /// Whether a value passes, given the right side's.
+    #[inline]
+    pub fn passes(&self, value: i64, right: i64) -> bool {
+        compare_at(self.comparison, self.bits, value, right)
+    }
+}
+
+fn usual_bits() -> u8 {
+    32
+}
+
+fn is_usual(bits: &u8) -> bool {
+    *bits == usual_bits()
 }
 
 /// Operators of [`Operation::Compute`]. Results wrap modulo 2^64, then the register's type cuts them.

@@ -95,16 +95,39 @@ pub enum Query {
         /// Tests on the fields.
         tests: Vec<PayloadTest>,
     },
+    /// Something about those pending settings of a timer that pass all tests.
+    Timer {
+        /// Index of the timer.
+        timer: u8,
+        /// What.
+        what: TimerQuery,
+        /// Which value of the payload; 0 where none is asked for.
+        value: u8,
+        /// The type by whose order values are least and greatest; `i64` where none is asked for.
+        kind: RegisterType,
+        /// Tests on the payload.
+        tests: Vec<PayloadTest>,
+    },
 }
 
 impl Query {
     /// What is asked.
-    pub fn store(&self) -> Store {
+    pub fn asks(&self) -> Asked {
         match self {
-            Query::Ranges { ranges, .. } => Store::Ranges(*ranges),
-            Query::Segments { segments, .. } => Store::Segments(*segments),
+            Query::Ranges { ranges, .. } => Asked::Store(Store::Ranges(*ranges)),
+            Query::Segments { segments, .. } => Asked::Store(Store::Segments(*segments)),
+            Query::Timer { timer, .. } => Asked::Timer(*timer),
         }
     }
+}
+
+/// What a query asks, and other operations change.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Asked {
+    /// Ranges or segments.
+    Store(Store),
+    /// The pending settings of a timer, by its index.
+    Timer(u8),
 }
 
 /// Questions about ranges (rule R5).
@@ -193,6 +216,44 @@ impl SegmentsQuery {
             SegmentsQuery::Last => "last",
             SegmentsQuery::Least => "least",
             SegmentsQuery::Greatest => "greatest",
+        }
+    }
+}
+
+/// Questions about the pending settings of a timer (rule E22).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerQuery {
+    /// How many settings.
+    Count,
+    /// The value in the one that fires first; 0 if there is none.
+    First,
+    /// The value in the one that fires last.
+    Last,
+    /// The least value.
+    Least,
+    /// The greatest value.
+    Greatest,
+}
+
+impl TimerQuery {
+    /// All of them.
+    pub const ALL: [TimerQuery; 5] =
+        [TimerQuery::Count, TimerQuery::First, TimerQuery::Last, TimerQuery::Least, TimerQuery::Greatest];
+
+    /// Whether it asks for a value of the payload.
+    pub fn has_value(self) -> bool {
+        self != TimerQuery::Count
+    }
+
+    /// Its name in programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimerQuery::Count => "count",
+            TimerQuery::First => "first",
+            TimerQuery::Last => "last",
+            TimerQuery::Least => "least",
+            TimerQuery::Greatest => "greatest",
         }
     }
 }

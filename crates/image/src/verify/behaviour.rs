@@ -241,15 +241,16 @@ impl Verifier<'_> {
                 }
             }
             Operation::CancelTimer { timer, tests } => {
-                let carried = self.timer(path.member("timer"), *timer);
-                let tests_path = path.member("tests");
-                self.report.at_most(tests_path, tests.len(), MAX_TESTS);
-                for (index, PayloadTest { value, right, .. }) in tests.iter().enumerate() {
-                    let item = tests_path.item(index);
-                    if let Some(carried) = carried {
-                        self.report.index(item.member("value"), "value of this timer", usize::from(*value), carried);
-                    }
-                    self.operand(item.member("right"), right, values);
+                self.timer_tests(path, *timer, tests);
+                for (index, test) in tests.iter().enumerate() {
+                    self.operand(path.member("tests").item(index).member("right"), &test.right, values);
+                }
+            }
+            Operation::MoveTimer { timer, delay, tests } => {
+                self.operand(path.member("delay"), delay, values);
+                self.timer_tests(path, *timer, tests);
+                for (index, test) in tests.iter().enumerate() {
+                    self.operand(path.member("tests").item(index).member("right"), &test.right, values);
                 }
             }
             Operation::AppendData { packet, offset, length } => {
@@ -327,10 +328,10 @@ impl Verifier<'_> {
         }
     }
 
-    /// How many values an event carries. What happens within another event has that one's: at most three.
+    /// How many values an event carries. What happens within another event has that one's: at most four.
     fn event_values(&self, event: Event) -> u8 {
         match event {
-            Event::Packet | Event::Icmp | Event::Internal(_) | Event::Enter | Event::Exit => 3,
+            Event::Packet | Event::Icmp | Event::Internal(_) | Event::Enter | Event::Exit => MAX_TIMER_PAYLOAD as u8,
             Event::Timer(timer) => self.image.timers.get(usize::from(timer)).map_or(0, |it| it.payload.len() as u8),
             Event::Data | Event::Read => 1,
             Event::Connect | Event::Close | Event::Abort | Event::Expire => 0,
@@ -366,6 +367,37 @@ impl Verifier<'_> {
         let timer = usize::from(timer);
         let good = self.report.index(path, "timer", timer, self.image.timers.len());
         good.then(|| self.image.timers[timer].payload.len())
+    }
+
+    /// Checks a timer and what tests of its settings name; returns how many values the timer carries.
+    pub(super) fn timer_tests(&mut self, path: Path<'_>, timer: u8, tests: &[PayloadTest]) -> Option<usize> {
+        let carried = self.timer(path.member("timer"), timer);
+        let tests_path = path.member("tests");
+        self.tests(tests_path, tests);
+        for (index, test) in tests.iter().enumerate().filter(|_| carried.is_some()) {
+            let item = tests_path.item(index);
+            self.report.index(
+                item.member("value"),
+                "value of this timer",
+                usize::from(test.value),
+                carried.unwrap_or(0),
+            );
+        }
+        carried
+    }
+
+    /// How many tests there are, and of which widths.
+    pub(super) fn tests(&mut self, path: Path<'_>, tests: &[PayloadTest]) {
+        use crate::types::Comparison::{SeqGe, SeqGt, SeqLe, SeqLt};
+        self.report.at_most(path, tests.len(), MAX_TESTS);
+        for (index, PayloadTest { comparison, bits, .. }) in tests.iter().enumerate() {
+            let known: &[u8] =
+                if matches!(comparison, SeqLt | SeqLe | SeqGt | SeqGe) { &[16, 24, 32, 64] } else { &[32] };
+            if !known.contains(bits) {
+                let expected = format_args!("use one of {known:?}");
+                self.report.add(path.item(index).member("bits"), format_args!("{bits} bits"), expected);
+            }
+        }
     }
 
     fn state(&mut self, path: Path<'_>, state: u16) {

@@ -4,7 +4,7 @@ use super::Verifier;
 use super::behaviour::Place;
 use super::report::Path;
 use crate::limits::*;
-use crate::types::{Operand, Operation, PayloadTest, Query, SEGMENT_ENDS, Store};
+use crate::types::{Operand, Operation, PayloadTest, Query, RegisterType, SEGMENT_ENDS, Store, TimerQuery};
 
 impl Verifier<'_> {
     pub(super) fn stores(&mut self) {
@@ -114,11 +114,22 @@ impl Verifier<'_> {
                 }
                 self.segment_tests(path.member("tests"), *segments, tests);
             }
+            Query::Timer { timer, what, value, kind, tests } => {
+                let carried = self.timer_tests(path, *timer, tests);
+                if let (true, Some(carried)) = (what.has_value(), carried) {
+                    self.report.index(path.member("value"), "value of this timer", usize::from(*value), carried);
+                } else if *value != 0 {
+                    self.report.add(path.member("value"), "a value that is not asked for", "make it 0");
+                }
+                if !matches!(what, TimerQuery::Least | TimerQuery::Greatest) && *kind != RegisterType::I64 {
+                    self.report.add(path.member("kind"), "an order that is not asked for", "make it `i64`");
+                }
+            }
         }
     }
 
     fn segment_tests(&mut self, path: Path<'_>, segments: u8, tests: &[PayloadTest]) {
-        self.report.at_most(path, tests.len(), MAX_TESTS);
+        self.tests(path, tests);
         for (index, test) in tests.iter().enumerate() {
             let item = path.item(index);
             self.segment_field(item.member("value"), segments, test.value);

@@ -256,7 +256,7 @@ pub fn rich() -> Image {
         },
         Operation::Snapshot { point: 0 },
     ];
-    let first_test = PayloadTest { value: 0, comparison: Comparison::SeqLe, right: Operand::Register(0) };
+    let first_test = PayloadTest::new(0, Comparison::SeqLe, Operand::Register(0));
     let cancel = Operation::CancelTimer { timer: 1, tests: vec![first_test] };
     image.rows = vec![
         Row { when: vec![(0, true), (2, true)], next: Some(1), line: 3, ..row(0, Event::Packet, busy) },

@@ -355,7 +355,7 @@ impl<'s, 'a> Rules<'s, 'a> {
                 Operand::Constant(_) | Operand::Event(_) => true,
             };
         });
-        value.stores(&mut |store| independent &= !writes.stores.contains(&store));
+        value.asked(&mut |asked| independent &= !writes.asked.contains(&asked));
         independent
     }
 
@@ -611,7 +611,7 @@ fn canonical_test(test: &Ir) -> (Comparison, Ir, Ir, bool) {
 }
 
 fn note_writes(operation: &Operation, writes: &mut Writes) {
-    writes.stores.extend(operation.changed_store());
+    writes.asked.extend(operation.changes());
     if let Operation::SetElement { first, .. } = operation {
         writes.registers.insert(*first);
     }

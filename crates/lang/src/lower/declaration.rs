@@ -404,11 +404,12 @@ impl Lowerer<'_> {
     }
 
     fn timer(&mut self, name: &Name, payload: &[(Name, Option<Name>)]) {
-        if payload.len() > 2 {
-            self.report(Diagnostic::error(payload[2].0.span, "a timer carries at most 2 values"));
+        if let Some((value, _)) = payload.get(limits::MAX_TIMER_PAYLOAD) {
+            let message = format!("a timer carries at most {} values", limits::MAX_TIMER_PAYLOAD);
+            self.report(Diagnostic::error(value.span, message));
         }
         let mut carried = Vec::new();
-        for (value, kind) in payload.iter().take(2) {
+        for (value, kind) in payload.iter().take(limits::MAX_TIMER_PAYLOAD) {
             let kind = match kind {
                 None => (Type::Integer, RegisterType::I64),
                 Some(kind) => types::named(&kind.text).unwrap_or_else(|| {

@@ -1,7 +1,7 @@
 //! Typed, resolved programs between the syntax tree and the flat image.
 
 use std::collections::BTreeSet;
-use weftwire_image::{Comparison, Operand, Operation, Operator, PacketRef, Query, Store};
+use weftwire_image::{Asked, Comparison, Operand, Operation, Operator, PacketRef, Query};
 
 /// A value to compute. Pure: computing it twice gives the same, and only divisions by zero leave a trace (a count).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum Ir {
         count: u16,
         index: Box<Ir>,
     },
-    /// A question about ranges or segments; its operands are filled in from values, in their order.
+    /// A question about ranges, segments or a timer; its operands are filled in from values, in their order.
     Query {
         query: Query,
         values: Vec<Ir>,
@@ -80,24 +80,24 @@ impl Ir {
         }
     }
 
-    /// All ranges and segments it reads.
-    pub(crate) fn stores(&self, visit: &mut dyn FnMut(Store)) {
+    /// All that it asks.
+    pub(crate) fn asked(&self, visit: &mut dyn FnMut(Asked)) {
         match self {
             Ir::Operand(_) => {}
             Ir::Compute { left, right, .. }
             | Ir::Compare { left, right, .. }
             | Ir::And(left, right)
             | Ir::Or(left, right) => {
-                left.stores(visit);
-                right.stores(visit);
+                left.asked(visit);
+                right.asked(visit);
             }
-            Ir::MulDiv(values) => values.iter().for_each(|value| value.stores(visit)),
-            Ir::Lookup { index, .. } | Ir::Element { index, .. } => index.stores(visit),
+            Ir::MulDiv(values) => values.iter().for_each(|value| value.asked(visit)),
+            Ir::Lookup { index, .. } | Ir::Element { index, .. } => index.asked(visit),
             Ir::Query { query, values } => {
-                visit(query.store());
-                values.iter().for_each(|value| value.stores(visit));
+                visit(query.asks());
+                values.iter().for_each(|value| value.asked(visit));
             }
-            Ir::Not(inner) => inner.stores(visit),
+            Ir::Not(inner) => inner.asked(visit),
         }
     }
 
@@ -206,7 +206,7 @@ pub(crate) struct Writes {
     pub(crate) packets: BTreeSet<PacketRef>,
     pub(crate) sent: BTreeSet<PacketRef>,
     pub(crate) application: bool,
-    pub(crate) stores: BTreeSet<Store>,
+    pub(crate) asked: BTreeSet<Asked>,
 }
 
 /// Register numbers from here on stand for locals until they get their scratch registers.

@@ -6,7 +6,7 @@ use super::ir::Ir;
 use super::types::Type;
 use super::{EventKind, Lowerer, Scope, Symbol};
 use crate::ast::Name;
-use weftwire_image::{Environment, Operand, PacketRef};
+use weftwire_image::{Environment, Operand, PacketRef, TimerQuery};
 use weftwire_text::diagnostic::{Diagnostic, nearest};
 use weftwire_text::source::Span;
 
@@ -19,7 +19,12 @@ impl Lowerer<'_> {
         if let [timer, value] = path
             && let Some(Symbol::Timer(index)) = self.known(&timer.text)
         {
-            return self.timer_value(timer, value, index, scope);
+            let carries = self.timers[usize::from(index)].iter().any(|(name, _)| *name == value.text);
+            let asks = !carries && TimerQuery::ALL.iter().any(|what| what.name() == value.text);
+            return match asks {
+                true => self.timer_question(index, value, &[], scope),
+                false => self.timer_value(timer, value, index, scope),
+            };
         }
         if let [object, question] = path
             && let Some(Symbol::Ranges(_) | Symbol::Segments(_)) = self.known(&object.text)

@@ -143,6 +143,9 @@ impl Lowerer<'_> {
             StatementKind::Pace(pace) => self.pace(pace, span, scope, steps),
             StatementKind::Restart { pacer } => self.restart(pacer, scope, steps),
             StatementKind::Cancel { timer, tests } => self.cancel_timer(timer, tests.as_ref(), scope, steps),
+            StatementKind::Move { timer, tests, delay } => {
+                self.move_timer(timer, tests.as_ref(), delay.as_ref(), scope, steps);
+            }
             StatementKind::Goto { state } => {
                 if scope.no_goto {
                     self.report(Diagnostic::error(

@@ -4,7 +4,7 @@ use super::expression::Value;
 use super::ir::{Ir, Step};
 use super::statement::{NO_VALUE, push};
 use super::types::{self, Type};
-use super::{Lowerer, Scope, Symbol};
+use super::{Fields, Lowerer, Scope, Symbol};
 use crate::ast::{Expression, ExpressionKind, Name, SequenceStatement};
 use weftwire_image::{
     Operation, Query, Ranges, RangesQuery, RegisterType, SEGMENT_ENDS, SegmentField, Segments, SegmentsQuery, Store,
@@ -234,6 +234,9 @@ impl Lowerer<'_> {
         arguments: &[Expression],
         scope: &mut Scope,
     ) -> Value {
+        if let Some(Symbol::Timer(timer)) = self.known(&object.text) {
+            return self.timer_question(timer, question, arguments, scope);
+        }
         match self.store(object) {
             Some(Store::Ranges(index)) => self.ranges_question(index, question, arguments, scope),
             Some(Store::Segments(index)) => self.segments_question(index, question, arguments, scope),
@@ -276,45 +279,18 @@ impl Lowerer<'_> {
             return self.no_question(question, "segments", SEGMENTS.iter().map(|what| what.name()));
         };
         let fields = self.segments[usize::from(segments)].clone();
-        let (field, tests) = match (what.has_field(), arguments) {
-            (true, [field, tests @ ..]) => {
-                let place = match &field.kind {
-                    ExpressionKind::Path(path) if path.len() == 1 => {
-                        fields.iter().position(|(name, _)| *name == path[0].text)
-                    }
-                    _ => None,
-                };
-                let Some(place) = place else {
-                    let names = list(fields.iter().map(|(name, _)| name.as_str()));
-                    let error = Diagnostic::error(field.span, "this is no field of the segments");
-                    self.report(error.help(format!("fields are {names}")));
-                    return Value::error();
-                };
-                (place, tests)
-            }
-            (true, []) => (usize::MAX, arguments),
-            (false, tests) => (0, tests),
-        };
-        let testable = !matches!(what, SegmentsQuery::Start | SegmentsQuery::End);
-        if tests.len() > usize::from(testable) || field == usize::MAX {
-            let shape = match (what.has_field(), testable) {
-                (true, _) => "a field and a test",
-                (false, true) => "a test",
-                (false, false) => "nothing",
-            };
-            let message = format!("`{}` takes {shape}, found {} argument(s)", question.text, arguments.len());
+        if matches!(what, SegmentsQuery::Start | SegmentsQuery::End) && !arguments.is_empty() {
+            let message = format!("`{}` takes nothing, found {} argument(s)", question.text, arguments.len());
             self.report(Diagnostic::error(question.span, message));
             return Value::error();
         }
+        let Some((field, tests)) = self.asked_field(question, "the segments", what.has_field(), &fields, arguments)
+        else {
+            return Value::error();
+        };
         let (mut made, mut values) = (Vec::new(), Vec::new());
-        if let Some(tests) = tests.first() {
+        if let Some(tests) = tests {
             self.field_tests(("the segment", &fields), tests, scope, &mut made, &mut values);
-        }
-        if matches!(what, SegmentsQuery::Least | SegmentsQuery::Greatest)
-            && let Type::Serial(_) = fields[field].1.0
-        {
-            let message = format!("`{}` does not know {}", question.text, fields[field].1.0.name());
-            self.report(Diagnostic::error(question.span, message).help("of sequence numbers it knows `seq32`"));
         }
         let result = match what {
             SegmentsQuery::Start | SegmentsQuery::End => Type::Sequence,
@@ -325,7 +301,45 @@ impl Lowerer<'_> {
         Value::new(Ir::Query { query, values }, result)
     }
 
-    fn no_question<'n>(&mut self, name: &Name, of: &str, known: impl Iterator<Item = &'n str> + Clone) -> Value {
+    /// The arguments of a question about one of these fields, if it `wants` one: the field, and a test if there is one.
+    pub(super) fn asked_field<'e>(
+        &mut self,
+        question: &Name,
+        owner: &str,
+        wants: bool,
+        fields: &Fields,
+        arguments: &'e [Expression],
+    ) -> Option<(usize, Option<&'e Expression>)> {
+        let (field, tests) = match arguments {
+            [field, tests @ ..] if wants => (Some(field), tests),
+            _ => (None, arguments),
+        };
+        if tests.len() > 1 || wants && field.is_none() {
+            let shape = if wants { "a field and a test" } else { "a test" };
+            let message = format!("`{}` takes {shape}, found {} argument(s)", question.text, arguments.len());
+            self.report(Diagnostic::error(question.span, message));
+            return None;
+        }
+        let Some(field) = field else { return Some((0, tests.first())) };
+        let place = match &field.kind {
+            ExpressionKind::Path(path) if path.len() == 1 => fields.iter().position(|(name, _)| *name == path[0].text),
+            _ => None,
+        };
+        if place.is_none() {
+            let names = list(fields.iter().map(|(name, _)| name.as_str()));
+            let error = Diagnostic::error(field.span, format!("this is no field of {owner}"));
+            let help = if fields.is_empty() { "it carries nothing".into() } else { format!("fields are {names}") };
+            self.report(error.help(help));
+        }
+        Some((place?, tests.first()))
+    }
+
+    pub(super) fn no_question<'n>(
+        &mut self,
+        name: &Name,
+        of: &str,
+        known: impl Iterator<Item = &'n str> + Clone,
+    ) -> Value {
         let error = Diagnostic::error(name.span, format!("{of} have no `{}`", name.text));
         self.report(error.help(format!("they have {}", list(known))));
         Value::error()

@@ -1,4 +1,4 @@
-//! Timers: set, reset, cancelled.
+//! Timers: set, reset, cancelled, moved and asked.
 
 use super::expression::{Value, compare, modular};
 use super::ir::{Ir, Step};
@@ -7,7 +7,9 @@ use super::types::Type;
 use super::{Fields, Lowerer, Scope, Symbol, serial};
 use crate::ast::{BinaryOperator, Expression, ExpressionKind, Name, UnaryOperator};
 use std::collections::BTreeSet;
-use weftwire_image::{Comparison, Event, Image, Operand, Operation, PayloadTest, limits};
+use weftwire_image::{
+    Comparison, Event, Image, Operand, Operation, PayloadTest, Query, RegisterType, TimerQuery, limits,
+};
 use weftwire_text::diagnostic::Diagnostic;
 
 impl Lowerer<'_> {
@@ -57,13 +59,60 @@ impl Lowerer<'_> {
         steps: &mut Vec<Step>,
     ) {
         let Some(timer) = self.timer_index(name) else { return };
-        let mut made = Vec::new();
-        let mut values = Vec::new();
+        let (tests, values) = self.timer_tests(timer, tests, scope);
+        push(steps, Operation::CancelTimer { timer, tests }, values);
+    }
+
+    /// `move` and, without a delay, `fire`.
+    pub(super) fn move_timer(
+        &mut self,
+        name: &Name,
+        tests: Option<&Expression>,
+        delay: Option<&Expression>,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
+        let Some(timer) = self.timer_index(name) else { return };
+        let mut values = vec![delay.map_or(Ir::constant(0), |delay| self.typed(delay, Type::Time, scope))];
+        if let (Some(delay), [Ir::Operand(Operand::Constant(time))]) = (delay, &values[..]) {
+            self.long_timers.insert((delay.span, *time));
+        }
+        let (tests, right) = self.timer_tests(timer, tests, scope);
+        values.extend(right);
+        push(steps, Operation::MoveTimer { timer, delay: NO_VALUE, tests }, values);
+    }
+
+    /// Tests of a timer's settings, and the values of their right sides.
+    fn timer_tests(&mut self, timer: u8, tests: Option<&Expression>, scope: &mut Scope) -> (Vec<PayloadTest>, Vec<Ir>) {
+        let (mut made, mut values) = (Vec::new(), Vec::new());
         if let Some(tests) = tests {
             let fields = self.timers[usize::from(timer)].clone();
             self.field_tests(("the timer", &fields), tests, scope, &mut made, &mut values);
         }
-        push(steps, Operation::CancelTimer { timer, tests: made }, values);
+        (made, values)
+    }
+
+    /// `timer.question(arguments)`
+    pub(super) fn timer_question(
+        &mut self,
+        timer: u8,
+        question: &Name,
+        arguments: &[Expression],
+        scope: &mut Scope,
+    ) -> Value {
+        let Some(what) = TimerQuery::ALL.into_iter().find(|what| what.name() == question.text) else {
+            return self.no_question(question, "timers", TimerQuery::ALL.iter().map(|what| what.name()));
+        };
+        let fields = self.timers[usize::from(timer)].clone();
+        let Some((value, tests)) = self.asked_field(question, "the timer", what.has_value(), &fields, arguments) else {
+            return Value::error();
+        };
+        let (tests, values) = self.timer_tests(timer, tests, scope);
+        let (result, kind) = if what.has_value() { fields[value].1 } else { (Type::Integer, RegisterType::I64) };
+        let ordered = matches!(what, TimerQuery::Least | TimerQuery::Greatest);
+        let kind = if ordered { kind } else { RegisterType::I64 };
+        let query = Query::Timer { timer, what, value: value as u8, kind, tests };
+        Value::new(Ir::Query { query, values }, result)
     }
 
     fn timer_index(&mut self, name: &Name) -> Option<u8> {
@@ -103,16 +152,16 @@ impl Lowerer<'_> {
             return self.too_many(tests.span, "tests of one statement", limits::MAX_TESTS);
         }
         let truth = |side: &Expression| position(side).filter(|value| fields[*value].1.0 == Type::Bool);
-        let comparison = |right| PayloadTest { value: 0, comparison: right, right: NO_VALUE };
+        let test = |value: usize, comparison| PayloadTest::new(value as u8, comparison, NO_VALUE);
         let (operator, left, right) = match &tests.kind {
             ExpressionKind::Binary(operator, left, right) => (*operator, left, right),
             ExpressionKind::Unary(UnaryOperator::Not, inner) if truth(inner).is_some() => {
-                made.push(PayloadTest { value: truth(inner).unwrap_or(0) as u8, ..comparison(Comparison::Eq) });
+                made.push(test(truth(inner).unwrap_or(0), Comparison::Eq));
                 return values.push(Ir::constant(0));
             }
             _ => match truth(tests) {
                 Some(value) => {
-                    made.push(PayloadTest { value: value as u8, ..comparison(Comparison::Ne) });
+                    made.push(test(value, Comparison::Ne));
                     return values.push(Ir::constant(0));
                 }
                 None => return wrong(self, tests.span),
@@ -135,24 +184,25 @@ impl Lowerer<'_> {
         let right = self.expression(other, scope);
         let from = right.kind;
         let mut right = self.coerce(right, kind, other.span);
+        // A test knows the width of sequence numbers: those of any are ordered as those of 32 bits.
+        let (mut order, mut bits) = (kind, None);
         match kind {
             Type::Sequence => right = modular(Value::new(right, from)),
             Type::Serial(width) => {
-                if !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) {
-                    let message = format!("a test does not order {}", kind.name());
-                    let help = "it asks for `==` or `!=`; of sequence numbers it orders `seq32`";
-                    self.report(Diagnostic::error(tests.span, message).help(help));
-                }
                 right = serial::cut(width, Value::new(right, from));
+                if !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) {
+                    (order, bits) = (Type::Sequence, Some(width));
+                }
             }
             _ => {}
         }
-        let shape = compare(operator, kind, Ir::Operand(Operand::Event(0)), right.clone());
+        let shape = compare(operator, order, Ir::Operand(Operand::Event(0)), right.clone());
         let comparison = match shape {
             Ir::Compare { comparison, .. } => comparison,
             _ => Comparison::Eq,
         };
-        made.push(PayloadTest { value: value as u8, comparison, right: NO_VALUE });
+        let plain = test(value, comparison);
+        made.push(PayloadTest { bits: bits.unwrap_or(plain.bits), ..plain });
         values.push(right);
     }
 }

@@ -89,6 +89,7 @@ impl Cursor<'_> {
             "begin" | "trim" | "add" | "hold" | "append" | "split" | "change" if self.word_follows() => {
                 StatementKind::Sequence(Box::new(self.sequence_statement(word)?))
             }
+            "move" | "fire" if self.word_follows() => self.move_statement(word == "fire")?,
             "release" => {
                 self.advance();
                 StatementKind::Release { length: self.expression() }
@@ -308,6 +309,20 @@ impl Cursor<'_> {
         Some(StatementKind::Cancel { timer, tests })
     }
 
+    /// `move` and `fire`.
+    fn move_statement(&mut self, fire: bool) -> Option<StatementKind> {
+        self.advance();
+        let timer = self.name("a timer")?;
+        let tests = if self.take_word("where") { Some(self.expression()) } else { None };
+        let mut delay = None;
+        if !fire {
+            self.expect_word("to", "and `in` with a time behind the timer");
+            self.expect_word("in", "and a time behind `to`");
+            delay = Some(self.expression());
+        }
+        Some(StatementKind::Move { timer, tests, delay })
+    }
+
     /// Statements about ranges, the receive buffer and segments.
     fn sequence_statement(&mut self, word: &str) -> Option<SequenceStatement> {
         self.advance();
@@ -394,7 +409,7 @@ impl Cursor<'_> {
             None
         } else {
             let near = match &target[..] {
-                [name] => nearest(&name.text, STATEMENTS.iter().chain(&["pace", "restart"]).copied()),
+                [name] => nearest(&name.text, STATEMENTS.iter().chain(&["pace", "restart", "move", "fire"]).copied()),
                 _ => None,
             };
             match near {
