@@ -369,6 +369,28 @@ vector(
     [frame(0, "a", udp(1)), {"flow": "a", "set": {"register": "address", "value": -1}}, frame(1, "a", udp(1)), {"flow": "a", "delete": True}],
     flows={"a": [noted(0), noted(0xFFFFFFFF, 1)]}, live=[], due=None,
 )
+def setting(at, flow, register, value):
+    return {"at": at, "flow": flow, "set": {"register": register, "value": value}}
+
+
+notes(
+    "A10-set", "A10 D4", "A change of a register is an event behind it, which may set timers, send, and change the state; in a state without rows for it nothing happens.",
+    {"registers": [register("limit", "u8"), register("answer")], "timers": timers(tick=[]), "states": states("one", "two"), "rows": [
+        row(0, PACKET, note(R(0)), arm(0, 100)), row(0, SET, note(R(0)), note(ENV("now")), arm(0, 5), next=1), row(1, ENTER, note(7)), row(1, timer(0), note(9)),
+    ]},
+    [frame(0, "a", udp(1)), setting(3, "a", "limit", 0x1FF), setting(4, "a", "limit", 2), fire(200)],
+    [(0, 0), (0xFF, 3), (3, 3), (7, 3), (9, 8), (9, 100)],
+)
+vector(
+    "A10-as-idle-as-before", "A10 F7 F12", "A change of a register is no packet and no call: an instance expires as if there had been none.",
+    {"flow": {"expire": 10, "hold": False}, "registers": registers("limit"), "rows": [row(0, PACKET, note(1)), row(0, SET, note(2)), row(0, EXPIRE, note(3))]},
+    [frame(0, "a", udp(1)), setting(9, "a", "limit", 1), fire(30)], flows={"a": [noted(1), noted(2, 9), noted(3, 10), ENDED]}, live=[],
+)
+vector(
+    "A10-may-delete", "A10 E12", "What handles the change may end the instance.",
+    {"registers": registers("limit"), "timers": timers(tick=[]), "rows": [row(0, PACKET, arm(0, 9)), row(0, timer(0), note(9)), row(0, SET, note(R(0)), DELETE)]},
+    [frame(0, "a", udp(1)), setting(1, "a", "limit", 6), fire(30)], flows={"a": [noted(6, 1), ENDED]}, live=[],
+)
 COUNTING = {"registers": registers("count", "other"), "timers": timers(tick=[]), "rows": [
     row(0, PACKET, compute("add", 0, R(0), C(1)), note(R(0)), arm(0, 100)), row(0, timer(0), note(C(7)))]}
 vector(

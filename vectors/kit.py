@@ -172,7 +172,7 @@ def ends(number, protocol="udp"):
 # Images.
 
 CURRENT, WORK = "current", "work"
-PACKET, CONNECT, DATA, CLOSE, ENTER, EXIT, EXPIRE, ABORT, READ, ICMP = "packet", "connect", "data", "close", "enter", "exit", "expire", "abort", "read", "icmp"
+PACKET, CONNECT, DATA, CLOSE, ENTER, EXIT, EXPIRE, ABORT, READ, ICMP, SET = "packet", "connect", "data", "close", "enter", "exit", "expire", "abort", "read", "icmp", "set"
 
 
 def slot(number):

@@ -110,7 +110,7 @@ pub const MUTATIONS: [Mutation; 83] = [
         "[timer, sample, expiry].into_iter().flatten().min_by_key(|(at, due)| (*at, std::cmp::Reverse(*due)))",
     ),
     at("runtime.rs", "arrival.then(|| self.table.activity(at))", "Some(self.table.activity(at))"),
-    at("runtime.rs", "!self.program.cell(instance.state, event).1.is_empty()", "false"),
+    at("runtime.rs", "self.program.has_rows(instance.state, event)", "false"),
     at("runtime.rs", "self.table.to_evict(at)", "None"),
     at("runtime.rs", "instance.earlier + 1", "instance.earlier"),
     at("runtime.rs", "self.shared.calendar.remove(handle);", "let _ = handle;"),

@@ -69,7 +69,10 @@ fn with_port<'a>(command: &'a str, file: &'a str) -> Vec<&'a str> {
 #[test]
 fn check_says_ok_or_where_and_what() {
     let folder = folder("check");
-    assert_eq!(good(&folder, &["check", "good.xl"]), b"good.xl: ok\n");
+    assert_eq!(
+        good(&folder, &["check", "good.xl"]),
+        b"good.xl: ok, an event takes at most 1 operations (only: packet)\n"
+    );
     refused(
         &folder,
         &["check", "good.xl", "bad.xl"],
@@ -107,7 +110,10 @@ fn compile_gives_the_same_bytes_each_time_and_everywhere() {
     }
     assert!(good(&folder, &["compile", "good.xl"]).is_empty());
     assert_eq!(files(&folder), ["bad.xl", "good.json", "good.xl", "one.json", "two.json"]);
-    assert_eq!(good(&folder, &["check", "good.json"]), b"good.json: ok\n");
+    assert_eq!(
+        good(&folder, &["check", "good.json"]),
+        b"good.json: ok, an event takes at most 1 operations (only: packet)\n"
+    );
 }
 
 #[test]

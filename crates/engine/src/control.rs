@@ -1,15 +1,17 @@
-//! Changes from outside (semantics, rule D4).
+//! Changes from outside (semantics, rules D4 and A10).
 
+use crate::run::Occasion;
 use crate::state::FlowState;
 use crate::{Executor, Runtime};
 use weftwire_core::control::Done;
-use weftwire_core::{Change, ControlError, FlowId, Time};
+use weftwire_core::{Change, ControlError, FlowId, Outbox, Time};
+use weftwire_image::Event;
 
 impl<E: Executor> Runtime<E> {
     /// Carries a command out at `now`, unless it brings another image.
-    pub(crate) fn change(&mut self, now: Time, change: &Change) -> Result<Done, ControlError> {
+    pub(crate) fn change(&mut self, now: Time, change: &Change, out: &mut Outbox) -> Result<Done, ControlError> {
         match change {
-            Change::SetRegister { flow, register, value } => self.set_register(*flow, register, *value)?,
+            Change::SetRegister { flow, register, value } => self.set_register(now, *flow, register, *value, out)?,
             Change::SetEntry { table, index, value } => self.set_entry(table, *index, *value)?,
             Change::Delete { flow } => self.delete(*flow)?,
             Change::Port { port, change } => self.shared.ports.change(*port, *change),
@@ -27,7 +29,15 @@ impl<E: Executor> Runtime<E> {
         Ok(Done::Done)
     }
 
-    fn set_register(&mut self, flow: FlowId, register: &str, value: i64) -> Result<(), ControlError> {
+    /// Rule A10.
+    pub(crate) fn set_register(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        register: &str,
+        value: i64,
+        out: &mut Outbox,
+    ) -> Result<(), ControlError> {
         let instance = self.table.get_mut(flow).ok_or(ControlError::NoFlow(flow))?;
         let stored = || self.program.image.registers.iter().enumerate().filter(|(_, register)| !register.scratch);
         let Some((index, found)) = stored().find(|(_, known)| known.name == register) else {
@@ -35,6 +45,9 @@ impl<E: Executor> Runtime<E> {
             return Err(ControlError::NoRegister { name: register.into(), known: known.join(", ") });
         };
         instance.registers[index] = found.kind.cut(value);
+        if self.program.has_rows(instance.state, Event::Set) {
+            self.event(flow, now, Event::Set, Occasion::default(), out);
+        }
         Ok(())
     }
 

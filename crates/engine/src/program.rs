@@ -61,7 +61,7 @@ struct Cell {
 /// The place of an event among those of a state: first those that a machine has once, then each timer's and each internal
 /// event in turn.
 fn place(event: Event) -> usize {
-    let of_many = |kind: usize, number: usize| 10 + 2 * number + kind;
+    let of_many = |kind: usize, number: usize| 11 + 2 * number + kind;
     match event {
         Event::Packet => 0,
         Event::Data => 1,
@@ -73,6 +73,7 @@ fn place(event: Event) -> usize {
         Event::Abort => 7,
         Event::Icmp => 8,
         Event::Expire => 9,
+        Event::Set => 10,
         Event::Timer(number) => of_many(0, number.into()),
         Event::Internal(number) => of_many(1, number.into()),
     }
@@ -123,6 +124,11 @@ impl Program {
         let Some(cell) = self.cells[usize::from(state)].get(place(event)) else { return (&[], &[]) };
         let preparation = cell.preparation.map(|number| self.image.preparations[number].operations.as_slice());
         (preparation.unwrap_or_default(), &cell.rows)
+    }
+
+    /// Whether anything waits for an event.
+    pub fn has_rows(&self, state: u16, event: Event) -> bool {
+        !self.cell(state, event).1.is_empty()
     }
 
     /// The repeat of an internal event, by its index in the image's list.
@@ -251,6 +257,7 @@ impl Program {
             Event::Abort => "abort".into(),
             Event::Read => "read".into(),
             Event::Icmp => "icmp".into(),
+            Event::Set => "set".into(),
             Event::Expire => "expire".into(),
             Event::Internal(number) => format!("internal {number}"),
         }

@@ -19,8 +19,8 @@ use weftwire_core::control::Answer;
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{
-    Arrival, Arrivals, Buffer, CallError, Change, Command, Connections, Deadline, DropReason, Endpoints, FlowId,
-    Function, Listen, Offload, Outbox, Output, Placed, Port, Ports, Time,
+    Arrival, Arrivals, Buffer, CallError, Change, Command, Connections, ControlError, Deadline, DropReason, Endpoints,
+    FlowId, Function, Listen, Offload, Outbox, Output, Placed, Port, Ports, Time,
 };
 use weftwire_image::{Event, OtherPackets, VerifiedImage};
 
@@ -65,7 +65,7 @@ enum Due {
 
 /// What an event leaves behind.
 #[derive(Default, Debug)]
-struct After {
+pub(crate) struct After {
     /// It went on with a zero-time loop.
     endless: bool,
     /// The packet that makes the next instance of this key (rule E20).
@@ -208,8 +208,15 @@ impl<E: Executor> Runtime<E> {
     }
 
     /// One event of an instance in the table.
-    fn event(&mut self, flow: FlowId, at: Time, event: Event, occasion: Occasion, out: &mut Outbox) -> After {
-        let arrival = !matches!(event, Event::Timer(_) | Event::Icmp);
+    pub(crate) fn event(
+        &mut self,
+        flow: FlowId,
+        at: Time,
+        event: Event,
+        occasion: Occasion,
+        out: &mut Outbox,
+    ) -> After {
+        let arrival = !matches!(event, Event::Timer(_) | Event::Icmp | Event::Set);
         let active = arrival.then(|| self.table.activity(at));
         let Some(instance) = self.table.get_mut(flow) else { return After::default() };
         instance.last_active = active.unwrap_or(instance.last_active);
@@ -235,7 +242,7 @@ impl<E: Executor> Runtime<E> {
     /// An event, if something waits for it, and the end.
     fn last_event(&mut self, flow: FlowId, at: Time, event: Event, out: &mut Outbox) {
         let Some(instance) = self.table.get_mut(flow) else { return };
-        if !self.program.cell(instance.state, event).1.is_empty() {
+        if self.program.has_rows(instance.state, event) {
             let mut run = Run::new(&self.program, &mut self.shared, instance, out, at);
             run.event(&self.executor, event, Occasion::default());
         }
@@ -484,7 +491,7 @@ impl<E: Executor> Function for Runtime<E> {
                 Ok((done, before)) => (Ok(done), Some(before)),
                 Err(error) => (Err(error), None),
             },
-            change => (self.change(now, change), None),
+            change => (self.change(now, change, out), None),
         };
         out.answer(Answer { number: command.number, at: now, result }, leftover);
     }
@@ -645,6 +652,15 @@ impl<E: Executor> Connections for Runtime<E> {
             self.event(flow, now, Event::Read, occasion, out);
         }
         Ok(())
+    }
+
+    /// Rule A10.
+    fn set(&mut self, now: Time, flow: FlowId, parameter: &str, value: i64, out: &mut Outbox) -> Result<(), CallError> {
+        let now = self.arrive(now, out);
+        self.set_register(now, flow, parameter, value, out).map_err(|error| match error {
+            ControlError::NoFlow(flow) => CallError::NoFlow(flow),
+            _ => CallError::NoParameter(parameter.into()),
+        })
     }
 }
 

@@ -36,7 +36,7 @@ pub fn explain(image: &Image, form: Form) -> String {
     let mut document = Document::default();
     document.heading(1, format!("Machine {}", image.name));
     let chains = Chains::new(image);
-    header(image, &chains, &mut document);
+    header(image, &mut document);
     for (state, name) in image.states.iter().enumerate() {
         // The image counts states in 16 bits; one behind that has no rows.
         let Ok(index) = u16::try_from(state) else { break };
@@ -61,7 +61,7 @@ pub fn explain(image: &Image, form: Form) -> String {
     }
 }
 
-fn header(image: &Image, chains: &Chains<'_>, document: &mut Document) {
+fn header(image: &Image, document: &mut Document) {
     if !image.digest.is_empty() {
         document.note(format!("Image {}", image.digest));
     }
@@ -74,10 +74,8 @@ fn header(image: &Image, chains: &Chains<'_>, document: &mut Document) {
             format!("Packets without this key pass untouched between ports {}.", pairs.join(", "))
         }
     });
-    if let Some(worst) = image.worst_case() {
-        let WorstCase { state, event, operations } = worst;
-        let place = format!("{}: {}", state_name(image, state), event_name(image, chains, state, event));
-        document.note(format!("An event takes at most {operations} operations ({place})."));
+    if let Some(worst) = image.worst_case_text() {
+        document.note(format!("An event takes {worst}."));
     }
     registers(image, document);
     packets_and_timers(image, document);

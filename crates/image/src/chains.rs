@@ -149,6 +149,7 @@ pub fn event_name(image: &Image, chains: &Chains<'_>, state: u16, event: Event) 
         Event::Abort => "abort".into(),
         Event::Read => "read".into(),
         Event::Icmp => "icmp".into(),
+        Event::Set => "set".into(),
         Event::Expire => "expire".into(),
         Event::Internal(number) => {
             let origins: Vec<String> = chains

@@ -45,6 +45,7 @@ impl Image {
             );
             add(Feature::ExpireEvent, event == Event::Expire);
             add(Feature::Icmp, event == Event::Icmp);
+            add(Feature::SetEvent, event == Event::Set);
             for operation in operations {
                 for feature in
                     of_operation(operation).into_iter().chain(operation.operands().into_iter().filter_map(of_operand))

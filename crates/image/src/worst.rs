@@ -1,5 +1,6 @@
 //! The worst case of an event: how many operations may run from its beginning to its end.
 
+use crate::chains::{Chains, event_name, state_name};
 use crate::types::{Event, Image, Preparation, Row};
 use std::collections::BTreeMap;
 
@@ -41,6 +42,14 @@ impl Image {
             }
         }
         worst
+    }
+
+    /// The worst case in words: `at most 12 operations (idle: packet)`.
+    pub fn worst_case_text(&self) -> Option<String> {
+        let WorstCase { state, event, operations } = self.worst_case()?;
+        let chains = Chains::new(self);
+        let place = format!("{}: {}", state_name(self, state), event_name(self, &chains, state, event));
+        Some(format!("at most {operations} operations ({place})"))
     }
 }
 

@@ -52,9 +52,11 @@ pub fn execute(arguments: Arguments) -> Result<()> {
                 Err(error) => (None, format!("{:#}", anyhow::Error::from(error))),
             }
         };
+        let worst = image.as_ref().and_then(weftwire_image::Image::worst_case_text);
+        let worst = worst.map_or_else(String::new, |worst| format!(", an event takes {worst}"));
         // Whether it fits is known before anything says that it is right.
         match image.map(|image| super::compile::report_excess(file, &image, &arguments.profile)) {
-            Some(true) => say!("{}: {said}", file.display()),
+            Some(true) => say!("{}: {said}{worst}", file.display()),
             Some(false) => {
                 say!("{}: too large for the profile `{}`", file.display(), arguments.profile.name);
                 failed += 1;

@@ -144,6 +144,7 @@ fn row_of_any_kind() -> impl Strategy<Value = Row> {
         Event::Abort,
         Event::Read,
         Event::Icmp,
+        Event::Set,
     ]);
     let when = vec(proptest::option::of(any::<bool>()), usize::from(CONDITIONS));
     let goes = (proptest::option::of(0..STATES), proptest::option::weighted(0.2, 0..2_u16));

@@ -77,6 +77,8 @@ pub enum Feature {
     Segmentation,
     /// Records of segments.
     Segments,
+    /// The event `set`.
+    SetEvent,
     /// Packets stored in an instance.
     Slots,
     /// Registers shown by a row.

@@ -36,6 +36,8 @@ pub enum Event {
     /// An ICMP error about a packet of the flow, as it was sent; `current` is that packet as far as the error quotes it. Event
     /// fields: 0 type, 1 code, 2 the MTU that it tells, or 0.
     Icmp,
+    /// A register was changed from outside: it has its new value.
+    Set,
     /// The idle time is up; the instance is deleted behind it.
     Expire,
     /// The machine comes into the state. Event fields: those of the event that brought it there.

@@ -334,7 +334,7 @@ impl Verifier<'_> {
             Event::Packet | Event::Icmp | Event::Internal(_) | Event::Enter | Event::Exit => MAX_TIMER_PAYLOAD as u8,
             Event::Timer(timer) => self.image.timers.get(usize::from(timer)).map_or(0, |it| it.payload.len() as u8),
             Event::Data | Event::Read => 1,
-            Event::Connect | Event::Close | Event::Abort | Event::Expire => 0,
+            Event::Connect | Event::Close | Event::Abort | Event::Set | Event::Expire => 0,
         }
     }
 
@@ -353,6 +353,7 @@ impl Verifier<'_> {
             | Event::Abort
             | Event::Read
             | Event::Icmp
+            | Event::Set
             | Event::Expire => {}
         }
     }

@@ -531,13 +531,14 @@ impl Lowerer<'_> {
             "abort" if !self.symbols.contains_key("abort") => (Event::Abort, EventKind::Call),
             "read" if !self.symbols.contains_key("read") => (Event::Read, EventKind::Read),
             "icmp" if !self.symbols.contains_key("icmp") => (Event::Icmp, EventKind::Icmp),
+            "set" if !self.symbols.contains_key("set") => (Event::Set, EventKind::Call),
             _ => match self.symbols.get(&name.text) {
                 Some((Symbol::Timer(timer), _)) => (Event::Timer(*timer), EventKind::Timer(*timer)),
                 _ => {
                     let error = Diagnostic::error(name.span, format!("`{}` is no event", name.text));
                     let timers: Vec<&str> = self.image.timers.iter().map(|timer| timer.name.as_str()).collect();
                     self.report(error.help(format!(
-                        "events are packet, connect, close, data, read, abort, icmp, expire and timers{}",
+                        "events are packet, connect, close, data, read, abort, icmp, set, expire and timers{}",
                         if timers.is_empty() { String::new() } else { format!(" ({})", list(timers)) }
                     )));
                     return None;

@@ -525,8 +525,9 @@ impl Cursor<'_> {
     }
 
     fn handler(&mut self, debug: bool) -> Option<Handler> {
-        let event =
-            self.name("an event: `packet`, `connect`, `close`, `data`, `read`, `abort`, `expire` or a timer")?;
+        let event = self.name(
+            "an event: `packet`, `connect`, `close`, `data`, `read`, `abort`, `icmp`, `set`, `expire` or a timer",
+        )?;
         let from = if self.take_word("from") { Some(self.expression()) } else { None };
         let when = if self.take_word("when") { Some(self.condition()) } else { None };
         Some(Handler { event, from, when, debug, body: self.block("to open the handler") })
