@@ -413,7 +413,7 @@ vector(
 UNLIKE = [
     {"registers": registers("other", "count")}, {"registers": [register("count", "u32"), register("other")]}, {"states": states("begin")},
     {"states": states("start", start=5)}, {"timers": timers(tick=["value"])}, {"flow": {"max": 5}}, {"flow": {"symmetric": False}},
-    {"slots": ["one", "two"]}, {"notices": ["else"]}, {"debug": {"samples": [{"register": 0, "interval": 1000}]}},
+    {"slots": ["one", "two"]}, {"turns": [{"name": "turns", "most": 1}]}, {"notices": ["else"]}, {"debug": {"samples": [{"register": 0, "interval": 1000}]}},
 ]
 vector(
     "D06-flows-know-something-else", "D6", "An image in which flows know something else, or live otherwise, is refused, and nothing changes.",

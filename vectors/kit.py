@@ -252,6 +252,23 @@ def timer(number):
     return {"timer": number}
 
 
+def turn(number):
+    return {"turn": number}
+
+
+def ask(rank, cost, turns=0):
+    value = lambda it: C(it) if isinstance(it, int) else it
+    return {"ask": {"turns": turns, "rank": value(rank), "cost": value(cost)}}
+
+
+def withdraw(turns=0):
+    return {"withdraw": {"turns": turns}}
+
+
+def WAITING(turns=0):
+    return {"environment": {"waiting": turns}}
+
+
 def internal(number):
     return {"internal": number}
 

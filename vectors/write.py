@@ -13,10 +13,11 @@ import events
 import flows
 import packets
 import sequences
+import shared
 import values
 from kit import HERE, VECTORS
 
-assert all((events, flows, packets, sequences, values))
+assert all((events, flows, packets, sequences, shared, values))
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE
 for old in folder.glob("*.json"):
     if old.name != "base.json" and old.stem not in VECTORS:

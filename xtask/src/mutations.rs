@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 83] = [
+pub const MUTATIONS: [Mutation; 92] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -106,8 +106,8 @@ pub const MUTATIONS: [Mutation; 83] = [
     at("runtime.rs", "*at <= limit", "*at < limit"),
     at(
         "runtime.rs",
-        "[timer, sample, expiry].into_iter().flatten().min()",
-        "[timer, sample, expiry].into_iter().flatten().min_by_key(|(at, due)| (*at, std::cmp::Reverse(*due)))",
+        "[timer, turn, sample, expiry].into_iter().flatten().min()",
+        "[timer, turn, sample, expiry].into_iter().flatten().min_by_key(|(at, due)| (*at, std::cmp::Reverse(*due)))",
     ),
     at("runtime.rs", "arrival.then(|| self.table.activity(at))", "Some(self.table.activity(at))"),
     at("runtime.rs", "self.program.has_rows(instance.state, event)", "false"),
@@ -128,7 +128,24 @@ pub const MUTATIONS: [Mutation; 83] = [
     at("stores/ranges.rs", "entry.1 < left || right < entry.0", "entry.1 <= left || right <= entry.0"),
     at("stores/ranges.rs", "self.entries.insert(0, (left, right));", "self.entries.push((left, right));"),
     at("stores/ranges.rs", "from = from.max(end);", ""),
-    at("runtime.rs", "!matches!(event, Event::Timer(_) | Event::Icmp)", "!matches!(event, Event::Timer(_))"),
+    at(
+        "runtime.rs",
+        "Event::Timer(_) | Event::Turn(_) | Event::Icmp | Event::Set",
+        "Event::Timer(_) | Event::Turn(_) | Event::Set",
+    ),
+    at(
+        "runtime.rs",
+        "Event::Timer(_) | Event::Turn(_) | Event::Icmp | Event::Set",
+        "Event::Timer(_) | Event::Icmp | Event::Set",
+    ),
+    at("runtime.rs", "instance.waiting[usize::from(turns)] = None;", ""),
+    at("runtime.rs", "turns.withdraw(place);", "let _ = (turns, place);"),
+    at("instance.rs", "|| self.waiting.iter().any(Option::is_some)", ""),
+    at("turns.rs", "None if self.is_full() => return false,", ""),
+    at("turns.rs", ".filter(|_| known.rank == rank)", ""),
+    at("turns.rs", "self.next = self.next.max(now);", "let _ = now;"),
+    at("turns.rs", "cost.clamp(1, MAX_TURN_COST)", "cost"),
+    at("turns.rs", "self.queue.pop_first()", "self.queue.pop_last()"),
     at("program.rs", "self.hears_icmp", "true"),
     at("stores/ranges.rs", "entry.0 == 0 && i64::from(entry.1) >= length", "i64::from(entry.1) >= length"),
     at("stores/ranges.rs", "buffer.unread += length as u32;", ""),

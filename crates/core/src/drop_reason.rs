@@ -48,11 +48,13 @@ pub enum DropReason {
     NotHeld,
     /// There would be more records of segments than their object has room for; it was not changed.
     SegmentsFull,
+    /// More flows would wait for a turn than there is room for; this one does not wait.
+    TurnsFull,
 }
 
 impl DropReason {
     /// Every reason, in the order of declaration. Written states number them by their place here: new ones go to the end.
-    pub const ALL: [DropReason; 21] = [
+    pub const ALL: [DropReason; 22] = [
         DropReason::Truncated,
         DropReason::BadLength,
         DropReason::BadVersion,
@@ -74,6 +76,7 @@ impl DropReason {
         DropReason::NoRoom,
         DropReason::NotHeld,
         DropReason::SegmentsFull,
+        DropReason::TurnsFull,
     ];
 
     /// The reason's place in [`DropReason::ALL`].
@@ -104,6 +107,7 @@ impl DropReason {
             DropReason::NoRoom => "no_room",
             DropReason::NotHeld => "not_held",
             DropReason::SegmentsFull => "segments_full",
+            DropReason::TurnsFull => "turns_full",
             DropReason::TooMuchOutput => "too_much_output",
         }
     }

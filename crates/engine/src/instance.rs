@@ -3,6 +3,7 @@
 use crate::axis::Axis;
 use crate::counts::DropCounts;
 use crate::stores::{Ranges, Segments};
+use crate::turns::Place;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::mem::take;
@@ -46,6 +47,8 @@ pub struct Instance {
     pub ranges: Vec<Ranges>,
     /// Its records of segments.
     pub segments: Vec<Segments>,
+    /// Where it stands in the queue of each kind of turns, if it waits.
+    pub waiting: SmallVec<[Option<Place>; 1]>,
     /// Pending settings of timers, earliest first.
     pub timers: VecDeque<TimerHandle>,
     /// Both ends as this end sees them (rule F18); `None` if the packet that made it has no transport header.
@@ -100,9 +103,9 @@ impl Instance {
         };
     }
 
-    /// Whether it waits for something of its own: a timer, or its application (rule F13).
+    /// Whether it waits for something of its own: a timer, its application, or a turn (rule F13).
     pub fn is_held(&self) -> bool {
-        self.open || !self.timers.is_empty()
+        self.open || !self.timers.is_empty() || self.waiting.iter().any(Option::is_some)
     }
 
     /// One more pending setting of a timer.

@@ -30,6 +30,7 @@ mod stores;
 mod succession;
 mod text;
 mod trace;
+mod turns;
 pub mod value;
 
 pub use chance::Chance;

@@ -121,6 +121,20 @@ impl Run<'_> {
         found.unwrap_or(0)
     }
 
+    /// Rules T2 and T3.
+    pub(crate) fn ask(&mut self, turns: u8, rank: i64, cost: i64) {
+        let (queue, instance) = (&mut self.shared.turns[usize::from(turns)], &mut *self.instance);
+        if !queue.ask(&mut instance.waiting[usize::from(turns)], instance.flow, rank, cost, self.at) {
+            self.count(DropReason::TurnsFull);
+        }
+    }
+
+    /// Rule T4.
+    pub(crate) fn withdraw(&mut self, turns: u8) {
+        let turns = usize::from(turns);
+        self.shared.turns[turns].withdraw(&mut self.instance.waiting[turns]);
+    }
+
     /// Rule A3.
     pub(crate) fn append_data(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let mut data = std::mem::take(&mut self.instance.send_buffer);

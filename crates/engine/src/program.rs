@@ -3,6 +3,7 @@
 use crate::instance::Instance;
 use crate::lines::groups_of;
 use crate::stores::{Ranges, Segments};
+use crate::turns::Turns;
 use weftwire_core::build::{TemplateSpec, TemplateTransport};
 use weftwire_core::format::{FieldPlace, Formats};
 use weftwire_core::packet::Packet;
@@ -58,10 +59,10 @@ struct Cell {
     repeat: Option<usize>,
 }
 
-/// The place of an event among those of a state: first those that a machine has once, then each timer's and each internal
-/// event in turn.
+/// The place of an event among those of a state: first those that a machine has once, then each timer's, each internal
+/// event and each kind of turns, side by side.
 fn place(event: Event) -> usize {
-    let of_many = |kind: usize, number: usize| 11 + 2 * number + kind;
+    let of_many = |kind: usize, number: usize| 11 + 3 * number + kind;
     match event {
         Event::Packet => 0,
         Event::Data => 1,
@@ -76,6 +77,7 @@ fn place(event: Event) -> usize {
         Event::Set => 10,
         Event::Timer(number) => of_many(0, number.into()),
         Event::Internal(number) => of_many(1, number.into()),
+        Event::Turn(number) => of_many(2, number.into()),
     }
 }
 
@@ -142,6 +144,11 @@ impl Program {
             instance.ranges = self.new_ranges();
             instance.segments = self.new_segments();
         }
+    }
+
+    /// The turns of a new function.
+    pub fn new_turns(&self) -> Vec<Turns> {
+        self.image.turns.iter().map(|turns| Turns::new(turns.most)).collect()
     }
 
     /// The ranges of a new instance.
@@ -249,6 +256,7 @@ impl Program {
         match event {
             Event::Packet => "packet".into(),
             Event::Timer(timer) => self.image.timers[usize::from(timer)].name.clone(),
+            Event::Turn(turns) => self.image.turns[usize::from(turns)].name.clone(),
             Event::Connect => "connect".into(),
             Event::Close => "close".into(),
             Event::Data => "data".into(),

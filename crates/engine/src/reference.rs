@@ -120,6 +120,8 @@ impl Run<'_> {
             }
             Operation::CancelTimer { timer, tests } => self.cancel_where(*timer, tests),
             Operation::MoveTimer { timer, delay, tests } => self.move_where(*timer, tests, self.read(delay)),
+            Operation::Ask { turns, rank, cost } => self.ask(*turns, self.read(rank), self.read(cost)),
+            Operation::Withdraw { turns } => self.withdraw(*turns),
             Operation::AppendData { packet, offset, length } => {
                 self.append_data(*packet, self.read_length(offset), self.read_length(length));
             }

@@ -8,6 +8,7 @@ use crate::limits::Limits;
 use crate::packets::Promises;
 use crate::program::Program;
 use crate::stores::Tests;
+use crate::turns::Turns;
 use weftwire_calendar::Calendar;
 use weftwire_core::buffer::Storage;
 use weftwire_core::packet::Packet;
@@ -68,6 +69,8 @@ pub struct Shared {
     pub listening: Vec<Listen>,
     /// Settings of timers that are about to get a new deadline; empty between operations.
     pub moved: Vec<Setting>,
+    /// The turns that flows wait for.
+    pub turns: Vec<Turns>,
     /// How often each repeat was raised again in the event that runs.
     pub rounds: Vec<u32>,
 }
@@ -290,6 +293,7 @@ impl<'a> Run<'a> {
                 let buffer = self.program.image.receive_buffer();
                 buffer.map_or(0, |(index, _)| self.instance.ranges[index].room().into())
             }
+            Environment::Waiting(turns) => i64::from(self.instance.waiting[usize::from(turns)].is_some()),
         }
     }
 

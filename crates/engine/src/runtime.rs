@@ -55,10 +55,11 @@ pub struct Runtime<E> {
 /// Most instances that are kept without a flow.
 const MOST_SPARE: usize = 1_024;
 
-/// What is due next, in the order in which things at one instant are done (rules E1 and F12).
+/// What is due next, in the order in which things at one instant are done (rules E1, T5 and F12).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
     Timer,
+    Turn(u8),
     Sample,
     Expiry,
 }
@@ -107,6 +108,7 @@ impl<E: Executor> Runtime<E> {
                 tables: program.image.tables.clone(),
                 moved: Vec::new(),
                 rounds: vec![0; program.image.repeats.len()],
+                turns: program.new_turns(),
                 listening: Vec::new(),
             },
             made_then: Predecessors::new(program.key_length(), hasher),
@@ -146,6 +148,7 @@ impl<E: Executor> Runtime<E> {
         self.clock = self.clock.max(at);
         match due {
             Due::Timer => self.run_timer(out),
+            Due::Turn(turns) => self.run_turn(turns, out),
             Due::Sample => self.samples.show(&self.program, &self.table, out),
             Due::Expiry => {
                 if let Some((_, flow)) = self.table.next_expiry() {
@@ -160,7 +163,17 @@ impl<E: Executor> Runtime<E> {
         let timer = self.shared.calendar.next_deadline().map(|at| (at, Due::Timer));
         let sample = self.samples.next().map(|at| (at, Due::Sample));
         let expiry = self.table.next_expiry().map(|(at, _)| (at, Due::Expiry));
-        [timer, sample, expiry].into_iter().flatten().min()
+        let turns = self.shared.turns.iter().zip(0..);
+        let turn = turns.filter_map(|(turns, number)| Some((turns.due()?, Due::Turn(number)))).min();
+        [timer, turn, sample, expiry].into_iter().flatten().min()
+    }
+
+    /// Rule T5.
+    fn run_turn(&mut self, turns: u8, out: &mut Outbox) {
+        let Some((at, flow)) = self.shared.turns[usize::from(turns)].grant() else { return };
+        let Some(instance) = self.table.get_mut(flow) else { return };
+        instance.waiting[usize::from(turns)] = None;
+        self.event(flow, at, Event::Turn(turns), Occasion::default(), out);
     }
 
     fn run_timer(&mut self, out: &mut Outbox) {
@@ -216,7 +229,7 @@ impl<E: Executor> Runtime<E> {
         occasion: Occasion,
         out: &mut Outbox,
     ) -> After {
-        let arrival = !matches!(event, Event::Timer(_) | Event::Icmp | Event::Set);
+        let arrival = !matches!(event, Event::Timer(_) | Event::Turn(_) | Event::Icmp | Event::Set);
         let active = arrival.then(|| self.table.activity(at));
         let Some(instance) = self.table.get_mut(flow) else { return After::default() };
         instance.last_active = active.unwrap_or(instance.last_active);
@@ -289,6 +302,7 @@ impl<E: Executor> Runtime<E> {
         instance.slots.reserve_exact(self.program.image.slots.len());
         instance.slots.resize_with(self.program.image.slots.len(), || None);
         self.program.fill_stores(&mut instance);
+        instance.waiting.resize(self.program.image.turns.len(), None);
         instance.endpoints = endpoints;
         instance.created = at;
         instance.earlier = self.made_then.of(&self.key);
@@ -310,11 +324,14 @@ impl<E: Executor> Runtime<E> {
         self.forget(instance);
     }
 
-    /// An instance that is in the table no more: its timers go, a later one of its key draws other random numbers, and its
+    /// An instance that is in the table no more: its timers go, it waits for no turn, a later one of its key draws other random numbers, and its
     /// memory is for flows to come.
     pub(crate) fn forget(&mut self, mut instance: Box<Instance>) {
         for &handle in &instance.timers {
             self.shared.calendar.remove(handle);
+        }
+        for (turns, place) in self.shared.turns.iter_mut().zip(&mut instance.waiting) {
+            turns.withdraw(place);
         }
         for packet in instance.slots.drain(..).flatten() {
             self.shared.stored -= 1;
@@ -510,6 +527,7 @@ impl<E: Executor> Function for Runtime<E> {
                 let (_, setting) = self.shared.calendar.first()?;
                 &self.program.image.timers[usize::from(setting.timer)].name
             }
+            Due::Turn(turns) => &self.program.image.turns[usize::from(turns)].name,
             Due::Sample => "sample",
             Due::Expiry => "expiry",
         };
@@ -526,7 +544,9 @@ impl<E: Executor> Function for Runtime<E> {
             }
             Placed::Connection(endpoints) => self.key_of(endpoints, &mut key).is_ok(),
         };
-        has_key.then(|| self.table.hash(&key))
+        // All flows that share turns belong together (rule F19).
+        let apart = self.program.image.turns.is_empty();
+        has_key.then(|| if apart { self.table.hash(&key) } else { 0 })
     }
 
     fn connections(&mut self) -> Option<&mut dyn Connections> {

@@ -127,6 +127,11 @@ impl Run<'_> {
                 }
                 text
             }
+            Operation::Ask { turns, rank, cost } => {
+                let name = &image.turns[usize::from(*turns)].name;
+                format!("ask {name} rank {} for {} ns", value(rank), value(cost))
+            }
+            Operation::Withdraw { turns } => format!("withdraw {}", image.turns[usize::from(*turns)].name),
             Operation::AppendData { packet: to, offset, length } => {
                 format!("append_data to {}: {} bytes from {}", packet(to), value(length), value(offset))
             }
@@ -158,6 +163,9 @@ impl Run<'_> {
             Operand::Field { packet, field } => self.field_name(*packet, *field),
             Operand::Present { packet, field } => format!("present {}", self.field_name(*packet, *field)),
             Operand::Event(value) => format!("event {value}"),
+            Operand::Environment(Environment::Waiting(turns)) => {
+                format!("{}.waiting", self.program.image.turns[usize::from(*turns)].name)
+            }
             Operand::Environment(environment) => environment_name(*environment).into(),
         };
         format!("{name} ({})", self.read(operand))
@@ -188,6 +196,7 @@ fn environment_name(environment: Environment) -> &'static str {
         Environment::FlowFull => "flow_full",
         Environment::ApplicationListening => "application_listening",
         Environment::ApplicationRoom => "application_room",
+        Environment::Waiting(_) => "waiting",
     }
 }
 

@@ -2,21 +2,22 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use support::law::{CLOCKS, Change, Compare, case, do_step, engine, law, lively};
-use support::random::Step;
+use support::random::{Step, apart};
 use support::{Bench, at, flow_state, machine, notify, rich, row, set_timer, timer, verified};
 use weftwire_core::control::{self, Done};
 use weftwire_core::inspect::Inspect;
 use weftwire_core::live::Clocks;
 use weftwire_core::packet_parts::PacketParts;
 use weftwire_core::{ControlError, Endpoints, FlowId, Function, LinkType, MacAddress, Outbox, Port, Ports, Time};
-use weftwire_engine::state::{FlowState, FunctionState, Keys};
+use weftwire_engine::state::{FlowState, FunctionState, Keys, TurnState};
 use weftwire_engine::{EngineOptions, Limits, ReferenceEngine, ZERO_TIME_DEPTH};
 use weftwire_image::layout::{FunctionLayout, StateLayout};
 use weftwire_image::{Environment, Event, Image, Operand, Operation, PacketRef, Row, VerifiedImage, WhenFull};
 
 /// Every field of a state, and how it is left out: it is as in a new flow, or in a new function.
-const OMISSIONS: [(&str, Change); 51] = [
+const OMISSIONS: [(&str, Change); 56] = [
     ("time", |state| state.time = Time::ZERO),
     ("hash key", |state| state.keys.hash = [0; 16]),
     ("random key", |state| state.keys.random = [0; 16]),
@@ -89,10 +90,26 @@ const OMISSIONS: [(&str, Change); 51] = [
             records.for_each(|(_, fields)| fields.fill(0));
         })
     }),
+    ("waiting", |state| {
+        state.turns.iter_mut().for_each(|turns| turns.waiting.clear());
+        each(state, |flow| flow.turns.fill(None))
+    }),
+    ("ranks of those that wait", |state| waiting(state, |turn| turn.rank = 0)),
+    ("costs of turns", |state| waiting(state, |turn| turn.cost = 1)),
+    ("order of those that wait", |state| {
+        let ranks: BTreeMap<FlowId, i64> =
+            state.flows.iter().filter_map(|flow| Some((flow.flow, flow.turns[0]?.rank))).collect();
+        state.turns[0].waiting.sort_by_key(|flow| (ranks[flow], *flow));
+    }),
+    ("when the next turn is", |state| state.turns.iter_mut().for_each(|turns| turns.next = state.time)),
 ];
 
 fn each(state: &mut FunctionState, change: impl Fn(&mut FlowState)) {
     state.flows.iter_mut().for_each(change);
+}
+
+fn waiting(state: &mut FunctionState, change: impl Fn(&mut TurnState)) {
+    each(state, |flow| flow.turns.iter_mut().flatten().for_each(&change));
 }
 
 fn ends(state: &mut FunctionState, change: impl Fn(&mut Endpoints)) {
@@ -208,13 +225,19 @@ fn a_flow_that_moves_goes_on_as_if_it_had_stayed() {
         // Flows that meet only in their order.
         image.flow.max = 1_000;
         image.flow.when_full = WhenFull::Reject;
-        let image = verified(image);
+        let image = verified(apart(image));
         let ahead = [0, 5_000_000, -6_000_000][number as usize % 3];
         let (mut here, mut there) = (engine(&image, 1), engine(&image, 2));
         let mut out = Outbox::new();
         let mut now = 10_000_000;
         let half = steps.len() / 2;
-        steps[..half].iter().for_each(|step| do_step(step, &mut here, &mut now, &mut out));
+        for step in &steps[..half] {
+            // Where applications listen is no flow's.
+            if matches!(step, Step::Listen(_)) {
+                do_step(step, &mut there, &mut (now + ahead), &mut out);
+            }
+            do_step(step, &mut here, &mut now, &mut out);
+        }
         let theirs = CLOCKS.of_time_ahead(ahead);
         let boundary = here.snapshot_all(None).time;
         here.fire(boundary, &mut out);

@@ -194,6 +194,11 @@ fn packets_and_timers(image: &Image, document: &mut Document) {
             .collect();
         document.note(format!("Timers: {}.", timers.join(", ")));
     }
+    if !image.turns.is_empty() {
+        let turns: Vec<String> =
+            image.turns.iter().map(|turns| format!("{} (at most {} flows wait)", turns.name, turns.most)).collect();
+        document.note(format!("Turns, one flow at a time: {}.", turns.join(", ")));
+    }
     if !image.slots.is_empty() {
         document.note(format!("Packets kept in a flow: {}.", image.slots.join(", ")));
     }

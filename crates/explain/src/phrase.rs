@@ -252,6 +252,20 @@ impl<'a> Phrases<'a> {
                 self.named.insert(self.definitions.len());
                 return self.define(*register, Expression::Leaf(text), Style::Plain, reads);
             }
+            Operation::Ask { turns, rank, cost } => {
+                let text = format!(
+                    "ask {} rank {} for {}",
+                    self.turns(*turns),
+                    self.value(rank),
+                    self.operand(cost).text(Style::Duration)
+                );
+                self.changed(|read| *read == Operand::Environment(Environment::Waiting(*turns)));
+                text
+            }
+            Operation::Withdraw { turns } => {
+                self.changed(|read| *read == Operand::Environment(Environment::Waiting(*turns)));
+                format!("withdraw {}", self.turns(*turns))
+            }
             Operation::DeleteInstance => "delete the flow".into(),
             Operation::RestartInstance => "delete the flow; the packet begins a new one".into(),
             Operation::Snapshot { point } => {
@@ -269,6 +283,10 @@ impl<'a> Phrases<'a> {
                 )
             }
         })
+    }
+
+    fn turns(&self, turns: u8) -> String {
+        name(self.image.turns.get(usize::from(turns)).map(|it| &it.name), "turns", turns.into())
     }
 
     /// A register gets a value. Scratch registers are remembered, others written.
@@ -376,6 +394,13 @@ impl<'a> Phrases<'a> {
                         return Expression::Truth {
                             yes: "application.listening".into(),
                             no: "not application.listening".into(),
+                        };
+                    }
+                    Environment::Waiting(turns) => {
+                        let turns = self.turns(turns);
+                        return Expression::Truth {
+                            yes: format!("{turns}.waiting"),
+                            no: format!("not {turns}.waiting"),
                         };
                     }
                     Environment::FlowFull => {

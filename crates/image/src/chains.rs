@@ -141,6 +141,10 @@ pub fn event_name(image: &Image, chains: &Chains<'_>, state: u16, event: Event) 
             Some(found) => format!("timer {}", found.name),
             None => format!("timer {timer}"),
         },
+        Event::Turn(turns) => match image.turns.get(usize::from(turns)) {
+            Some(found) => format!("turn {}", found.name),
+            None => format!("turn {turns}"),
+        },
         Event::Connect => "connect".into(),
         Event::Close => "close".into(),
         Event::Data => "data".into(),

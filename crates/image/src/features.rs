@@ -27,6 +27,7 @@ impl Image {
         add(Feature::InternalEvents, self.internal_events > 0);
         add(Feature::Ranges, !self.ranges.is_empty());
         add(Feature::ReceiveBuffer, self.receive_buffer().is_some());
+        add(Feature::Turns, !self.turns.is_empty());
         add(Feature::Segments, !self.segments.is_empty());
         add(Feature::Repeats, !self.repeats.is_empty());
         add(Feature::ImportedFormats, self.formats.iter().any(imported));
@@ -88,6 +89,8 @@ fn of_operation(operation: &Operation) -> Option<Feature> {
         | Operation::Send { .. }
         | Operation::SetTimer { .. }
         | Operation::CancelTimer { .. }
+        | Operation::Ask { .. }
+        | Operation::Withdraw { .. }
         | Operation::Begin { .. }
         | Operation::Trim { .. }
         | Operation::AddRange { .. }

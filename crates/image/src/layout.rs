@@ -252,6 +252,10 @@ fn fixed(image: &VerifiedImage, key_bytes: usize) -> Vec<LayoutField> {
         fields.add(format!("start {}", segments.name), 1, "the sequence number that the first record begins at");
         fields.add(format!("segments {}", segments.name), 1, "how many records");
     }
+    for turns in &image.turns {
+        fields.add(format!("turn cost {}", turns.name), 1, "ns from its turn to the next one; 0: it does not wait");
+        fields.add(format!("turn rank {}", turns.name), 1, "its rank, or 0");
+    }
     fields.add("send buffer", 1, "bytes accepted and not released");
     fields.0
 }
@@ -333,6 +337,8 @@ fn bytes(name: String, entry: Vec<LayoutField>, most: usize) -> LayoutSection {
 pub struct FunctionLayout {
     /// The fixed part, without gaps.
     pub fields: Vec<LayoutField>,
+    /// How many kinds of turns flows share.
+    pub turns: usize,
     /// The layout of each flow.
     pub flow: StateLayout,
 }
@@ -343,6 +349,14 @@ impl FunctionLayout {
         let mut fields = Fields(Fields::of(&FUNCTION));
         for row in 0..image.rows.len() {
             fields.add(format!("row {row}"), 1, "times it was taken");
+        }
+        for turns in &image.turns {
+            fields.add(format!("next {}", turns.name), 1, "no turn comes before, ns");
+            fields.add(
+                format!("waiting {}", turns.name),
+                1,
+                "flows that wait, by their places: a number each, at the end",
+            );
         }
         for (name, holds) in [
             ("drops", "refusals: a reason and a count each"),
@@ -356,7 +370,7 @@ impl FunctionLayout {
         ] {
             fields.add(name, 1, holds);
         }
-        FunctionLayout { fields: fields.0, flow: StateLayout::of(image) }
+        FunctionLayout { fields: fields.0, turns: image.turns.len(), flow: StateLayout::of(image) }
     }
 }
 

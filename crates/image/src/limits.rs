@@ -75,6 +75,12 @@ pub const MAX_SEGMENTS: usize = 8;
 pub const MAX_SEGMENT_COUNT: u32 = 1 << 16;
 /// Most fields of a record, beside its two sequence numbers.
 pub const MAX_SEGMENT_FIELDS: usize = 30;
+/// Most turns, each a queue.
+pub const MAX_TURNS: usize = 8;
+/// Most flows that wait for turns of one kind.
+pub const MAX_WAITING: u32 = 1 << 16;
+/// Longest time from one turn to the next, in nanoseconds; the shortest is 1.
+pub const MAX_TURN_COST: i64 = (1 << 32) - 1;
 /// Most debug points.
 pub const MAX_DEBUG_POINTS: usize = 65_535;
 /// Most sources that rows come from, besides the main one.

@@ -26,6 +26,8 @@ pub struct Profile {
     pub event_operations: Option<u64>,
     /// Settings of timers that an instance may have pending where the program does not say; `None`: as the language has it.
     pub timers: Option<u32>,
+    /// Flows that wait for all turns together.
+    pub waiting: usize,
     /// What it has no means for.
     pub lacks: &'static [Feature],
 }
@@ -41,6 +43,7 @@ pub const SOFTWARE: Profile = Profile {
     rounds: limits::MAX_ROUNDS as usize,
     event_operations: None,
     timers: None,
+    waiting: limits::MAX_TURNS * limits::MAX_WAITING as usize,
     lacks: &[],
 };
 
@@ -55,6 +58,7 @@ pub const FPGA: Profile = Profile {
     rounds: 64,
     event_operations: Some(4_096),
     timers: Some(16),
+    waiting: 1_024,
     lacks: &[],
 };
 
@@ -109,6 +113,7 @@ impl Profile {
         let first_row_beyond = |limit: usize| image.rows.get(limit);
         let tests_beyond = |row: &&Row| row.when.iter().any(|(test, _)| usize::from(*test) >= self.conditions);
         let first_test_beyond = image.rows.iter().find(tests_beyond);
+        let waiting: u32 = image.turns.iter().map(|turns| turns.most).sum();
         let (repeat, rounds) = image.most_rounds().unwrap_or((0, 0));
         let repeated = |row: &&Row| {
             image.repeats.get(repeat).is_some_and(|it| (row.state, row.event) == (it.state, Event::Internal(it.event)))
@@ -125,6 +130,7 @@ impl Profile {
             ("conditions".into(), self.conditions, image.conditions.len(), "conditions", first_test_beyond),
             ("rows".into(), self.rows, image.rows.len(), "rows", first_row_beyond(self.rows)),
             ("packet slots".into(), self.slots, image.slots.len(), "slots", None),
+            ("flows waiting for turns".into(), self.waiting, waiting as usize, "turns", None),
             ("rounds of repeats".into(), self.rounds, rounds as usize, "repeats", first_repeated),
         ] {
             if count > limit {

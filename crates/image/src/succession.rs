@@ -24,6 +24,7 @@ impl VerifiedImage {
             ("packet slots", self.slots == next.slots),
             ("ranges", self.ranges == next.ranges),
             ("segments", self.segments == next.segments),
+            ("turns", self.turns == next.turns),
             ("samples", samples(self) == samples(next)),
             ("notices", next.notices.starts_with(&self.notices)),
         ];

@@ -50,6 +50,8 @@ pub enum Item {
     Ranges { name: Name, bytes: Option<Expression>, most: Expression },
     /// `segments NAME(field: type, ...) at most N;`
     Segments { name: Name, fields: Vec<(Name, Option<Name>)>, most: Expression },
+    /// `turns NAME at most N;`
+    Turns { name: Name, most: Expression },
     /// `table NAME = [..];` or `table NAME(index in first..last) = formula;`
     Table { name: Name, contents: TableContents },
     /// `pacer NAME = "ENVELOPE";`
@@ -326,6 +328,10 @@ pub enum StatementKind {
     Cancel { timer: Name, tests: Option<Expression> },
     /// `move TIMER [where tests] to in DELAY;`; `fire TIMER [where tests];` without a delay.
     Move { timer: Name, tests: Option<Expression>, delay: Option<Expression> },
+    /// `ask TURNS [rank RANK] for TIME;`
+    Ask { turns: Name, rank: Option<Expression>, cost: Expression },
+    /// `withdraw TURNS;`
+    Withdraw { turns: Name },
     /// `goto STATE;`
     Goto { state: Name },
     /// `delete instance;`

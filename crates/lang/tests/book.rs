@@ -58,6 +58,8 @@ impl Part {
             "ranges",
             "receive",
             "segments",
+            "turns",
+            "shared",
             "interface",
             "module",
             "use",

@@ -1,6 +1,6 @@
 //! Whether a state is one that a machine can have come to.
 
-use super::{FlowState, StateError, TimerState};
+use super::{FlowState, StateError, TimerState, TurnState};
 use crate::axis::Axis;
 use crate::program::Program;
 use crate::stores::{Ranges, Segments};
@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use weftwire_core::build::TemplateTransport;
 use weftwire_core::packet::Packet;
 use weftwire_core::{Endpoints, Time};
+use weftwire_image::limits::MAX_TURN_COST;
 
 /// Numbers and counts from here on are not believed: no function lives so long, and they must not overflow.
 pub(super) const TOO_MANY: u64 = 1 << 62;
@@ -74,6 +75,13 @@ impl FlowState {
         }
         if self.earlier >= TOO_EARLY {
             return Err(StateError::value("earlier", self.earlier, format!("less than {TOO_EARLY}")));
+        }
+        counted("turns", self.turns.len(), image.turns.len())?;
+        for (turns, turn) in image.turns.iter().zip(&self.turns) {
+            if let Some(TurnState { cost, .. }) = turn.filter(|turn| !(1..=MAX_TURN_COST).contains(&turn.cost)) {
+                let name = format!("turn cost {}", turns.name);
+                return Err(StateError::value(name, cost, format!("1 to {MAX_TURN_COST}, or 0")));
+            }
         }
         if self.closed && self.open {
             return Err(StateError::value("flags", "closed and open", "one of both at most"));

@@ -88,6 +88,9 @@ pub enum StateError {
         /// As many as the engine has room for.
         most: usize,
     },
+    /// Too many flows that wait for a turn.
+    #[error("no other flow may wait for `{0}` here: as many do as the image allows")]
+    TurnsFull(String),
     /// Too many sets of keys.
     #[error("flows of {0} different runs are here already, as many as there may be")]
     TooManyKeys(usize),

@@ -4,7 +4,7 @@
 use super::bytes::{Reader, Writer};
 use super::check::{TOO_EARLY, TOO_MANY};
 use super::read::{time, version};
-use super::{FlowState, Keys, StateError};
+use super::{FlowState, Keys, StateError, TurnsState};
 use crate::Counts;
 use crate::program::Program;
 use crate::runtime::MOST_LISTENING;
@@ -39,6 +39,8 @@ pub struct FunctionState {
     pub made_then: Vec<(Vec<u8>, u32)>,
     /// Where applications listen, in order (rule A8).
     pub listening: Vec<Listen>,
+    /// The turns that flows wait for.
+    pub turns: Vec<TurnsState>,
     /// Counts since the start.
     pub counts: Counts,
     /// The flows by number.
@@ -78,6 +80,10 @@ impl FunctionState {
         writer.word("flows expired", counts.flows_expired);
         writer.word("flows evicted", counts.flows_evicted);
         writer.list("row ", counts.rows.iter().copied());
+        for TurnsState { next, waiting } in &self.turns {
+            writer.list("next ", [next.nanoseconds() as u64]);
+            writer.list("waiting ", [waiting.len() as u64]);
+        }
         writer.word("drops", counts.drops.len() as u64);
         writer.word("made then", self.made_then.len() as u64);
         writer.word("listening", self.listening.len() as u64);
@@ -104,7 +110,7 @@ impl FunctionState {
         for flow in &self.flows {
             writer.bytes.extend(flow.to_bytes(&layout.flow));
         }
-        for flow in &self.due {
+        for flow in self.due.iter().chain(self.turns.iter().flat_map(|turns| &turns.waiting)) {
             writer.filled(&flow.0.to_le_bytes());
         }
         let length = (writer.bytes.len() as u64).to_le_bytes();
@@ -161,10 +167,21 @@ impl FunctionState {
             rows: reader.list("row ")?.into_iter().map(|(_, count)| count).collect(),
             ..Counts::default()
         };
+        let mut waiting = Vec::new();
+        for _ in 0..layout.turns {
+            let (_, next) = reader.next_of("next ")?;
+            waiting.push(reader.next_of("waiting ")?.1);
+            state.turns.push(TurnsState { next: time(next), waiting: Vec::new() });
+        }
         let lengths = ["drops", "made then", "listening", "flows", "due"].map(|section| reader.word(section));
         let [drops, made_then, listening, flows, due] = lengths;
         let lengths = [drops?, made_then?, listening?, flows?, due?];
         state.read_sections(&mut reader, lengths, schema, &layout.flow)?;
+        for (turns, count) in state.turns.iter_mut().zip(waiting) {
+            for _ in 0..count {
+                turns.waiting.push(FlowId(word(&mut reader, "waiting")?));
+            }
+        }
         match reader.rest().len() {
             0 => Ok(state),
             bytes => Err(StateError::Behind { bytes }),
@@ -229,6 +246,9 @@ impl FunctionState {
         let wrong = |field: &str, expected: &str| Err(StateError::value(field, "otherwise", expected));
         if self.counts.rows.len() != program.image.rows.len() {
             return wrong("rows", "a count for each row of the image");
+        }
+        if self.turns.len() != program.image.turns.len() {
+            return wrong("turns", "those of the image");
         }
         if self.last_made > self.time {
             return wrong("last made", "not behind `time`");

@@ -1,13 +1,15 @@
 //! Flows out of an engine and into one.
 
 use super::check::digest;
-use super::{FlowState, FunctionState, StateError, TimerState};
+use super::{FlowState, FunctionState, StateError, TimerState, TurnState, TurnsState};
 use crate::axis::Axis;
 use crate::chance::Chance;
 use crate::instance::{Activity, FlowCounts, Instance};
 use crate::run::Setting;
 use crate::stores::{Ranges, Segments};
+use crate::turns::Turns;
 use crate::{Executor, Runtime};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use weftwire_core::live::Clocks;
 use weftwire_core::packet::Packet;
@@ -55,6 +57,7 @@ impl<E: Executor> Runtime<E> {
             held: instance.ranges.iter().flat_map(Ranges::held_bytes).collect(),
             unread: instance.ranges.iter().map(Ranges::unread).sum(),
             segments: instance.segments.iter().map(Segments::state).collect(),
+            turns: self.turns_of(instance),
             send_buffer: instance.send_buffer.iter().copied().collect(),
         })
     }
@@ -68,6 +71,11 @@ impl<E: Executor> Runtime<E> {
             payload: setting.payload,
         };
         settings.map(state).collect()
+    }
+
+    fn turns_of(&self, instance: &Instance) -> Vec<Option<TurnState>> {
+        let places = instance.waiting.iter().zip(&self.shared.turns);
+        places.map(|(place, turns)| turns.request((*place)?)).collect()
     }
 
     /// Takes a flow out: it is here no more, and nobody is told.
@@ -119,12 +127,23 @@ impl<E: Executor> Runtime<E> {
         if let Some(most) = self.shared.limits.packets.filter(|_| !self.shared.limits.has_buffers(stored, packets)) {
             return Err(StateError::TooManyPackets { packets, stored, most });
         }
+        let waits = state.turns.iter().zip(&self.shared.turns).zip(&self.program.image.turns);
+        if let Some((_, turns)) = waits.into_iter().find(|((turn, queue), _)| turn.is_some() && queue.is_full()) {
+            return Err(StateError::TurnsFull(turns.name.clone()));
+        }
         let sets = crate::key_sets::MOST_KEY_SETS;
         let keys = self.shared.keys.hold(&state.keys).ok_or(StateError::TooManyKeys(sets))?;
         let mut timers = VecDeque::with_capacity(state.timers.len());
         for &TimerState { due, timer, depth, payload } in &state.timers {
             let setting = Setting { flow, timer, depth, payload };
             timers.extend(self.shared.calendar.insert(axis.engine(due), setting));
+        }
+        // Behind those that wait here with the same rank.
+        let mut waiting = SmallVec::from_elem(None, state.turns.len());
+        for ((place, turn), queue) in waiting.iter_mut().zip(&state.turns).zip(&mut self.shared.turns) {
+            if let Some(TurnState { rank, cost }) = *turn {
+                queue.ask(place, flow, rank, cost, now);
+            }
         }
         let last_active = Activity { at: axis.engine(state.last_active), number: state.activity };
         self.shared.stored += packets;
@@ -140,6 +159,7 @@ impl<E: Executor> Runtime<E> {
             slots,
             ranges,
             segments,
+            waiting,
             timers,
             endpoints: state.endpoints,
             send_buffer: state.send_buffer.iter().copied().collect(),
@@ -180,6 +200,7 @@ impl<E: Executor> Runtime<E> {
             made_then: self.made_then.sorted(),
             listening: self.shared.listening.clone(),
             counts: self.shared.counts.clone(),
+            turns: self.shared.turns.iter().map(Turns::state).collect(),
             flows: self.table.iter().filter_map(|instance| self.snapshot(instance.flow, clocks)).collect(),
             due: calendar.drain_due(Time::MAX).map(|(_, _, setting)| setting.flow).collect(),
         }
@@ -202,6 +223,7 @@ impl<E: Executor> Runtime<E> {
             self.put(one.flow, one, Axis { ahead }, state.time)?;
         }
         self.order_timers(&state.due)?;
+        self.order_turns(state)?;
         self.last_flow = state.last_flow;
         self.table.activities = state.activities;
         self.earliest = state.earliest;
@@ -212,6 +234,37 @@ impl<E: Executor> Runtime<E> {
         }
         self.shared.counts = state.counts.clone();
         self.shared.listening.clone_from(&state.listening);
+        Ok(())
+    }
+
+    /// Lets the flows that wait for turns do so in this order.
+    fn order_turns(&mut self, state: &FunctionState) -> Result<(), StateError> {
+        self.shared.turns = self.program.new_turns();
+        for (index, TurnsState { next, waiting }) in state.turns.iter().enumerate() {
+            let name = &self.program.image.turns[index].name;
+            let wrong = || {
+                let expected = "the flows that wait, in the order of their ranks";
+                StateError::value(format!("waiting {name}"), "another list", expected)
+            };
+            let queue = &mut self.shared.turns[index];
+            let mut told: BTreeMap<FlowId, TurnState> =
+                state.flows.iter().filter_map(|flow| Some((flow.flow, flow.turns[index]?))).collect();
+            let mut last = i64::MIN;
+            for flow in waiting {
+                let TurnState { rank, cost } = told.remove(flow).filter(|turn| turn.rank >= last).ok_or_else(wrong)?;
+                last = rank;
+                let instance = self.table.get_mut(*flow).ok_or_else(wrong)?;
+                instance.waiting[index] = None;
+                queue.ask(&mut instance.waiting[index], *flow, rank, cost, *next);
+            }
+            if !told.is_empty() {
+                return Err(wrong());
+            }
+            if !waiting.is_empty() && *next < state.time {
+                return Err(StateError::value(format!("next {name}"), next, "not before `time` while flows wait"));
+            }
+            queue.not_before(*next);
+        }
         Ok(())
     }
 

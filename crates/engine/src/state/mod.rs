@@ -100,6 +100,8 @@ pub struct FlowState {
     pub unread: u32,
     /// Records of segments.
     pub segments: Vec<SegmentsState>,
+    /// What it waits for, of each kind of turns.
+    pub turns: Vec<Option<TurnState>>,
     /// The application's bytes that were accepted and not released.
     pub send_buffer: Vec<u8>,
 }
@@ -115,6 +117,24 @@ pub struct TimerState {
     pub depth: u16,
     /// What it carries; values that the timer does not declare are 0.
     pub payload: Payload,
+}
+
+/// A flow that waits for a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TurnState {
+    /// Its rank.
+    pub rank: i64,
+    /// Nanoseconds from its turn to the next one.
+    pub cost: i64,
+}
+
+/// Turns that flows share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TurnsState {
+    /// No turn comes before.
+    pub next: Time,
+    /// The flows that wait, first who is next.
+    pub waiting: Vec<FlowId>,
 }
 
 /// Ranges of sequence numbers.

@@ -3,7 +3,7 @@
 
 use super::bytes::Reader;
 use super::write::flags;
-use super::{FlowState, Keys, RangesState, SegmentsState, StateError, TimerState, packet};
+use super::{FlowState, Keys, RangesState, SegmentsState, StateError, TimerState, TurnState, packet};
 use crate::run::Payload;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weftwire_core::live::Clocks;
@@ -226,6 +226,13 @@ fn fixed(reader: &mut Reader<'_, '_>, layout: &StateLayout) -> Result<(FlowState
         let records = count(reader, section)?;
         stores += section.length(records);
         state.segments.push(SegmentsState { start, records: vec![(0, Vec::new()); records] });
+    }
+    for words in reader.list("turn ")?.chunks(2) {
+        let [(_, cost), (name, rank)] = *words else { continue };
+        if cost == 0 && rank != 0 {
+            return Err(StateError::value(name, rank, "0, as it does not wait"));
+        }
+        state.turns.push((cost > 0).then_some(TurnState { rank: rank as i64, cost: cost as i64 }));
     }
     counts.send_buffer = count(reader, &layout.send_buffer)?;
     let needed = stores

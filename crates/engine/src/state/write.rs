@@ -1,7 +1,7 @@
 //! A flow's state as bytes.
 
 use super::bytes::Writer;
-use super::{FlowState, RangesState, SegmentsState, TimerState, packet};
+use super::{FlowState, RangesState, SegmentsState, TimerState, TurnState, packet};
 use std::net::IpAddr;
 use weftwire_core::{Endpoints, Time};
 use weftwire_image::layout::{FLOW_MAGIC, SEMANTICS_VERSION, STATE_SCHEMA, StateLayout, WORD};
@@ -109,6 +109,10 @@ impl FlowState {
         for SegmentsState { start, records } in &self.segments {
             writer.list("start ", [u64::from(*start)]);
             writer.list("segments ", [records.len() as u64]);
+        }
+        for turn in &self.turns {
+            let (cost, rank) = turn.map_or((0, 0), |TurnState { rank, cost }| (cost, rank));
+            writer.list("turn ", [cost as u64, rank as u64]);
         }
         writer.word("send buffer", self.send_buffer.len() as u64);
     }

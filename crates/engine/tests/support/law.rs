@@ -19,7 +19,7 @@ use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::layout::FunctionLayout;
 use weftwire_image::{
     Comparison, Condition, Environment, Event, Flow, Image, Operand, Operation, Operator, PacketRef, PayloadTest,
-    Query, Ranges, RangesQuery, RegisterType, Row, SegmentField, Segments, SegmentsQuery, Store, TimerQuery,
+    Query, Ranges, RangesQuery, RegisterType, Row, SegmentField, Segments, SegmentsQuery, Store, TimerQuery, Turns,
     VerifiedImage,
 };
 
@@ -58,6 +58,7 @@ pub fn lively(image: &Image) -> Image {
         Environment::ApplicationClosed,
         Environment::ApplicationListening,
         Environment::ApplicationRoom,
+        Environment::Waiting(0),
     ];
     let shows = || shown.map(show).to_vec();
     let current = |to| Operation::Copy { from: PacketRef::Current, to };
@@ -87,6 +88,14 @@ pub fn lively(image: &Image) -> Image {
         retry(1_000),
     ]);
     packet.extend(grow());
+    let ask = || {
+        let rank = Operand::Register(2);
+        let rank_of_three = compute(Operator::Rem, 2, Operand::Register(0), constant(3));
+        [rank_of_three, Operation::Ask { turns: 0, rank, cost: constant(500) }]
+    };
+    packet.extend(ask());
+    let mut turn = shows();
+    turn.extend(ask());
     let gone = vec![
         compute(Operator::Random, 1, constant(0), constant(0)),
         notify(Operand::Register(1)),
@@ -121,6 +130,7 @@ pub fn lively(image: &Image) -> Image {
         repeats: Vec::new(),
         ranges: vec![ranges("seen", None), ranges("held", Some(40))],
         segments: vec![segments()],
+        turns: vec![Turns { name: "go".into(), most: 3 }],
         rows: vec![
             Row { when: vec![(0, true)], ..row(0, Event::Packet, gone) },
             Row { next: Some(1), ..row(0, Event::Packet, packet.clone()) },
@@ -128,6 +138,8 @@ pub fn lively(image: &Image) -> Image {
             row(0, Event::Timer(0), timer(constant(0))),
             row(0, Event::Timer(1), timer(Operand::Event(1))),
             row(1, Event::Timer(1), timer(Operand::Event(0))),
+            row(0, Event::Turn(0), shows()),
+            row(1, Event::Turn(0), turn),
             row(0, Event::Data, shows()),
             row(1, Event::Data, vec![release]),
             row(0, Event::Close, shows()),

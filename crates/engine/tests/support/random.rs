@@ -97,6 +97,7 @@ pub fn image() -> impl Strategy<Value = Image> {
             let field = |name: &str, kind| SegmentField { name: name.into(), kind };
             let fields = vec![field("mark", RegisterType::U16), field("at", RegisterType::Seq32)];
             image.segments = vec![Segments { name: "sent".into(), most: 5, fields }];
+            image.turns = vec![Turns { name: "go".into(), most: 2 }];
             image.repeats = (0..STATES).map(|state| Repeat { state, event: 0, most: 2, then: 2 }).collect();
             image.internal_events = 3;
             image.preparations = preparations(&rows, operations);
@@ -110,6 +111,25 @@ pub fn image() -> impl Strategy<Value = Image> {
 /// The timer that carries as much as one may.
 pub fn timer_of_four() -> Timer {
     timer("retry", &["first", "second", "third", "fourth"])
+}
+
+/// The same image without turns: its flows need not be in one engine.
+pub fn apart(mut image: Image) -> Image {
+    let instead = |operand: &mut Operand| {
+        if *operand == Operand::Environment(Environment::Waiting(0)) {
+            *operand = constant(0);
+        }
+    };
+    let of_rows = image.rows.iter_mut().map(|row| &mut row.operations);
+    for operations in of_rows.chain(image.preparations.iter_mut().map(|it| &mut it.operations)) {
+        operations.retain(|it| !matches!(it, Operation::Ask { .. } | Operation::Withdraw { .. }));
+        operations.iter_mut().flat_map(Operation::operands_mut).for_each(instead);
+    }
+    image.conditions.iter_mut().flat_map(|it| [&mut it.left, &mut it.right]).for_each(instead);
+    image.preparations.retain(|it| it.event != Event::Turn(0));
+    image.rows.retain(|row| row.event != Event::Turn(0));
+    image.turns.clear();
+    image
 }
 
 /// For each event of the outside that has rows: writes all scratch registers first, as the verifier wants; then, at the packet
@@ -132,6 +152,7 @@ fn row_of_any_kind() -> impl Strategy<Value = Row> {
         Event::Packet,
         Event::Timer(0),
         Event::Timer(1),
+        Event::Turn(0),
         Event::Connect,
         Event::Close,
         Event::Data,
@@ -249,6 +270,12 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => small().prop_map(|length| Operation::ReleaseData { length }),
         1 => (packet(), small(), small())
             .prop_map(|(packet, offset, length)| Operation::Deliver { packet, offset, length }),
+        2 => (-2..2_i64, delay()).prop_map(|(rank, cost)| Operation::Ask {
+            turns: 0,
+            rank: constant(rank),
+            cost: constant(cost),
+        }),
+        1 => Just(Operation::Withdraw { turns: 0 }),
         2 => on_ranges(),
         2 => on_segments(),
         1 => operand().prop_map(notify),
@@ -338,6 +365,7 @@ fn operand() -> impl Strategy<Value = Operand> {
             Environment::ApplicationClosed,
             Environment::ApplicationListening,
             Environment::ApplicationRoom,
+            Environment::Waiting(0),
         ])
         .prop_map(Operand::Environment),
     ]

@@ -89,6 +89,8 @@ pub enum Feature {
     TimerQueries,
     /// Timers.
     Timers,
+    /// Turns that all flows share.
+    Turns,
 }
 
 impl fmt::Display for Feature {

@@ -2,7 +2,7 @@
 
 use super::{
     Condition, Creation, Feature, FieldName, Flow, Format, OtherPackets, Preparation, Ranges, Register, Repeat, Row,
-    Segments, State, Table, Template, Timer,
+    Segments, State, Table, Template, Timer, Turns,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,9 @@ pub struct Image {
     /// Records of segments that an instance keeps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<Segments>,
+    /// Turns that all flows of the function share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turns>,
     /// Packets the machine can build.
     pub templates: Vec<Template>,
     /// Timers by name.

@@ -155,6 +155,20 @@ pub enum Operation {
         /// Tests on the payload; none: all settings.
         tests: Vec<PayloadTest>,
     },
+    /// Waits for a turn; a flow that waits already has this rank and cost from now on.
+    Ask {
+        /// Index into `turns`.
+        turns: u8,
+        /// The least rank is first, signed.
+        rank: Operand,
+        /// Nanoseconds from this flow's turn to the next one, 1 to 2^32 - 1.
+        cost: Operand,
+    },
+    /// Waits for a turn no more.
+    Withdraw {
+        /// Index into `turns`.
+        turns: u8,
+    },
     /// Appends bytes of the application's send buffer to a packet's payload.
     AppendData {
         /// Which packet: `work` or a slot.
@@ -301,7 +315,7 @@ macro_rules! visit_operands {
                 $visit(index);
                 $visit(value);
             }
-            Operation::AddRange { left, right, .. } => {
+            Operation::AddRange { left, right, .. } | Operation::Ask { rank: left, cost: right, .. } => {
                 $visit(left);
                 $visit(right);
             }
@@ -355,6 +369,7 @@ macro_rules! visit_operands {
             | Operation::KeepOptions { .. }
             | Operation::Copy { .. }
             | Operation::Discard { .. }
+            | Operation::Withdraw { .. }
             | Operation::DeleteInstance
             | Operation::RestartInstance
             | Operation::Snapshot { .. } => {}
@@ -438,6 +453,8 @@ impl Operation {
             Operation::SetTimer { .. } => "set_timer",
             Operation::CancelTimer { .. } => "cancel_timer",
             Operation::MoveTimer { .. } => "move_timer",
+            Operation::Ask { .. } => "ask",
+            Operation::Withdraw { .. } => "withdraw",
             Operation::AppendData { .. } => "append_data",
             Operation::ReleaseData { .. } => "release_data",
             Operation::Deliver { .. } => "deliver",

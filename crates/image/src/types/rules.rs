@@ -23,6 +23,8 @@ pub enum Event {
     Packet,
     /// A timer fires. Event fields: its payload.
     Timer(u8),
+    /// A turn comes to the flow, which waits for it no more.
+    Turn(u8),
     /// The application opens the connection.
     Connect,
     /// The application closes its sending side.
@@ -197,6 +199,8 @@ pub enum Environment {
     ApplicationListening,
     /// Bytes that the receive buffer has room for behind its floor.
     ApplicationRoom,
+    /// 1 while the flow waits for a turn of these turns.
+    Waiting(u8),
 }
 
 /// Which packet.

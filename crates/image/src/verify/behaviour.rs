@@ -3,7 +3,7 @@
 use super::Verifier;
 use super::report::Path;
 use crate::limits::*;
-use crate::types::{Event, Operand, Operation, Operator, PacketRef, PayloadTest};
+use crate::types::{Environment, Event, Operand, Operation, Operator, PacketRef, PayloadTest};
 use std::collections::BTreeSet;
 
 /// What an operation may refer to, by where it stands.
@@ -253,6 +253,12 @@ impl Verifier<'_> {
                     self.operand(path.member("tests").item(index).member("right"), &test.right, values);
                 }
             }
+            Operation::Ask { turns, rank, cost } => {
+                self.turns_index(path.member("turns"), *turns);
+                self.operand(path.member("rank"), rank, values);
+                self.operand(path.member("cost"), cost, values);
+            }
+            Operation::Withdraw { turns } => self.turns_index(path.member("turns"), *turns),
             Operation::AppendData { packet, offset, length } => {
                 self.stored_packet(path.member("packet"), *packet);
                 self.operand(path.member("offset"), offset, values);
@@ -317,6 +323,9 @@ impl Verifier<'_> {
                 self.report.index(path.member("field"), "field", usize::from(field), self.image.fields.len());
             }
             Operand::Event(_) => self.event_value(path, operand, event_values),
+            Operand::Environment(Environment::Waiting(turns)) => {
+                self.turns_index(path.member("environment").member("waiting"), turns);
+            }
             Operand::Constant(_) | Operand::Environment(_) => {}
         }
     }
@@ -334,7 +343,7 @@ impl Verifier<'_> {
             Event::Packet | Event::Icmp | Event::Internal(_) | Event::Enter | Event::Exit => MAX_TIMER_PAYLOAD as u8,
             Event::Timer(timer) => self.image.timers.get(usize::from(timer)).map_or(0, |it| it.payload.len() as u8),
             Event::Data | Event::Read => 1,
-            Event::Connect | Event::Close | Event::Abort | Event::Set | Event::Expire => 0,
+            Event::Turn(_) | Event::Connect | Event::Close | Event::Abort | Event::Set | Event::Expire => 0,
         }
     }
 
@@ -343,6 +352,7 @@ impl Verifier<'_> {
             Event::Timer(timer) => {
                 self.timer(path.member("timer"), timer);
             }
+            Event::Turn(turns) => self.turns_index(path.member("turn"), turns),
             Event::Internal(number) => self.internal_event(path.member("internal"), number),
             Event::Packet
             | Event::Connect
@@ -399,6 +409,10 @@ impl Verifier<'_> {
                 self.report.add(path.item(index).member("bits"), format_args!("{bits} bits"), expected);
             }
         }
+    }
+
+    fn turns_index(&mut self, path: Path<'_>, turns: u8) {
+        self.report.index(path, "turns", usize::from(turns), self.image.turns.len());
     }
 
     fn state(&mut self, path: Path<'_>, state: u16) {

@@ -151,6 +151,7 @@ impl Verifier<'_> {
         self.list_of_names(list("notices"), image.notices.iter(), MAX_NOTICES);
         self.list_of_names(list("states"), image.states.iter().map(|it| &it.name), MAX_STATES);
         self.list_of_names(list("ranges"), image.ranges.iter().map(|it| &it.name), MAX_RANGES);
+        self.list_of_names(list("turns"), image.turns.iter().map(|it| &it.name), MAX_TURNS);
         self.list_of_names(list("segments"), image.segments.iter().map(|it| &it.name), MAX_SEGMENTS);
         let debug = list("debug");
         self.list_of_names(debug.member("points"), image.debug.points.iter(), MAX_DEBUG_POINTS);

@@ -1,4 +1,4 @@
-//! Ranges and segments, and the operations on them.
+//! Ranges, segments and turns, and the operations on them.
 
 use super::Verifier;
 use super::behaviour::Place;
@@ -41,6 +41,13 @@ impl Verifier<'_> {
                     let problem = format_args!("the name `{}` again", field.name);
                     self.report.add(path.item(index), problem, "every record has `left` and `right`");
                 }
+            }
+        }
+        let turns = Path::Root.member("turns");
+        for (index, object) in self.image.turns.iter().enumerate() {
+            if !(1..=MAX_WAITING).contains(&object.most) {
+                let problem = format_args!("{} flows", object.most);
+                self.report.add(turns.item(index).member("most"), problem, format_args!("use 1 to {MAX_WAITING}"));
             }
         }
     }

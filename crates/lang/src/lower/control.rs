@@ -12,7 +12,7 @@ use std::rc::Rc;
 use weftwire_image::limits::{
     MAX_ALL_OPERATIONS, MAX_CONDITIONS, MAX_INTERNAL_EVENTS, MAX_OPERATIONS, MAX_REGISTERS, MAX_ROWS,
 };
-use weftwire_image::{Comparison, Condition, Event, Operand, Operation, Preparation, Repeat, Row};
+use weftwire_image::{Comparison, Condition, Environment, Event, Operand, Operation, Preparation, Repeat, Row};
 
 /// All rows together test so many conditions: no document of an image holds more.
 const MAX_TESTS: usize = 1 << 20;
@@ -351,6 +351,7 @@ impl<'s, 'a> Rules<'s, 'a> {
                         && !writes.packets.contains(&packet)
                         && !writes.fields.iter().any(|(p, f)| *p == packet && (self.overlaps)(*f, field))
                 }
+                Operand::Environment(Environment::Waiting(_)) => !writes.turns,
                 Operand::Environment(_) => !writes.application,
                 Operand::Constant(_) | Operand::Event(_) => true,
             };
@@ -615,7 +616,7 @@ fn note_writes(operation: &Operation, writes: &mut Writes) {
     if let Operation::SetElement { first, .. } = operation {
         writes.registers.insert(*first);
     }
-    let Writes { fields, packets, sent, application, .. } = writes;
+    let Writes { fields, packets, sent, application, turns, .. } = writes;
     let _new = match operation {
         Operation::SetField { packet, field, .. } => fields.insert((*packet, *field)),
         Operation::Resize { packet, .. }
@@ -627,6 +628,7 @@ fn note_writes(operation: &Operation, writes: &mut Writes) {
         Operation::Copy { to, .. } | Operation::Build { to, .. } => packets.insert(*to),
         Operation::Send { packet, .. } => sent.insert(*packet),
         Operation::ReleaseData { .. } | Operation::DeliverHeld { .. } => !std::mem::replace(application, true),
+        Operation::Ask { .. } | Operation::Withdraw { .. } => !std::mem::replace(turns, true),
         _ => false,
     };
 }

@@ -63,6 +63,7 @@ pub(crate) fn empty_image(name: &str, dialect: Dialect, timers: Option<u32>) -> 
         repeats: Vec::new(),
         ranges: Vec::new(),
         segments: Vec::new(),
+        turns: Vec::new(),
         preparations: Vec::new(),
         conditions: Vec::new(),
         rows: Vec::new(),
@@ -148,6 +149,7 @@ impl Lowerer<'_> {
                 self.within(namespace, |lowerer| module.items.iter().for_each(|item| lowerer.declaration(item)));
             }
             Item::Use(choice) => self.module_parameter(choice),
+            Item::Turns { name, most } => self.turns(name, most),
             Item::OtherPackets { pairs, span } => self.other_packets(pairs, *span),
             Item::Sample { register, interval } => self.sample(register, interval),
             Item::Module(_) | Item::Action(_) | Item::State(_) | Item::Shared { .. } | Item::Import { .. } => {}

@@ -207,6 +207,7 @@ pub(crate) struct Writes {
     pub(crate) sent: BTreeSet<PacketRef>,
     pub(crate) application: bool,
     pub(crate) asked: BTreeSet<Asked>,
+    pub(crate) turns: bool,
 }
 
 /// Register numbers from here on stand for locals until they get their scratch registers.

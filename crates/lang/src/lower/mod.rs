@@ -20,6 +20,7 @@ mod stores;
 mod suspicion;
 mod template;
 mod timers;
+mod turns;
 mod types;
 
 use crate::Dialect;
@@ -53,6 +54,7 @@ pub(crate) enum Symbol {
     Segments(u8),
     Template(u16),
     Timer(u8),
+    Turns(u8),
     Table(u16),
     Interface,
     Module,
@@ -73,6 +75,7 @@ impl Symbol {
             Symbol::Segments(_) => "segments",
             Symbol::Template(_) => "a template",
             Symbol::Timer(_) => "a timer",
+            Symbol::Turns(_) => "turns",
             Symbol::Table(_) => "a table",
             Symbol::Interface => "an interface",
             Symbol::Module => "a module",
@@ -86,6 +89,7 @@ impl Symbol {
 pub(crate) enum EventKind {
     Packet,
     Timer(u8),
+    Turn,
     Data,
     Read,
     Icmp,
@@ -534,11 +538,14 @@ impl Lowerer<'_> {
             "set" if !self.symbols.contains_key("set") => (Event::Set, EventKind::Call),
             _ => match self.symbols.get(&name.text) {
                 Some((Symbol::Timer(timer), _)) => (Event::Timer(*timer), EventKind::Timer(*timer)),
+                Some((Symbol::Turns(turns), _)) => (Event::Turn(*turns), EventKind::Turn),
                 _ => {
                     let error = Diagnostic::error(name.span, format!("`{}` is no event", name.text));
-                    let timers: Vec<&str> = self.image.timers.iter().map(|timer| timer.name.as_str()).collect();
+                    let image = &self.image;
+                    let timers = image.timers.iter().map(|timer| timer.name.as_str());
+                    let timers: Vec<&str> = timers.chain(image.turns.iter().map(|turns| turns.name.as_str())).collect();
                     self.report(error.help(format!(
-                        "events are packet, connect, close, data, read, abort, icmp, set, expire and timers{}",
+                        "events are packet, connect, close, data, read, abort, icmp, set, expire, timers and turns{}",
                         if timers.is_empty() { String::new() } else { format!(" ({})", list(timers)) }
                     )));
                     return None;
@@ -669,6 +676,7 @@ impl Lowerer<'_> {
                 Symbol::Timer(timer) if !self.set_timers.contains(&timer) && !self.untyped => {
                     format!("the timer `{name}` is never set")
                 }
+                Symbol::Turns(_) if !self.used.contains(&name) => format!("nobody asks for `{name}`"),
                 Symbol::Pacer(_) if !self.used.contains(&name) => format!("nothing is paced with `{name}`"),
                 _ => continue,
             };

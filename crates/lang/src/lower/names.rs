@@ -31,6 +31,11 @@ impl Lowerer<'_> {
         {
             return self.question(object, question, &[], scope);
         }
+        if let [turns, question] = path
+            && let Some(Symbol::Turns(index)) = self.known(&turns.text)
+        {
+            return self.turns_question(index, question);
+        }
         if let [module, name, ..] = path
             && let Some(Symbol::Module) = self.known(&module.text)
         {
@@ -248,6 +253,7 @@ impl Lowerer<'_> {
             EventKind::Packet => "a packet".to_string(),
             EventKind::Icmp => "an ICMP error".to_string(),
             EventKind::Timer(timer) => format!("the timer `{}`", self.image.timers[usize::from(timer)].name),
+            EventKind::Turn => "a turn".to_string(),
             EventKind::Data | EventKind::Read | EventKind::Call => "a call of the application".to_string(),
             EventKind::Other => "entering or leaving a state".to_string(),
         };

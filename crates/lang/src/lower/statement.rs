@@ -146,6 +146,12 @@ impl Lowerer<'_> {
             StatementKind::Move { timer, tests, delay } => {
                 self.move_timer(timer, tests.as_ref(), delay.as_ref(), scope, steps);
             }
+            StatementKind::Ask { turns, rank, cost } => self.ask(turns, rank.as_ref(), cost, scope, steps),
+            StatementKind::Withdraw { turns } => {
+                if let Some(turns) = self.turns_index(turns) {
+                    push(steps, Operation::Withdraw { turns }, Vec::new());
+                }
+            }
             StatementKind::Goto { state } => {
                 if scope.no_goto {
                     self.report(Diagnostic::error(

@@ -9,7 +9,7 @@ use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::lexer::Kind;
 
 const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `value`, `flow key`, `other packets`, \
-     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `segments`, `table`, `pacer`, `action`, `interface`, `module`, `use`, `#debug`, `state` and `in`";
+     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `segments`, `turns`, `table`, `pacer`, `action`, `interface`, `module`, `use`, `#debug`, `state` and `in`";
 
 impl Cursor<'_> {
     /// A declaration, or `None` after an error.
@@ -48,6 +48,7 @@ impl Cursor<'_> {
             "ranges" => self.ranges(),
             "receive" => self.receive_buffer(),
             "segments" => self.segments(),
+            "turns" => self.turns(),
             "table" => self.table(),
             "pacer" => self.pacer(),
             "use" => self.use_of_modules(),
@@ -77,6 +78,7 @@ impl Cursor<'_> {
                     "ranges",
                     "receive",
                     "segments",
+                    "turns",
                     "table",
                     "pacer",
                     "machine",
@@ -198,6 +200,12 @@ impl Cursor<'_> {
         let name = self.name("a name")?;
         let fields = self.parameters();
         Some(Item::Segments { name, fields, most: self.at_most() })
+    }
+
+    fn turns(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("a name")?;
+        Some(Item::Turns { name, most: self.at_most() })
     }
 
     fn table(&mut self) -> Option<Item> {

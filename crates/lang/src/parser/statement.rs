@@ -6,7 +6,7 @@ use crate::ast::{Branch, Name, PaceStatement, PacketExpression, Repeat, Sequence
 use weftwire_text::diagnostic::{Diagnostic, nearest};
 use weftwire_text::lexer::Kind;
 
-/// The words that start statements. `pace` and `restart` do so only in front of a name.
+/// The words that start statements. `pace`, `restart`, `ask` and `withdraw` do so only in front of a name.
 pub(super) const STATEMENTS: &[&str] = &[
     "if", "else", "let", "send", "store", "discard", "reverse", "keep", "resize", "set", "reset", "cancel", "goto",
     "delete", "deliver", "release", "notify",
@@ -74,6 +74,11 @@ impl Cursor<'_> {
                 } else {
                     StatementKind::Restart { pacer: self.name("a pacer")? }
                 }
+            }
+            "ask" if self.word_follows() => self.ask_statement()?,
+            "withdraw" if self.word_follows() => {
+                self.advance();
+                StatementKind::Withdraw { turns: self.name("turns")? }
             }
             "goto" => {
                 self.advance();
@@ -323,6 +328,14 @@ impl Cursor<'_> {
         Some(StatementKind::Move { timer, tests, delay })
     }
 
+    fn ask_statement(&mut self) -> Option<StatementKind> {
+        self.advance();
+        let turns = self.name("turns")?;
+        let rank = if self.take_word("rank") { Some(self.expression()) } else { None };
+        self.expect_word("for", "and how long a turn takes");
+        Some(StatementKind::Ask { turns, rank, cost: self.expression() })
+    }
+
     /// Statements about ranges, the receive buffer and segments.
     fn sequence_statement(&mut self, word: &str) -> Option<SequenceStatement> {
         self.advance();
@@ -409,7 +422,10 @@ impl Cursor<'_> {
             None
         } else {
             let near = match &target[..] {
-                [name] => nearest(&name.text, STATEMENTS.iter().chain(&["pace", "restart", "move", "fire"]).copied()),
+                [name] => nearest(
+                    &name.text,
+                    STATEMENTS.iter().chain(&["pace", "restart", "move", "fire", "ask", "withdraw"]).copied(),
+                ),
                 _ => None,
             };
             match near {
