@@ -373,6 +373,14 @@ def setting(at, flow, register, value):
     return {"at": at, "flow": flow, "set": {"register": register, "value": value}}
 
 
+mtu = lambda port: [{"query": {"register": 0, "query": {"port_mtu": {"port": port}}}}, note(R(0))]
+told = lambda at, port, bytes: {"at": at, "mtu": [port, bytes]}
+notes(
+    "P27-mtu", "P27 D4", "The MTU of a port is what the platform said last; 0 if it said nothing, or there is no such port.",
+    {"registers": registers("answer", "port"), "rows": [row(0, PACKET, put(1, C(2)), *mtu(C(1)), *mtu(R(1)), *mtu(C(9)), *mtu(C(-1)), *mtu(C(0x10002)))]},
+    [frame(0, "a", udp(1)), told(1, 2, 1400), told(1, 9, 1300), frame(2, "a", udp(1)), told(3, 2, 9000), told(3, 1, 576), frame(4, "a", udp(1)), told(5, 2, None), frame(6, "a", udp(1))],
+    [(v, 0) for v in (0, 0, 0, 0, 0)] + [(v, 2) for v in (0, 1400, 0, 0, 0)] + [(v, 4) for v in (576, 9000, 0, 0, 0)] + [(v, 6) for v in (576, 0, 0, 0, 0)],
+)
 notes(
     "A10-set", "A10 D4", "A change of a register is an event behind it, which may set timers, send, and change the state; in a state without rows for it nothing happens.",
     {"registers": [register("limit", "u8"), register("answer")], "timers": timers(tick=[]), "states": states("one", "two"), "rows": [

@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 92] = [
+pub const MUTATIONS: [Mutation; 93] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -29,6 +29,7 @@ pub const MUTATIONS: [Mutation; 92] = [
     at("flow_table.rs", "self.rules.expiry(line, active) < now", "false"),
     at("flow_table.rs", "now != first.since", "false"),
     at("control.rs", "found.kind.cut(value)", "value"),
+    at("control.rs", "self.program.has_rows(instance.state, Event::Set)", "false"),
     at("limits.rs", "count <= most", "count < most"),
     at("limits.rs", "self.has_buffers(stored, 1)", "self.has_buffers(stored, 0)"),
     at("lines.rs", "now.since(first.since.at) >= group.idle", "now.since(first.since.at) > group.idle"),

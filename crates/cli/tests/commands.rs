@@ -71,7 +71,7 @@ fn check_says_ok_or_where_and_what() {
     let folder = folder("check");
     assert_eq!(
         good(&folder, &["check", "good.xl"]),
-        b"good.xl: ok, an event takes at most 1 operations (only: packet)\n"
+        b"good.xl: ok, an event takes at most 1 operation (only: packet)\n"
     );
     refused(
         &folder,
@@ -112,7 +112,7 @@ fn compile_gives_the_same_bytes_each_time_and_everywhere() {
     assert_eq!(files(&folder), ["bad.xl", "good.json", "good.xl", "one.json", "two.json"]);
     assert_eq!(
         good(&folder, &["check", "good.json"]),
-        b"good.json: ok, an event takes at most 1 operations (only: packet)\n"
+        b"good.json: ok, an event takes at most 1 operation (only: packet)\n"
     );
 }
 

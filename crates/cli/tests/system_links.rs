@@ -125,8 +125,8 @@ fn an_interface_that_comes_back_is_taken_up_again() -> Result<()> {
         // Of two things that happen at once, the function may hear in any order.
         let place = told.iter().position(|change| matches!(change, PortChange::Mtu { bytes: 1_400 }));
         told.remove(place.with_context(|| format!("{told:?} has no MTU of 1400"))?);
-        let expected =
-            [PortChange::Down, PortChange::Up, PortChange::Down, PortChange::Mtu { bytes: 1_500 }, PortChange::Up];
+        let usual = PortChange::Mtu { bytes: 1_500 };
+        let expected = [usual, PortChange::Down, PortChange::Up, PortChange::Down, usual, PortChange::Up];
         ensure!(told == expected, "{kind}: {told:?}");
         let mut again = Command::new(WEFT);
         again.args(["replay", PROXY, "--inputs"]).arg(&recording);

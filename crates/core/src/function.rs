@@ -255,6 +255,13 @@ impl Ports {
         list
     }
 
+    /// The same ports, with packets of at most so many bytes.
+    #[must_use]
+    pub fn with_mtu(mut self, bytes: u32) -> Ports {
+        self.0.iter_mut().for_each(|known| known.mtu = Some(bytes));
+        self
+    }
+
     /// The link type of `port`, or `None` if there is no such port.
     pub fn link(&self, port: Port) -> Option<LinkType> {
         self.known(port).map(|known| known.link)

@@ -159,6 +159,12 @@ impl Run<'_> {
         }
     }
 
+    /// Rule P27.
+    pub(crate) fn port_mtu(&self, port: i64) -> i64 {
+        let port = u16::try_from(port).ok().map(Port);
+        port.and_then(|port| self.shared.ports.mtu(port)).map_or(0, i64::from)
+    }
+
     /// Rule P16.
     pub(crate) fn send(&mut self, packet: PacketRef, port: i64) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };

@@ -203,6 +203,7 @@ impl Run<'_> {
                 let tests = Tests { tests, right: &self.right_sides(tests) };
                 self.instance.segments[usize::from(*segments)].query(*what, *field, tests)
             }
+            Query::PortMtu { port } => self.port_mtu(self.read(port)),
             Query::Timer { timer, what, value, kind, tests } => {
                 let tests = Tests { tests, right: &self.right_sides(tests) };
                 self.ask_timer(*timer, *what, (*value, *kind), tests)

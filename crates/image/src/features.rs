@@ -75,6 +75,7 @@ fn of_operation(operation: &Operation) -> Option<Feature> {
         Operation::RestartInstance => Some(Feature::Restart),
         Operation::MoveTimer { .. } => Some(Feature::MovedTimers),
         Operation::Query { query: Query::Timer { .. }, .. } => Some(Feature::TimerQueries),
+        Operation::Query { query: Query::PortMtu { .. }, .. } => Some(Feature::PortMtu),
         Operation::KeepOptions { .. } => Some(Feature::KeepOptions),
         Operation::AppendData { .. }
         | Operation::ReleaseData { .. }

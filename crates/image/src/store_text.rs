@@ -77,19 +77,21 @@ impl Image {
 
     /// A question: `arrived.after(x)`, `sent.count(lost == 1)`.
     pub fn query_text(&self, query: &Query, words: &mut Words<'_>) -> String {
-        let asked = query.asks();
-        let name = self.asked_name(asked);
         match query {
-            Query::Ranges { what, argument, .. } if what.has_argument() => {
-                format!("{name}.{}({})", what.name(), (words.value)(argument))
+            Query::Ranges { ranges, what, argument } => {
+                let name = self.store_name(Store::Ranges(*ranges));
+                let argument = what.has_argument().then(|| format!("({})", (words.value)(argument)));
+                format!("{name}.{}{}", what.name(), argument.unwrap_or_default())
             }
-            Query::Ranges { what, .. } => format!("{name}.{}", what.name()),
-            Query::Segments { what, field, tests, .. } => {
+            Query::Segments { segments, what, field, tests } => {
+                let asked = Asked::Store(Store::Segments(*segments));
                 self.question_text(asked, (what.name(), what.has_field().then_some(*field)), tests, words)
             }
-            Query::Timer { what, value, tests, .. } => {
+            Query::Timer { timer, what, value, tests, .. } => {
+                let asked = Asked::Timer(*timer);
                 self.question_text(asked, (what.name(), what.has_value().then_some(*value)), tests, words)
             }
+            Query::PortMtu { port } => format!("port.mtu({})", (words.value)(port)),
         }
     }
 

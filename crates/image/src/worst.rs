@@ -49,7 +49,8 @@ impl Image {
         let WorstCase { state, event, operations } = self.worst_case()?;
         let chains = Chains::new(self);
         let place = format!("{}: {}", state_name(self, state), event_name(self, &chains, state, event));
-        Some(format!("at most {operations} operations ({place})"))
+        let plural = if operations == 1 { "" } else { "s" };
+        Some(format!("at most {operations} operation{plural} ({place})"))
     }
 }
 

@@ -115,7 +115,7 @@ impl PortLink {
             device.set_mtu(interface.mtu);
             let before = self.mtu.replace(interface.mtu);
             if before.is_some_and(|before| before != interface.mtu) {
-                news.changes.push(PortChange::Mtu { bytes: u32::try_from(interface.mtu).unwrap_or(u32::MAX) });
+                news.changes.extend(self.mtu_change());
             }
         }
         news.condition = condition != self.condition;
@@ -129,6 +129,16 @@ impl PortLink {
             _ => {}
         }
         news
+    }
+
+    /// What a function is told of it at the start.
+    pub(crate) fn first_changes(&self) -> impl Iterator<Item = PortChange> + use<> {
+        let down = self.condition != Condition::Up;
+        self.mtu_change().into_iter().chain(down.then_some(PortChange::Down))
+    }
+
+    fn mtu_change(&self) -> Option<PortChange> {
+        self.mtu.map(|bytes| PortChange::Mtu { bytes: u32::try_from(bytes).unwrap_or(u32::MAX) })
     }
 
     /// Whether frames come and go: a device may be up and not yet ready (`IFF_RUNNING`, RFC 2863).

@@ -183,8 +183,8 @@ impl Turns<'_> {
             .map_or(Time::MAX, |duration| Time::ZERO.after(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)));
         let mut service_due = Time::ZERO;
         self.effects.choose_tracing(&mut self.outbox);
-        let absent = self.ports.iter().zip(&self.links).filter(|(_, link)| link.condition != Condition::Up);
-        self.tell(absent.map(|(open, _)| (open.port, PortChange::Down)).collect());
+        let known = self.ports.iter().zip(&self.links);
+        self.tell(known.flat_map(|(open, link)| link.first_changes().map(|change| (open.port, change))).collect());
         self.listen()?;
         let mut awaited = false;
         loop {

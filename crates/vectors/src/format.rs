@@ -103,6 +103,9 @@ pub(crate) struct Input {
     #[serde(default)]
     pub(crate) accept: bool,
     pub(crate) consumed: Option<usize>,
+    /// A port, and most bytes of a packet that can leave by it; `None`: the port is gone.
+    #[serde(default)]
+    pub(crate) mtu: Option<(u16, Option<u32>)>,
     #[serde(default)]
     pub(crate) fire: bool,
     pub(crate) set: Option<Change>,

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::net::SocketAddr;
+use weftwire_core::control::PortChange;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{
@@ -141,6 +142,10 @@ impl Seen {
             engine.fire(now, out);
         } else if let Some(change) = &input.set {
             let change = Change::SetRegister { flow, register: change.register.clone(), value: change.value };
+            control::change(engine.as_mut(), now, change, out).map_err(|error| error.to_string())?;
+        } else if let Some((port, mtu)) = input.mtu {
+            let change = mtu.map_or(PortChange::Gone, |bytes| PortChange::Mtu { bytes });
+            let change = Change::Port { port: Port(port), change };
             control::change(engine.as_mut(), now, change, out).map_err(|error| error.to_string())?;
         } else if input.delete {
             let change = Change::Delete { flow };

@@ -63,6 +63,8 @@ pub enum Feature {
     Icmp,
     /// Settings of timers that get a new deadline.
     MovedTimers,
+    /// The MTU of ports.
+    PortMtu,
     /// Internal events that are raised again, so and so often.
     Repeats,
     /// Payloads made shorter or longer.

@@ -260,7 +260,7 @@ pub enum Operation {
         /// Numbers of fields, and their new values.
         writes: Vec<(u8, Operand)>,
     },
-    /// `register := ` what ranges, segments or the pending settings of a timer say.
+    /// `register := ` what ranges, segments, the pending settings of a timer or a port say.
     Query {
         /// Register to write.
         register: u16,
@@ -304,7 +304,9 @@ macro_rules! visit_operands {
             | Operation::Trim { to: value, .. }
             | Operation::DeliverHeld { to: value, .. }
             | Operation::SplitSegment { at: value, .. }
-            | Operation::Query { query: Query::Ranges { argument: value, .. }, .. }
+            | Operation::Query {
+                query: Query::Ranges { argument: value, .. } | Query::PortMtu { port: value }, ..
+            }
             | Operation::Notify { value, .. } => $visit(value),
             Operation::MulDiv { left, right, divisor, .. } => {
                 $visit(left);

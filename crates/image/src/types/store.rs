@@ -95,6 +95,11 @@ pub enum Query {
         /// Tests on the fields.
         tests: Vec<PayloadTest>,
     },
+    /// Most bytes of a packet that can leave by a port (rule P27).
+    PortMtu {
+        /// Number of the port.
+        port: Operand,
+    },
     /// Something about those pending settings of a timer that pass all tests.
     Timer {
         /// Index of the timer.
@@ -111,12 +116,13 @@ pub enum Query {
 }
 
 impl Query {
-    /// What is asked.
-    pub fn asks(&self) -> Asked {
+    /// What is asked, if operations can change it.
+    pub fn asks(&self) -> Option<Asked> {
         match self {
-            Query::Ranges { ranges, .. } => Asked::Store(Store::Ranges(*ranges)),
-            Query::Segments { segments, .. } => Asked::Store(Store::Segments(*segments)),
-            Query::Timer { timer, .. } => Asked::Timer(*timer),
+            Query::Ranges { ranges, .. } => Some(Asked::Store(Store::Ranges(*ranges))),
+            Query::Segments { segments, .. } => Some(Asked::Store(Store::Segments(*segments))),
+            Query::Timer { timer, .. } => Some(Asked::Timer(*timer)),
+            Query::PortMtu { .. } => None,
         }
     }
 }

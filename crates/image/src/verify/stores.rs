@@ -121,6 +121,7 @@ impl Verifier<'_> {
                 }
                 self.segment_tests(path.member("tests"), *segments, tests);
             }
+            Query::PortMtu { .. } => {}
             Query::Timer { timer, what, value, kind, tests } => {
                 let carried = self.timer_tests(path, *timer, tests);
                 if let (true, Some(carried)) = (what.has_value(), carried) {

@@ -26,7 +26,7 @@ pub(crate) enum Ir {
         count: u16,
         index: Box<Ir>,
     },
-    /// A question about ranges, segments or a timer; its operands are filled in from values, in their order.
+    /// A question about ranges, segments, a timer or a port; its operands are filled in from values, in their order.
     Query {
         query: Query,
         values: Vec<Ir>,
@@ -94,7 +94,7 @@ impl Ir {
             Ir::MulDiv(values) => values.iter().for_each(|value| value.asked(visit)),
             Ir::Lookup { index, .. } | Ir::Element { index, .. } => index.asked(visit),
             Ir::Query { query, values } => {
-                visit(query.asks());
+                query.asks().into_iter().for_each(&mut *visit);
                 values.iter().for_each(|value| value.asked(visit));
             }
             Ir::Not(inner) => inner.asked(visit),

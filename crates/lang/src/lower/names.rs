@@ -44,6 +44,7 @@ impl Lowerer<'_> {
             return Value::error();
         }
         let environment = match texts[..] {
+            ["port", "mtu"] => return self.question(&path[0], &path[1], &[], scope),
             ["packet", name @ ("port" | "length" | "payload")] => {
                 if scope.event != EventKind::Packet {
                     let message = if self.untyped {

@@ -237,11 +237,26 @@ impl Lowerer<'_> {
         if let Some(Symbol::Timer(timer)) = self.known(&object.text) {
             return self.timer_question(timer, question, arguments, scope);
         }
+        let is_store = matches!(self.known(&object.text), Some(Symbol::Ranges(_) | Symbol::Segments(_)));
+        if object.text == "port" && question.text == "mtu" && !is_store {
+            return self.port_mtu(question, arguments, scope);
+        }
         match self.store(object) {
             Some(Store::Ranges(index)) => self.ranges_question(index, question, arguments, scope),
             Some(Store::Segments(index)) => self.segments_question(index, question, arguments, scope),
             None => Value::error(),
         }
+    }
+
+    /// `port.mtu(PORT)`
+    fn port_mtu(&mut self, question: &Name, arguments: &[Expression], scope: &mut Scope) -> Value {
+        let [port] = arguments else {
+            let error = Diagnostic::error(question.span, "which port's `mtu` is meant?");
+            self.report(error.help("write `port.mtu(1)`"));
+            return Value::error();
+        };
+        let port = self.typed(port, Type::Integer, scope);
+        Value::new(Ir::Query { query: Query::PortMtu { port: NO_VALUE }, values: vec![port] }, Type::Integer)
     }
 
     fn ranges_question(&mut self, ranges: u8, question: &Name, arguments: &[Expression], scope: &mut Scope) -> Value {

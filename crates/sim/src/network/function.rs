@@ -9,7 +9,7 @@ use super::memory::buffer_size;
 use super::queue::Event;
 use super::simulation::{Kind, Simulation};
 use super::tcp;
-use super::wire::Packet;
+use super::wire::{MTU, Packet};
 use std::io;
 use weftwire_core::inspect::{Counters, FlowDetail};
 use weftwire_core::port::Checksum;
@@ -76,7 +76,8 @@ impl Simulation<'_> {
         let NodeKind::Function(settings) = &description.kind else {
             return Err(io::Error::other(format!("`{}` has no function", description.name)));
         };
-        let ports = Ports::new((1..=description.ports.len() as u16).map(|port| (Port(port), LinkType::Ethernet)));
+        let ports = (1..=description.ports.len() as u16).map(|port| (Port(port), LinkType::Ethernet));
+        let ports = Ports::new(ports).with_mtu(MTU as u32);
         let mut function = self.surroundings.function(index, &ports, self.network.node_seed(index) ^ restarts)?;
         let mut outbox = if settings.trace { Outbox::tracing() } else { Outbox::new() };
         if let Some(connections) = function.connections() {

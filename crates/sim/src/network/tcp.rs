@@ -1,5 +1,6 @@
 //! The TCP of hosts: the machine of `examples/transports/tcp`, compiled from the sources that this crate was built with.
 
+use super::wire::MTU;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::LazyLock;
@@ -70,7 +71,7 @@ impl Tcp {
         if let Some((_, prototype)) = self.prototypes.iter().find(|(known, _)| known == parameters) {
             return prototype.another(options).map_err(io::Error::other);
         }
-        let ports = Ports::new([(PORT, LinkType::Ethernet)]);
+        let ports = Ports::new([(PORT, LinkType::Ethernet)]).with_mtu(MTU as u32);
         let prototype = ReferenceEngine::new(image(parameters)?, ports, options).map_err(io::Error::other)?;
         let machine = prototype.another(options).map_err(io::Error::other);
         self.prototypes.push((parameters.clone(), prototype));

@@ -3,6 +3,8 @@
 use crate::support::{CLEAN, Connection, Fate, data, machine};
 use std::cell::Cell;
 use std::rc::Rc;
+use weftwire_core::control::{PortChange, change};
+use weftwire_core::{Change, Port, Time};
 
 const SECOND: i64 = 1_000_000_000;
 /// Bytes of the link and of the headers of a segment with timestamps.
@@ -75,5 +77,31 @@ fn a_way_that_becomes_wider_is_tried_again() {
         connection.after(0);
         assert!(connection.until(all_arrived));
         assert_eq!(connection.register(0, "mss") == Some(1_448), found, "after {minutes} minutes");
+    }
+}
+
+/// Segments fill what leaves by the port, unless the user says otherwise; a smaller end is heeded (RFC 9293, 3.7.1).
+#[test]
+fn the_port_says_how_large_segments_are() {
+    for (ports, given, expected) in [
+        ([1_400, 1_400], 0, 1_400 - HEADERS),
+        ([9_000, 9_000], 0, 9_000 - HEADERS),
+        ([65_536, 65_536], 0, 65_535 - HEADERS),
+        ([9_000, 1_280], 0, 1_280 - HEADERS),
+        ([9_000, 9_000], 1_492, 1_492 - HEADERS),
+        ([0, 0], 0, 1_500 - HEADERS),
+    ] {
+        let machines = [machine(&[("mtu", given)]), machine(&[("mtu", given)])];
+        let mut connection = Connection::new(machines, [data(400_000, 7), Vec::new()], CLEAN, 1);
+        connection.ends[0].closes = false;
+        for (end, bytes) in connection.ends.iter_mut().zip(ports) {
+            let told = Change::Port { port: Port(1), change: PortChange::Mtu { bytes } };
+            change(&mut end.engine, Time::ZERO, told, &mut end.out).expect("a port");
+            end.out.clear();
+        }
+        connection.open();
+        assert!(connection.until(all_arrived), "{ports:?}, {given}");
+        assert_eq!(connection.register(0, "mss"), Some(expected), "{ports:?}, {given}");
+        assert!(connection.ends[1].received == connection.ends[0].to_send);
     }
 }
