@@ -41,7 +41,6 @@ pub use operations::ZERO_TIME_DEPTH;
 pub use reference::{Reference, ReferenceEngine};
 pub use runtime::Runtime;
 pub use succession::Ready;
-pub use weftwire_image::layout::SEND_BUFFER;
 
 use std::any::Any;
 use weftwire_core::{Change, Function, Ports};

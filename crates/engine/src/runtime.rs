@@ -10,7 +10,7 @@ use crate::predecessors::Predecessors;
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
-use crate::{EngineError, EngineOptions, Executor, Ready, SEND_BUFFER};
+use crate::{EngineError, EngineOptions, Executor, Ready};
 use std::sync::Arc;
 use weftwire_calendar::Calendar;
 use weftwire_core::buffer::Storage;
@@ -596,7 +596,8 @@ impl<E: Executor> Connections for Runtime<E> {
             return Err(CallError::Closed(flow));
         }
         instance.open = true;
-        let accepted = bytes.len().min(SEND_BUFFER - instance.send_buffer.len());
+        let room = self.program.image.send_buffer_bytes().saturating_sub(instance.send_buffer.len());
+        let accepted = bytes.len().min(room);
         if accepted > 0 {
             instance.send_buffer.extend(&bytes[..accepted]);
             let occasion = Occasion { values: [accepted as i64, 0, 0, 0], ..Occasion::default() };

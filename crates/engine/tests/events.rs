@@ -391,6 +391,16 @@ fn sender() -> Image {
 }
 
 #[test]
+fn an_image_says_how_much_the_application_may_write_ahead() {
+    let mut bench = Bench::new(Image { send_buffer: Some(6), ..sender() });
+    let flow = bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
+    assert_eq!(bench.engine.write(at(1), flow, b"abcdefgh", &mut bench.out), Ok(6));
+    // Four bytes of a packet of the flow release four bytes.
+    bench.packet(2, 1);
+    assert_eq!(bench.engine.write(at(3), flow, b"ghijklmn", &mut bench.out), Ok(4));
+}
+
+#[test]
 fn the_application_writes_and_closes() {
     let mut bench = Bench::new(sender());
     let flow = bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();

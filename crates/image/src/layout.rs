@@ -22,8 +22,6 @@ pub const SEMANTICS_VERSION: u64 = 2;
 pub const FLOW_MAGIC: [u8; 8] = *b"WEFTFLOW";
 /// Bytes of a word.
 pub const WORD: usize = 8;
-/// Most unreleased bytes of the application in a flow's send buffer (semantics, rule A1).
-pub const SEND_BUFFER: usize = 1 << 20;
 
 /// A field: some words at a place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,7 +119,7 @@ impl StateLayout {
                 .collect(),
             receive_buffer: image.receive_buffer().map(|(_, size)| bytes(HELD.into(), Vec::new(), size as usize)),
             segments: image.segments.iter().map(segments).collect(),
-            send_buffer: bytes("send buffer".into(), Vec::new(), SEND_BUFFER),
+            send_buffer: bytes("send buffer".into(), Vec::new(), image.send_buffer_bytes()),
             key_bytes,
         }
     }

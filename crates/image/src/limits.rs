@@ -69,6 +69,10 @@ pub const MAX_RANGES: usize = 8;
 pub const MAX_RANGE_COUNT: u32 = 1_024;
 /// Most bytes of the receive buffer.
 pub const MAX_RECEIVE_BUFFER: u32 = 1 << 30;
+/// Bytes of the send buffer, if an image does not say.
+pub const DEFAULT_SEND_BUFFER: usize = 1 << 20;
+/// Most bytes of the send buffer.
+pub const MAX_SEND_BUFFER: u32 = 1 << 30;
 /// Most objects of segments.
 pub const MAX_SEGMENTS: usize = 8;
 /// Most records of one object.

@@ -48,6 +48,8 @@ pub enum Item {
     Timer { name: Name, payload: Vec<(Name, Option<Name>)> },
     /// `ranges NAME at most N;`, `receive buffer NAME SIZE at most N ranges;`
     Ranges { name: Name, bytes: Option<Expression>, most: Expression },
+    /// `send buffer SIZE;`
+    SendBuffer { bytes: Expression, span: Span },
     /// `segments NAME(field: type, ...) at most N;`
     Segments { name: Name, fields: Vec<(Name, Option<Name>)>, most: Expression },
     /// `turns NAME at most N;`

@@ -313,7 +313,7 @@ impl Host {
 
     fn send(&mut self, fd: Fd, bytes: &[u8], taken: &mut usize) -> Result<Option<Answer>, Errno> {
         let socket = self.socket_of(fd)?;
-        let limit = socket.settings.send_buffer;
+        let limit = self.send_buffer(socket);
         let Role::Connected(stream) = socket.role.clone() else { return Err(Errno::Pipe) };
         let Some(connection) = self.connections.get_mut(&stream.flow) else { return Err(Errno::Pipe) };
         if *taken > 0 && (connection.error.is_some() || stream.write_shut || connection.phase == Phase::Ended) {

@@ -104,6 +104,11 @@ impl Machine {
         self.image.notices.iter().any(|notice| notice == name)
     }
 
+    /// Bytes that its send buffer has room for.
+    pub fn send_buffer(&self) -> usize {
+        self.image.send_buffer_bytes()
+    }
+
     /// Bytes that its receive buffer has room for, if it has one.
     pub fn receive_buffer(&self) -> Option<u32> {
         self.image.receive_buffer().map(|(_, bytes)| bytes)

@@ -1,7 +1,7 @@
 //! Options of sockets. Those that are the machine's own are registers of it: a machine that has no such register has no such option.
 
 use crate::connection::Phase;
-use crate::socket::Role;
+use crate::socket::{Role, Socket};
 use crate::{Errno, Family, Fd, Host};
 use weftwire_core::FlowId;
 
@@ -103,7 +103,7 @@ impl Host {
             SocketOption::Listens => flag(matches!(socket.role, Role::Listening(_))),
             SocketOption::ReuseAddress => flag(settings.reuse_address),
             SocketOption::V6Only => flag(settings.v6_only),
-            SocketOption::SendBuffer => OptionValue::Number(settings.send_buffer as i64),
+            SocketOption::SendBuffer => OptionValue::Number(self.send_buffer(socket) as i64),
             SocketOption::ReceiveTimeout => OptionValue::Time(settings.receive_timeout),
             SocketOption::SendTimeout => OptionValue::Time(settings.send_timeout),
             SocketOption::Linger => OptionValue::Linger(settings.reset_on_close, 0),
@@ -118,6 +118,11 @@ impl Host {
             SocketOption::Error => OptionValue::Number(self.take_error(fd)?.map_or(0, Errno::number).into()),
             _ => self.register_option(fd, option)?,
         })
+    }
+
+    /// How many bytes a socket takes that are not acknowledged.
+    pub(crate) fn send_buffer(&self, socket: &Socket) -> usize {
+        socket.settings.send_buffer.unwrap_or(self.machine.send_buffer())
     }
 
     fn take_error(&mut self, fd: Fd) -> Result<Option<Errno>, Errno> {
@@ -143,6 +148,7 @@ impl Host {
     /// [`Errno::NoOption`]: the machine has nothing of the kind, or it can't be chosen; [`Errno::Invalid`]: not this value;
     /// [`Errno::BadDescriptor`].
     pub fn set_option(&mut self, fd: Fd, option: SocketOption, value: OptionValue) -> Result<(), Errno> {
+        let most = self.machine.send_buffer();
         let socket = self.socket_of_mut(fd)?;
         match (option, value) {
             (SocketOption::ReuseAddress, OptionValue::Number(on)) => socket.settings.reuse_address = on != 0,
@@ -157,7 +163,7 @@ impl Host {
             }
             (SocketOption::SendBuffer, OptionValue::Number(bytes)) => {
                 let bytes = usize::try_from(bytes).map_err(|_| Errno::Invalid)?;
-                socket.settings.send_buffer = bytes.clamp(1, weftwire_engine::SEND_BUFFER);
+                socket.settings.send_buffer = Some(bytes.clamp(1, most));
                 self.settle();
             }
             (SocketOption::ReceiveTimeout, OptionValue::Time(time)) => socket.settings.receive_timeout = time,

@@ -66,7 +66,7 @@ impl Host {
                 let Some(connection) = self.connection(stream.flow) else { return Interest::HANG_UP };
                 let at_end = connection.is_at_end() || stream.read_shut;
                 let no_more_out = stream.write_shut || connection.phase == Phase::Ended;
-                let room = connection.unacknowledged < socket.settings.send_buffer;
+                let room = connection.unacknowledged < self.send_buffer(socket);
                 let opening = connection.phase == Phase::Opening;
                 Interest::NONE
                     .with(Interest::IN, !opening && (at_end || !connection.received.is_empty()))

@@ -107,8 +107,8 @@ pub struct Settings {
     pub v6_only: bool,
     /// `SO_LINGER` with no time: closing resets.
     pub reset_on_close: bool,
-    /// `SO_SNDBUF`: bytes that were written and not acknowledged.
-    pub send_buffer: usize,
+    /// `SO_SNDBUF`: bytes that were written and not acknowledged; `None`: as many as the machine takes.
+    pub send_buffer: Option<usize>,
     /// `SO_RCVTIMEO` in nanoseconds.
     pub receive_timeout: Option<i64>,
     /// `SO_SNDTIMEO` in nanoseconds.
@@ -127,7 +127,7 @@ impl Default for Settings {
             reuse_address: false,
             v6_only: false,
             reset_on_close: false,
-            send_buffer: weftwire_engine::SEND_BUFFER,
+            send_buffer: None,
             receive_timeout: None,
             send_timeout: None,
             keep_alive: false,

@@ -1,10 +1,10 @@
 //! Whether a state is one that a machine can have come to.
 
 use super::{FlowState, StateError, TimerState, TurnState};
+use crate::ZERO_TIME_DEPTH;
 use crate::axis::Axis;
 use crate::program::Program;
 use crate::stores::{Ranges, Segments};
-use crate::{SEND_BUFFER, ZERO_TIME_DEPTH};
 use std::collections::VecDeque;
 use weftwire_core::build::TemplateTransport;
 use weftwire_core::packet::Packet;
@@ -86,7 +86,7 @@ impl FlowState {
         if self.closed && self.open {
             return Err(StateError::value("flags", "closed and open", "one of both at most"));
         }
-        at_most("send buffer", self.send_buffer.len(), SEND_BUFFER)
+        at_most("send buffer", self.send_buffer.len(), image.send_buffer_bytes())
     }
 
     fn check_times(&self, program: &Program, axis: Axis) -> Result<(), StateError> {

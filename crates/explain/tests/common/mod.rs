@@ -86,6 +86,7 @@ pub fn sample() -> Image {
         repeats: Vec::new(),
         ranges: Vec::new(),
         segments: Vec::new(),
+        send_buffer: None,
         turns: Vec::new(),
         preparations: vec![
             Preparation {

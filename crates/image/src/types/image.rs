@@ -4,6 +4,7 @@ use super::{
     Condition, Creation, Feature, FieldName, Flow, Format, OtherPackets, Preparation, Ranges, Register, Repeat, Row,
     Segments, State, Table, Template, Timer, Turns,
 };
+use crate::limits::DEFAULT_SEND_BUFFER;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub struct Image {
     /// Turns that all flows of the function share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<Turns>,
+    /// Most bytes of the application that an instance holds until they are released; `None`: 1 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<u32>,
     /// Packets the machine can build.
     pub templates: Vec<Template>,
     /// Timers by name.
@@ -71,6 +75,11 @@ pub struct Image {
 }
 
 impl Image {
+    /// Most bytes of the application that an instance holds until they are released (semantics, rule A1).
+    pub fn send_buffer_bytes(&self) -> usize {
+        self.send_buffer.map_or(DEFAULT_SEND_BUFFER, |bytes| bytes as usize)
+    }
+
     /// The receive buffer: its index among `ranges`, and its bytes.
     pub fn receive_buffer(&self) -> Option<(usize, u32)> {
         self.ranges.iter().enumerate().find_map(|(index, ranges)| Some((index, ranges.bytes?)))

@@ -27,6 +27,10 @@ impl Verifier<'_> {
                 }
             }
         }
+        if let Some(bytes) = self.image.send_buffer.filter(|bytes| !(1..=MAX_SEND_BUFFER).contains(bytes)) {
+            let problem = format_args!("{bytes} bytes");
+            self.report.add(Path::Root.member("send_buffer"), problem, format_args!("use 1 to {MAX_SEND_BUFFER}"));
+        }
         let segments = Path::Root.member("segments");
         for (index, object) in self.image.segments.iter().enumerate() {
             let item = segments.item(index);

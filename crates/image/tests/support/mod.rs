@@ -65,6 +65,7 @@ pub fn machine() -> Image {
         repeats: Vec::new(),
         ranges: Vec::new(),
         segments: Vec::new(),
+        send_buffer: None,
         turns: Vec::new(),
         preparations: Vec::new(),
         conditions: Vec::new(),

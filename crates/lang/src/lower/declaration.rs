@@ -63,6 +63,7 @@ pub(crate) fn empty_image(name: &str, dialect: Dialect, timers: Option<u32>) -> 
         repeats: Vec::new(),
         ranges: Vec::new(),
         segments: Vec::new(),
+        send_buffer: None,
         turns: Vec::new(),
         preparations: Vec::new(),
         conditions: Vec::new(),
@@ -139,6 +140,7 @@ impl Lowerer<'_> {
             }
             Item::Timer { name, payload } => self.timer(name, payload),
             Item::Ranges { name, bytes, most } => self.ranges(name, bytes.as_ref(), most),
+            Item::SendBuffer { bytes, span } => self.send_buffer(bytes, *span),
             Item::Segments { name, fields, most } => self.segments(name, fields, most),
             Item::Table { name, contents } => self.table(name, contents),
             Item::Pacer(declaration) => self.pacer(declaration),

@@ -1,4 +1,4 @@
-//! Ranges, the receive buffer and segments: declarations, statements and questions.
+//! Ranges, buffers and segments: declarations, statements and questions.
 
 use super::expression::Value;
 use super::ir::{Ir, Step};
@@ -11,6 +11,7 @@ use weftwire_image::{
     limits,
 };
 use weftwire_text::diagnostic::{Diagnostic, list};
+use weftwire_text::source::Span;
 
 /// The questions about ranges, by their names in programs.
 const RANGES: [RangesQuery; 9] = [
@@ -51,6 +52,14 @@ impl Lowerer<'_> {
         self.declare(name, Symbol::Ranges(self.image.ranges.len() as u8));
         let name = self.own_key(&name.text);
         self.image.ranges.push(Ranges { name, most, bytes });
+    }
+
+    pub(super) fn send_buffer(&mut self, bytes: &Expression, span: Span) {
+        let most = i64::from(limits::MAX_SEND_BUFFER);
+        let bytes = self.bounded(bytes, Type::Integer, 1, most) as u32;
+        if self.image.send_buffer.replace(bytes).is_some() {
+            self.report(Diagnostic::error(span, "a program has one send buffer"));
+        }
     }
 
     pub(super) fn segments(&mut self, name: &Name, fields: &[(Name, Option<Name>)], most: &Expression) {

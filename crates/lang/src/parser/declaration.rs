@@ -9,7 +9,7 @@ use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::lexer::Kind;
 
 const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `value`, `flow key`, `other packets`, \
-     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `segments`, `turns`, `table`, `pacer`, `action`, `interface`, `module`, `use`, `#debug`, `state` and `in`";
+     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `send buffer`, `segments`, `turns`, `table`, `pacer`, `action`, `interface`, `module`, `use`, `#debug`, `state` and `in`";
 
 impl Cursor<'_> {
     /// A declaration, or `None` after an error.
@@ -47,6 +47,7 @@ impl Cursor<'_> {
             "timer" => self.timer(),
             "ranges" => self.ranges(),
             "receive" => self.receive_buffer(),
+            "send" => self.send_buffer(),
             "segments" => self.segments(),
             "turns" => self.turns(),
             "table" => self.table(),
@@ -193,6 +194,13 @@ impl Cursor<'_> {
         let most = self.at_most();
         self.expect_word("ranges", "behind the number");
         Some(Item::Ranges { name, bytes, most })
+    }
+
+    fn send_buffer(&mut self) -> Option<Item> {
+        let span = self.span();
+        self.advance();
+        self.expect_word("buffer", "behind `send`");
+        Some(Item::SendBuffer { bytes: self.expression(), span })
     }
 
     fn segments(&mut self) -> Option<Item> {

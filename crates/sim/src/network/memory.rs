@@ -2,7 +2,6 @@
 
 use super::frames;
 use std::collections::BTreeSet;
-use weftwire_engine::SEND_BUFFER;
 use weftwire_network::Network;
 use weftwire_network::memory::{self, FRAME};
 use weftwire_network::model::{Traffic, TrafficKind, Transport};
@@ -68,7 +67,8 @@ impl Memory {
 /// for few, all of 100,000 flows in memory.
 pub fn buffer_size(open: usize) -> u64 {
     match open {
-        0..128 => SEND_BUFFER as u64,
+        0..32 => 4 << 20,
+        32..128 => 1 << 20,
         128..2_048 => 256 << 10,
         2_048..8_192 => 64 << 10,
         _ => 8 << 10,
