@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use weftwire_linux::control::{Request, Response};
+use weftwire_linux::control_client::ControlClient;
 use weftwire_testbed::{
     Namespace, Nginx, Output, Payload, Running, exchange, reset, resident_bytes, sha256_of_file, skip_unless_root,
     wait_for,
@@ -178,6 +180,41 @@ fn every_bad_end_has_its_exit_code_and_one_line() -> Result<()> {
     host.exec("ip link set dead0 up")?;
     let words = [WEFT, "cat", TCP, "--port", "1=dead0", "--gateway-mac", "02:00:00:00:00:01", TO_KERNEL];
     code(&host.spawn(&words)?.wait(LIMIT)?, 6, "no route: port 1 (dead0) is not operational")
+}
+
+/// Whoever has sent all and would not read what comes: the connection need not wait for the other end to close.
+#[test]
+fn a_connection_that_nobody_reads_is_an_orphan() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
+    let host = host()?;
+    let server = listener(&host)?;
+    for (streams, orphan) in [("< /dev/null", 0), ("< /dev/null | true", 1)] {
+        let mut weft = start(&host, "cat", &["--name", host.name(), TO_KERNEL], streams)?;
+        let mut stream = accept(&server)?;
+        ensure!(stream.read(&mut [0])? == 0, "it closes for sending");
+        let control = weft.wait_for_control(host.name())?;
+        let mut seen = None;
+        wait_for("the machine to wait for the end", LIMIT, || {
+            seen = flow_of(&control);
+            seen.as_ref().is_some_and(|(state, value)| state == "fin_wait_2" && *value == orphan)
+        })
+        .with_context(|| format!("not {orphan} but {seen:?}"))?;
+        // One that is read is not given up: data still comes through.
+        stream.write_all(b"late")?;
+        drop(stream);
+        let output = weft.wait(LIMIT)?;
+        ensure!(output.stdout == if orphan == 0 { "late" } else { "" }, "{output:?}");
+    }
+    Ok(())
+}
+
+/// The state and the register `orphan` of the flow of a run.
+fn flow_of(control: &Path) -> Option<(String, i64)> {
+    let mut client = ControlClient::connect(Some(control)).ok()?;
+    let flow = client.flows().ok()?.first()?.flow;
+    let Response::Flow(detail) = client.ask(&Request::Flow { flow }).ok()? else { return None };
+    let orphan = detail.registers.iter().find(|register| register.name == "orphan")?.value;
+    Some((detail.summary.state, orphan))
 }
 
 /// A transport over UDP that tells its application little: nothing of handshakes, for it has none.
@@ -356,6 +393,37 @@ fn a_proxy_passes_half_closes_and_resets_on() -> Result<()> {
         let all = "6 connections: 2 closed, 1 refused, 2 reset, 0 failed, 1 broken off at the end; 0 more not taken";
         ensure!(output.stderr.contains(all), "{}", output.stderr);
         drop(client);
+    }
+    Ok(())
+}
+
+/// A kernel's connection whose other end has gone without a word is noticed by the kernel (keep-alive), and ends the one behind it.
+#[test]
+fn who_has_gone_without_a_word_is_noticed_behind_a_proxy() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&["nft"]) else { return Ok(()) };
+    let ways: [(&[&str], &str, &str); 2] = [
+        (&["--kernel-listen", "10.81.0.1:8080", "--connect", TO_KERNEL], "10.81.0.1:8080", "10.80.0.2:80"),
+        (&["--listen", "10.80.0.1:80", "--kernel-connect", "10.81.0.2:80"], "10.80.0.1:80", "10.81.0.2:80"),
+    ];
+    for (number, (arguments, to, served_at)) in ways.into_iter().enumerate() {
+        let (host, goer) = (host()?, Namespace::new()?);
+        host.join(("eth0", "02:00:00:00:00:01"), &goer, ("eth0", "02:00:00:00:00:02"))?;
+        host.exec("ip address add 10.81.0.1/24 dev eth0")?;
+        goer.exec("ip address add 10.81.0.2/24 dev eth0")?;
+        for (key, value) in [("time", "1"), ("intvl", "1"), ("probes", "2")] {
+            host.sysctl(&format!("net.ipv4.tcp_keepalive_{key}"), value)?;
+        }
+        let [client, server] = if number == 0 { [&goer, &host] } else { [&host, &goer] };
+        let listener = server.enter(|| TcpListener::bind(served_at))??;
+        let weft = start_listening(&host, "proxy", arguments, "")?;
+        let mut near = connect(client, to)?;
+        let mut far = accept(&listener)?;
+        near.write_all(b"x")?;
+        far.read_exact(&mut [0])?;
+        goer.nft("table inet weft_gone {\n chain gone {\n type filter hook input priority 0; policy drop;\n }\n }")?;
+        ensure_reset(if number == 0 { &mut far } else { &mut near })?;
+        let output = weft.interrupt()?;
+        ensure!(output.stderr.contains("1 connections: 0 closed, 0 refused, 0 reset, 1 failed, "), "{}", output.stderr);
     }
     Ok(())
 }

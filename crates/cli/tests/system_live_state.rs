@@ -138,8 +138,10 @@ fn a_connection_talks_on_in_another_process() -> Result<()> {
     ensure!(list.stdout == b"[]\n", "{list:?}");
     first.end()?;
 
-    // Into another process from its start on; out of it, and into it again.
-    let second = Proxy::start(&middle, &folder, "second", &format!("--from {}", text(&file)))?;
+    // Into another process from its start on; out of it, and into it again. All of that is recorded.
+    let inputs = folder.join("second.inputs");
+    let further = format!("--from {} --record {}", text(&file), text(&inputs));
+    let second = Proxy::start(&middle, &folder, "second", &further)?;
     talk(&mut near, &mut far, b"then")?;
     let taken = second.flows(&["snapshot", &flow, "--take", "--out", text(&file)])?;
     ensure!(taken.status.success(), "{taken:?}");
@@ -149,7 +151,12 @@ fn a_connection_talks_on_in_another_process() -> Result<()> {
     drop(near);
     // Until it has seen the end: nothing was reset.
     far.read_to_end(&mut Vec::new())?;
-    second.end()
+    second.end()?;
+    let repeats = ["replay", text(&program), "--parameter", "answer_unknown=false", "--inputs", text(&inputs)];
+    let again = weft(&repeats)?;
+    let said = String::from_utf8_lossy(&again.stderr);
+    ensure!(again.status.success() && said.contains("outputs are those of the run"), "{said}");
+    Ok(())
 }
 
 fn refused(output: &Output, because: &str) -> Result<()> {

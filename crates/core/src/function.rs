@@ -151,6 +151,10 @@ pub trait Connections: Function {
     }
 }
 
+/// The register, if a machine has it, by which platforms say that a flow's application has closed it and does not read either: so the end
+/// of the other side need not be waited for without limit. A number other than 0 says so.
+pub const ORPHAN: &str = "orphan";
+
 /// What [`Connections::listen`] waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Listen {

@@ -34,7 +34,7 @@ pub use control::{Change, Command, ControlError};
 pub use drop_reason::DropReason;
 pub use flow::{Endpoints, FlowId};
 pub use format::{FieldPlace, Format, FormatError, FormatField, FormatPlace, Formats, builtin_formats};
-pub use function::{Arrival, Arrivals, CallError, Connections, Deadline, Function, Listen, Placed, Ports};
+pub use function::{Arrival, Arrivals, CallError, Connections, Deadline, Function, Listen, ORPHAN, Placed, Ports};
 pub use mac::{MacAddress, NoMacAddress};
 pub use outbox::{Outbox, Output};
 pub use packet::Packet;

@@ -5,12 +5,10 @@ use crate::socket::{Listener, Role, Socket, Stream};
 use crate::{Answer, Call, Errno, Family, Fd, Host, Patience, Side};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use weftwire_core::{FlowId, Listen};
+use weftwire_core::{FlowId, Listen, ORPHAN};
 
 /// Ephemeral ports (RFC 6335, section 6).
 const EPHEMERAL: std::ops::RangeInclusive<u16> = 49_152..=65_535;
-/// The register of a connection that nobody has any more.
-const ORPHAN: &str = "orphan";
 /// Most connections that may wait to be accepted.
 const MOST_WAITING: usize = 4_096;
 
@@ -152,10 +150,11 @@ impl Host {
             self.connections.remove(&flow);
         } else if reset || connection.phase == Phase::Opening || !connection.received.is_empty() {
             self.abort(flow);
-        } else if !stream.write_shut {
+        } else {
             if self.machine.initial(ORPHAN).is_some() {
                 self.set_register(flow, ORPHAN, 1);
             }
+            // That it was closed for sending before is no matter.
             let _ = self.machine_call(|connections, now, outbox| connections.close(now, flow, outbox));
         }
     }

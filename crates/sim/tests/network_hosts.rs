@@ -348,3 +348,21 @@ fn probes_show_registers_while_flows_last() {
     let error = results(&["congestion_windo"]).expect_err("there is none").to_string();
     assert_eq!(error, "probes: the hosts' TCP has no register `congestion_windo`; did you mean `congestion_window`?");
 }
+
+/// An application that has closed reads nothing any more: the end of the other side is waited for a minute.
+#[test]
+fn a_connection_whose_other_end_never_closes_ends() {
+    let mut network = network(200 * SECOND);
+    // As long as there is a connection it asks after the other end.
+    let parameters = [("keep_alive".to_owned(), "7s".to_owned())].into();
+    let client = network.add_node("client", NodeKind::Host { commands: Vec::new(), parameters });
+    // Behind a machine that is not the host's own there is no application that closes.
+    let server = network.add_node("server", function("transports/tcp/tcp.xl", false));
+    network.add_link([client, server], wire(10_000_000, MILLISECOND, 100));
+    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 10_000 });
+    network.captures.push(PortPlace { node: client, port: Port(1) });
+    let (results, kept) = run_keeping(&network, Kept::default());
+    assert_complete(&results.flows[0]);
+    let sent = kept.frames.iter().filter(|(.., sent)| *sent).map(|(at, ..)| *at / SECOND);
+    assert_eq!(sent.max(), Some(56), "the last question before a minute is over");
+}

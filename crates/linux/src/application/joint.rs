@@ -215,8 +215,10 @@ pub(super) struct Joint {
     pub(super) unreachable: bool,
     /// The other end sends no more.
     pub(super) finished: bool,
-    /// The flow was told that nothing more comes.
+    /// The flow was told that nothing more comes,
     closed: bool,
+    /// and that nobody reads what it delivers.
+    abandoned: bool,
     /// The flow is gone.
     pub(super) gone: bool,
     pub(super) outcome: Option<Outcome>,
@@ -257,6 +259,7 @@ impl Joint {
             unreachable: false,
             finished: false,
             closed: false,
+            abandoned: false,
             gone: false,
             outcome: None,
             totals: Totals::default(),
@@ -280,10 +283,10 @@ impl Joint {
     }
 
     /// A descriptor was told of.
-    pub(super) fn set_ready(&mut self, token: u64) {
+    pub(super) fn set_ready(&mut self, token: u64, hung_up: bool) {
         let watched = if token & OUTPUT == 0 { &mut self.input } else { &mut self.output };
         if let Some(watched) = watched {
-            watched.set_ready();
+            watched.set_ready(hung_up);
         }
     }
 
@@ -308,7 +311,7 @@ impl Joint {
     pub(super) fn ended(&mut self) {
         self.gone = true;
         let well = match self.established {
-            true => self.closed && self.finished,
+            true => self.closed && (self.finished || self.abandoned),
             false => !self.unreachable && self.totals.unacknowledged == 0 && self.accepted == self.buffer.len(),
         };
         if well {
@@ -332,6 +335,7 @@ impl Joint {
         if self.outcome.is_none() {
             self.connected();
             more = self.write(calls) | self.read(calls);
+            self.look_for_reader(calls);
         } else if self.kind != Kind::Tcp {
             // What came before the end is good.
             more = self.write(calls);
@@ -489,6 +493,23 @@ impl Joint {
             }
             // That it ended is told right behind.
             Err(_) => false,
+        }
+    }
+
+    /// Where nothing more is sent, the end of the other side is waited for as long as somebody would read what comes.
+    fn look_for_reader(&mut self, calls: &mut Calls<'_>) {
+        let waits = self.closed && !self.finished && !self.abandoned && self.held.is_empty() && self.outcome.is_none();
+        let Some(output) = self.output.as_mut().filter(|_| waits) else { return };
+        if !output.has_hung_up() {
+            return;
+        }
+        if self.kind == Kind::Tcp {
+            // Of a kernel's connection that is half closed, only a reset hangs up.
+            let error = failure_of(&output.file).unwrap_or_else(|| ErrorKind::ConnectionReset.into());
+            self.fail(Outcome::Broken(error));
+        } else {
+            self.abandoned = true;
+            calls.abandon(self.flow);
         }
     }
 

@@ -111,7 +111,7 @@ pub struct Joints<S> {
     /// Until when those must be open that are not yet.
     opening: BTreeSet<(Time, FlowId)>,
     free_port: super::ports::FreePort,
-    tokens: Vec<u64>,
+    tokens: Vec<(u64, bool)>,
     failure: Option<io::Error>,
 }
 
@@ -176,11 +176,11 @@ impl<S: Side> Joints<S> {
         if let Err(error) = self.readiness.told(&mut tokens) {
             self.failure = Some(error);
         }
-        for token in tokens.drain(..) {
+        for (token, hung_up) in tokens.drain(..) {
             if token == OWN {
                 self.side.attend(self.joints.len());
             } else if let Some(joint) = self.joint(flow_of(token)) {
-                joint.set_ready(token);
+                joint.set_ready(token, hung_up);
             }
         }
         self.tokens = tokens;

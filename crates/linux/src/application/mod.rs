@@ -27,7 +27,8 @@ pub use transfer::Transfer;
 use crate::error::LinuxError;
 use std::io;
 use std::os::fd::BorrowedFd;
-use weftwire_core::{CallError, Connections, Endpoints, FlowId, Listen, Outbox, Time};
+use weftwire_core::control::change;
+use weftwire_core::{CallError, Change, Connections, Endpoints, FlowId, Listen, ORPHAN, Outbox, Time};
 
 /// What an application does with the connections of a function that runs. The loop calls it in this order:
 ///
@@ -145,6 +146,12 @@ impl Calls<'_> {
 
     fn consumed(&mut self, flow: FlowId, length: usize) {
         let _ = self.function.consumed(self.now, flow, length, self.out);
+    }
+
+    /// Nobody reads any more what comes on a flow that was closed. Of a machine that does not ask for that it is no matter.
+    fn abandon(&mut self, flow: FlowId) {
+        let _ =
+            change(self.function, self.now, Change::SetRegister { flow, register: ORPHAN.into(), value: 1 }, self.out);
     }
 
     /// The name of the state that a flow is in, if it is there.

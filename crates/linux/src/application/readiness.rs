@@ -31,8 +31,8 @@ impl Readiness {
         self.control(libc::EPOLL_CTL_ADD, descriptor, libc::EPOLLIN, token)
     }
 
-    /// Which tokens' descriptors are ready, some of them: without waiting.
-    pub(crate) fn told(&self, tokens: &mut Vec<u64>) -> io::Result<()> {
+    /// Which tokens' descriptors are ready, some of them, and whether they have hung up: without waiting.
+    pub(crate) fn told(&self, tokens: &mut Vec<(u64, bool)>) -> io::Result<()> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
         // SAFETY: the kernel writes at most as many entries as there are.
         let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), BATCH as i32, 0) };
@@ -40,7 +40,8 @@ impl Readiness {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             count => count?,
         };
-        tokens.extend(events.iter().take(count as usize).map(|event| event.u64));
+        let hung_up = (libc::EPOLLHUP | libc::EPOLLERR) as u32;
+        tokens.extend(events.iter().take(count as usize).map(|event| (event.u64, event.events & hung_up != 0)));
         Ok(())
     }
 
@@ -72,6 +73,8 @@ pub(crate) struct Watched {
     /// It can't be watched: a regular file, whose reader and writer never wait.
     always: bool,
     ready: bool,
+    /// Whoever is at its other end has gone.
+    hung_up: bool,
     asked: Option<Want>,
 }
 
@@ -82,7 +85,8 @@ impl Watched {
             added => added.map(|()| false)?,
         };
         // As it was added without anything to look for, nothing was asked yet.
-        Ok(Watched { file, readiness: readiness.clone(), token, always, ready: always, asked: Some(Want::News) })
+        let asked = Some(Want::News);
+        Ok(Watched { file, readiness: readiness.clone(), token, always, ready: always, hung_up: false, asked })
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -94,8 +98,17 @@ impl Watched {
     }
 
     /// The descriptor was told of.
-    pub(crate) fn set_ready(&mut self) {
+    pub(crate) fn set_ready(&mut self, hung_up: bool) {
         (self.ready, self.asked) = (true, None);
+        self.hung_up |= hung_up;
+    }
+
+    /// Whether whoever is at its other end has gone. If not, it is told of when that happens.
+    pub(crate) fn has_hung_up(&mut self) -> bool {
+        if !self.hung_up && !self.always {
+            self.watch(Want::News);
+        }
+        self.hung_up
     }
 
     /// It has nothing more, for now.
@@ -105,7 +118,13 @@ impl Watched {
 
     /// Has it told of when it is ready, if it is not.
     pub(crate) fn ask(&mut self, want: Want) {
-        if self.ready || self.asked == Some(want) {
+        if !self.ready {
+            self.watch(want);
+        }
+    }
+
+    fn watch(&mut self, want: Want) {
+        if self.asked == Some(want) {
             return;
         }
         let events = match want {

@@ -140,11 +140,12 @@ pub struct Kept {
     pub made: u32,
 }
 
-struct Examples;
+/// The programs of a folder of the examples.
+struct Examples<'a>(&'a str);
 
-impl Loader for Examples {
+impl Loader for Examples<'_> {
     fn load(&self, name: &str, _: Option<&str>) -> Result<String, LoadError> {
-        let path = format!("{}/../../examples/{name}", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../../examples/{}/{name}", env!("CARGO_MANIFEST_DIR"), self.0);
         Ok(std::fs::read_to_string(path)?)
     }
 }
@@ -153,7 +154,8 @@ impl Surroundings for Kept {
     fn function(&mut self, node: NodeIndex, ports: &Ports, seed: u64) -> io::Result<Box<dyn Function>> {
         self.made += 1;
         let (_, name) = self.images.iter().find(|(index, _)| *index == node).expect("an image");
-        let compilation = weftwire_lang::compile(name, Dialect::Xl, &Examples);
+        let (folder, name) = name.rsplit_once('/').unwrap_or((".", name));
+        let compilation = weftwire_lang::compile(name, Dialect::Xl, &Examples(folder));
         let image = compilation.image.expect("the example compiles").verify().expect("and verifies");
         let options = EngineOptions { seed, ..EngineOptions::default() };
         weftwire_engine::make("reference", image, ports.clone(), options).map_err(io::Error::other)

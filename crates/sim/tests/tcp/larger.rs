@@ -70,8 +70,7 @@ fn a_way_that_becomes_wider_is_tried_again() {
     assert!(connection.register(0, "mss") < Some(1_000));
     limit.set(1_500);
     for (minutes, found) in [(1, false), (10, true)] {
-        // Until all is acknowledged.
-        connection.until(|_| false);
+        assert!(connection.until(|connection| connection.register(0, "una") == connection.register(0, "next")));
         connection.now += minutes * 60 * SECOND;
         connection.ends[0].to_send.extend(data(200_000, 3));
         connection.after(0);

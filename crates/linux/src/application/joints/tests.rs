@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use weftwire_core::inspect::Inspect;
-use weftwire_core::{Arrivals, Connections, Deadline, Function, MacAddress, Outbox};
+use weftwire_core::{Arrivals, Change, Command, Connections, Deadline, Function, MacAddress, ORPHAN, Outbox};
 
 /// A function whose flows take `room` bytes each and keep what they were told.
 #[derive(Default)]
@@ -14,12 +14,18 @@ struct Told {
     written: Vec<u8>,
     closed: bool,
     aborted: bool,
+    abandoned: bool,
     consumed: usize,
 }
 
 impl Function for Told {
     fn frames(&mut self, _: Time, arrivals: &mut Arrivals, _: &mut Outbox) {
         arrivals.clear();
+    }
+
+    fn control(&mut self, _: Time, command: Command, _: &mut Outbox) {
+        self.abandoned |=
+            matches!(&command.change, Change::SetRegister { register, value: 1, .. } if register == ORPHAN);
     }
 
     fn fire(&mut self, _: Time, _: &mut Outbox) {}
@@ -233,6 +239,32 @@ fn a_connection_is_closed_when_both_directions_are_and_everything_was_acknowledg
     let Some((Outcome::Closed, totals)) = scene.ended() else { panic!("{:?}", scene.ended()) };
     assert_eq!(*totals, Totals { sent: 8, unacknowledged: 0, received: 6, unwritten: 0 });
     assert!(scene.joints.is_over() && !scene.function.aborted);
+}
+
+/// A connection that nobody would read any more need not wait for its other end: the function is told, and may end it.
+#[test]
+fn a_connection_without_reader_is_abandoned() {
+    let mut scene = Scene::new(None);
+    scene.joints.notified(FLOW, "established");
+    scene.user.shutdown(std::net::Shutdown::Write).unwrap();
+    scene.work();
+    assert!(scene.function.closed && !scene.function.abandoned, "it still reads");
+    drop(std::mem::replace(&mut scene.user, UnixStream::pair().unwrap().0));
+    scene.work();
+    assert!(scene.function.abandoned && scene.ended().is_none(), "the other end may still finish");
+    scene.joints.ended(FLOW);
+    scene.work();
+    assert!(matches!(scene.ended(), Some((Outcome::Closed, _))), "{:?}", scene.ended());
+
+    // Data has come and gone before: its writer has been told that there is room.
+    let mut scene = Scene::new(None);
+    scene.joints.notified(FLOW, "established");
+    scene.joints.delivered(FLOW, b"answer");
+    scene.work();
+    scene.user.read_exact(&mut [0; 6]).unwrap();
+    drop(std::mem::replace(&mut scene.user, UnixStream::pair().unwrap().0));
+    scene.work();
+    assert!(scene.function.closed && scene.function.abandoned && !scene.function.aborted);
 }
 
 #[test]
