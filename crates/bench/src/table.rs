@@ -10,6 +10,8 @@ pub struct Results {
     machine: HostFacts,
     systems: Vec<&'static str>,
     metrics: Vec<Metric>,
+    /// People read means and how sure they are, in place of medians.
+    means: bool,
 }
 
 #[derive(Serialize)]
@@ -36,7 +38,12 @@ impl Results {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
         };
-        Results { machine, systems: systems.collect(), metrics: Vec::new() }
+        Results { machine, systems: systems.collect(), metrics: Vec::new(), means: false }
+    }
+
+    /// Shows means and their 95 % intervals, for systems whose rounds have nothing to do with each other.
+    pub fn show_means(&mut self) {
+        self.means = true;
     }
 
     /// Adds one measurement of one system.
@@ -54,6 +61,9 @@ impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HostFacts { kernel, processors, congestion_control } = &self.machine;
         writeln!(f, "Linux {kernel}, {processors} processors, {congestion_control}")?;
+        if self.means {
+            return self.fmt_means(f);
+        }
         writeln!(f, "medians; in brackets the ratio to {}; noise is its own (max - min) / median\n", self.systems[0])?;
         write!(f, "{:<24} {:>8}", "", "unit")?;
         for system in &self.systems {
@@ -72,6 +82,52 @@ impl fmt::Display for Results {
         }
         Ok(())
     }
+}
+
+impl Results {
+    fn fmt_means(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "means, +- half of their 95 % interval (Student's t), rounds; in brackets the ratio to {}\n",
+            self.systems[0]
+        )?;
+        write!(f, "{:<32} {:>8}", "", "unit")?;
+        for system in &self.systems {
+            write!(f, " {system:>32}")?;
+        }
+        writeln!(f)?;
+        for Metric { name, unit, rounds } in &self.metrics {
+            write!(f, "{name:<32} {unit:>8}")?;
+            let reference = mean(&rounds[0]);
+            for values in rounds {
+                let (mean, half, count) = (mean(values), half_interval(values), values.len());
+                let text = match count {
+                    0 => "-".to_owned(),
+                    _ => format!("{mean:.2} +- {half:.2}, {count} ({:.3})", mean / reference),
+                };
+                write!(f, " {text:>32}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Half of the interval that the mean is in with a probability of 95 %, if the values are normally distributed; NaN of less than two.
+fn half_interval(values: &[f64]) -> f64 {
+    // Student's t for 1 to 30 degrees of freedom, 0.975.
+    const T: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    ];
+    let Some(freedom) = values.len().checked_sub(2) else { return f64::NAN };
+    let (mean, count) = (mean(values), values.len() as f64);
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    T.get(freedom).unwrap_or(&1.96) * (variance / count).sqrt()
 }
 
 /// The middle value, or the mean of the two in the middle; NaN of none.
@@ -114,6 +170,22 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
         assert_eq!(spread(&[3.0, 1.0, 2.0]), 2.0);
+    }
+
+    #[test]
+    fn intervals_are_those_of_student() {
+        assert!(half_interval(&[1.0]).is_nan());
+        // Ten values with a standard deviation of 1.4907.
+        let values: Vec<f64> = [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 5.0, 5.0].to_vec();
+        assert!((mean(&values) - 3.0).abs() < 1e-12);
+        assert!((half_interval(&values) - 2.262 * 1.490_712 / 10f64.sqrt()).abs() < 1e-5);
+        let mut results = Results::new(["a", "b"].into_iter());
+        results.show_means();
+        for value in &values {
+            results.add("speed", "Mbit/s", "a", *value);
+        }
+        let text = results.to_string();
+        assert!(text.contains("3.00 +- 1.07, 10 (1.000)") && text.trim_end().ends_with(" -"), "{text}");
     }
 
     #[test]

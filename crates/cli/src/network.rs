@@ -45,11 +45,12 @@ impl Arguments {
     }
 }
 
-/// Reads a network, every point of its sweep, and all functions and captures that it names.
+/// Reads a network, every point of its sweep, all functions and captures that it names, and what it says of its hosts' TCP.
 pub fn check(file: &Path, catalog: &Catalog<'static>) -> Result<()> {
     let file = catalog.network(NetworkSource::from(file))?;
     let (network, sweep) = file.network(&[])?;
     file.functions(&network, &Compiling::default())?;
+    weftwire_sim::network::check(&network)?;
     for traffic in &network.traffic {
         if let TrafficKind::Capture { file: name, .. } = &traffic.kind {
             file.capture(name).with_context(|| format!("traffic {}", traffic.name))?;

@@ -81,6 +81,23 @@ fn check_says_ok_or_where_and_what() {
     fs::write(folder.join("warn.xl"), "register a: u8; initial state only { on packet { a = 1; } }").unwrap();
     good(&folder, &["check", "warn.xl"]);
     refused(&folder, &["check", "--deny-warnings", "warn.xl"], &["`a` is never read"]);
+    // Registers of the TCP of a network's hosts.
+    let network = |node: &str, probes: &str| {
+        let ends = "[[links]]\nbetween = ['a', 'b']\n[[traffic]]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\n";
+        let text =
+            format!("duration = '1s'\nprobes = [{probes}]\n[nodes.a]\nparameters = {{ {node} }}\n[nodes.b]\n{ends}");
+        fs::write(folder.join("hosts.toml"), text).unwrap();
+    };
+    network("mtu = 1400", "'congestion_window'");
+    assert_eq!(good(&folder, &["check", "hosts.toml"]), b"hosts.toml: ok\n");
+    for (node, probes, says) in [
+        ("mtus = 1400", "", "node a: tcp has no register `mtus` to be a parameter; did you mean `mtu`?"),
+        ("keep_alive = 'soon'", "", "node a: parameter keep_alive: `soon` does not fit"),
+        ("mtu = 1400", "'congestion_windo'", "did you mean `congestion_window`?"),
+    ] {
+        network(node, probes);
+        refused(&folder, &["check", "hosts.toml"], &[says]);
+    }
 }
 
 #[test]

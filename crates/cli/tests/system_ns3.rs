@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use weftwire_testbed::{
-    Namespace, Ns3, Payload, ns3_peer, overload_network, run, sha256_of_file, skip_unless_installed, skip_unless_root,
-    wait_for,
+    Namespace, Ns3, Payload, ns3_program, overload_network, run, sha256_of_file, skip_unless_installed,
+    skip_unless_root, wait_for,
 };
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
@@ -159,7 +159,7 @@ impl Route {
 fn the_machine_exchanges_files_with_ns3() -> Result<()> {
     let Some(_turn) = skip_unless_root(&["c++", "ns3++", "nft", "ethtool"]) else { return Ok(()) };
     in_folder("peer", |folder| {
-        let peer = ns3_peer(folder)?;
+        let peer = ns3_program("peer", folder)?;
         for lost in [0, 20] {
             for (connects, control) in [(true, "ns3::TcpCubic"), (false, "ns3::TcpNewReno")] {
                 let exchanged = Route::build(lost)?.exchange(&peer, folder, control, connects);

@@ -17,6 +17,8 @@ mod tcp;
 mod track;
 mod wire;
 
+pub(crate) use tcp::most_flows as most_flows_of_host;
+
 use std::io;
 use std::ops::ControlFlow;
 use weftwire_core::trace::TraceRecord;
@@ -35,6 +37,11 @@ pub trait Surroundings {
     /// # Errors
     /// Why there is none; it ends the simulation.
     fn function(&mut self, node: NodeIndex, ports: &Ports, seed: u64) -> io::Result<Box<dyn Function>>;
+
+    /// What runs in place of the TCP of a host, when that is made: something around it.
+    fn host(&mut self, _node: NodeIndex, _ports: &Ports, tcp: Box<dyn Function>) -> Box<dyn Function> {
+        tcp
+    }
 
     /// The frames of a capture that traffic replays: nanoseconds after its first frame, and bytes, by time.
     ///
@@ -72,6 +79,16 @@ pub struct Progress {
     pub end: Time,
     /// Events handled.
     pub events: u64,
+}
+
+/// Sees whether the registers that a network names are those of its hosts' TCP, where nodes give them values and where probes look at them.
+/// [`simulate`] says the same.
+///
+/// # Errors
+/// Which is not, or which value does not fit.
+pub fn check(network: &Network) -> io::Result<()> {
+    probes::Probes::check(network)?;
+    tcp::check(network)
 }
 
 /// Runs a network from its start to its end, or until [`Surroundings::progress`] breaks it off: then the results are those

@@ -81,6 +81,16 @@ impl Stage for Planting {
         Ok(Made { function: Box::new(planted), most_flows })
     }
 
+    /// Frames with wrong checksums do not get as far as a host's TCP: its defect is there from the beginning.
+    fn host(&mut self, node: NodeIndex, tcp: Box<dyn Function>) -> Box<dyn Function> {
+        match self.defect {
+            Some((wanted, defect)) if wanted == node => {
+                Box::new(Planted { function: tcp, defect, bad: true, done: false })
+            }
+            _ => tcp,
+        }
+    }
+
     fn capture(&mut self, _: &str) -> io::Result<Vec<(i64, Vec<u8>)>> {
         Err(io::Error::other("no captures here"))
     }
@@ -226,6 +236,14 @@ fn the_arq_transport_survives() {
 #[test]
 fn the_syn_proxy_survives() {
     survives(&network("syn-proxy", &[("duration", "2s"), ("traffic.download.bytes", "100kB")]), 0..20);
+}
+
+#[test]
+fn the_tcp_of_hosts_survives_and_is_watched() {
+    let network = network("tcp-single", &[("duration", "3s"), ("traffic.flow.bytes", "200kB")]);
+    survives(&network, 0..10);
+    let mut stage = Planting::new(&network, Some(("left1", Defect::LeaksFlows)));
+    assert!(Experiment::new(&network, &mut stage).breaks(&[], Invariant::Flows).unwrap());
 }
 
 /// A link that corrupts, in the direction towards the receiver, and much that has nothing to do with it.

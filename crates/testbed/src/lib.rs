@@ -29,7 +29,7 @@ pub use flood::{Flood, FloodReport};
 pub use lab::{CLIENT, Lab, Middle, Offloads, SERVER, SPOOFED_SOURCES};
 pub use namespace::{Counters, Door, Namespace};
 pub use nginx::Nginx;
-pub use ns3::{Ns3, Overload, ns3_peer, overload_network};
+pub use ns3::{Ns3, Overload, ns3_program, overload_network};
 pub use payload::{Download, Payload, download, exchange, fetch, reset, sha256_of_file};
 pub use process::{Output, Running, peak_resident_bytes, processor_seconds, resident_bytes, run, wait_for};
 pub use terminal::Terminal;

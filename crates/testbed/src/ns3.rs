@@ -52,7 +52,7 @@ impl Ns3 {
     ///
     /// If the compiler refuses it, for example because ns-3's headers are not there.
     pub fn build(folder: &Path) -> Result<Ns3> {
-        Ok(Ns3 { program: compile("overload", folder)? })
+        Ok(Ns3 { program: ns3_program("overload", folder)? })
     }
 
     /// Simulates `seconds` with a bottleneck of `rate` bits per second; `measure` follows its queue, which costs time.
@@ -68,19 +68,17 @@ impl Ns3 {
     }
 }
 
-/// Compiles `benches/ns3/peer.cc`, a host with one TCP connection in real time, into `folder`. Gives the program; its source says how it is
-/// called.
+/// Compiles a program of `benches/ns3` into `folder`, unless it is there. Its source says how it is called.
 ///
 /// # Errors
 ///
 /// As [`Ns3::build`].
-pub fn ns3_peer(folder: &Path) -> Result<PathBuf> {
-    compile("peer", folder)
-}
-
-fn compile(name: &str, folder: &Path) -> Result<PathBuf> {
+pub fn ns3_program(name: &str, folder: &Path) -> Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../benches/ns3/{name}.cc"));
     let program = folder.join(name);
+    if program.exists() {
+        return Ok(program);
+    }
     let mut command = Command::new("c++");
     command.args(["-O2", "-std=c++17", "-o"]).arg(&program).arg(&source).args(LIBRARIES);
     run(command, Duration::from_secs(300))

@@ -22,6 +22,8 @@ const LIMIT: Duration = Duration::from_secs(180);
 const OURS: &str = "weft";
 const CUBIC: &str = "kernel cubic";
 const RENO: &str = "kernel reno";
+const SIMULATOR: &str = "simulator";
+const NS3: &str = "ns-3";
 
 /// A part of the comparison: adds what one round measures.
 type Part = (&'static str, fn(&Bench, u32, &mut Results) -> Result<()>, &'static [&'static str]);
@@ -29,7 +31,7 @@ type Part = (&'static str, fn(&Bench, u32, &mut Results) -> Result<()>, &'static
 const PARTS: [Part; 6] = [
     ("goodput", networks::goodput, &[CUBIC, RENO, OURS]),
     ("fairness", networks::fairness, &[CUBIC, OURS]),
-    ("hosts", networks::hosts, &["kernel", "simulator"]),
+    ("hosts", networks::hosts, &[local::KERNEL, SIMULATOR, NS3]),
     ("bulk", local::bulk, &[local::KERNEL, OURS]),
     ("requests", local::requests, &[local::KERNEL, OURS]),
     ("connections", local::connections, &[OURS]),
@@ -78,6 +80,9 @@ fn measure(bench: &Bench, parts: &[&Part], repeats: u32) -> Result<BTreeMap<&'st
     let mut all = BTreeMap::new();
     for (name, part, systems) in parts {
         let mut results = Results::new(systems.iter().copied());
+        if *name == "hosts" {
+            results.show_means();
+        }
         for round in 1..=repeats {
             eprintln!("{name}: round {round} of {repeats}, load {}", load());
             part(bench, round, &mut results).with_context(|| format!("{name}, round {round}"))?;

@@ -1,11 +1,16 @@
 //! Flows over the relay: `weft up --run` with networks made here and with `examples/networks/tcp-*.toml`.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use weftwire_network::results::{FlowResult, Results as Run};
+use serde::Deserialize;
+use weftwire_network::results::{FlowResult, LinkResult, Results as Run};
+use weftwire_testbed::{is_installed, ns3_program, run};
+use weftwire_workload::Numbers;
 
-use super::{Bench, CUBIC, IMAGE, OURS, RENO, text};
+use super::local::KERNEL;
+use super::{Bench, CUBIC, IMAGE, LIMIT, NS3, OURS, RENO, SIMULATOR, text};
 use crate::table::Results;
 
 /// How long flows last in virtual and in real time.
@@ -37,6 +42,17 @@ impl Bench {
             eprintln!("  {warning}");
         }
         Ok(run)
+    }
+
+    /// Runs a network for real, again if its relay was late; `None`: each time.
+    fn up_in_time(&self, file: &Path, round: u32) -> Result<Option<Run>> {
+        for _ in 0..TRIES {
+            let run = self.up(file, round, &[])?;
+            if !run.run.lateness.as_ref().is_some_and(|lateness| lateness.late) {
+                return Ok(Some(run));
+            }
+        }
+        Ok(None)
     }
 
     fn write(&self, network: &str) -> Result<std::path::PathBuf> {
@@ -131,21 +147,92 @@ pub fn fairness(bench: &Bench, round: u32, results: &mut Results) -> Result<()> 
     Ok(())
 }
 
-/// The same networks simulated and real.
+/// A network of `examples/networks/tcp-*.toml`, and who sends in it.
+struct Hosts {
+    name: &'static str,
+    /// From and to; `#` is the flow's number.
+    ends: [&'static str; 2],
+    flows: u32,
+    /// What each flow sends, as a key of the file.
+    bytes: &'static str,
+    /// A round trip over empty queues, in which all flows begin.
+    trip_ms: u64,
+}
+
+const NETWORKS: [Hosts; 4] = [
+    Hosts { name: "single", ends: ["left#", "right#"], flows: 1, bytes: "", trip_ms: 24 },
+    Hosts { name: "dumbbell", ends: ["left#", "right#"], flows: 20, bytes: "", trip_ms: 24 },
+    Hosts { name: "chain", ends: ["a", "b"], flows: 1, bytes: "", trip_ms: 40 },
+    Hosts { name: "incast", ends: ["leaf#", "leaf17"], flows: 16, bytes: "bytes = '256kB'", trip_ms: 2 },
+];
+/// What a congestion control is called in networks and in ns-3.
+const CONTROLS: [(&str, &str); 2] = [("cubic", "ns3::TcpCubic"), ("reno", "ns3::TcpNewReno")];
+/// A real run whose relay was late is made again, so many times.
+const TRIES: u32 = 3;
+
+/// What a run has come to.
+#[derive(Deserialize)]
+struct Came {
+    /// Bits per second.
+    goodput: f64,
+    /// Segments sent again.
+    again: u64,
+    /// Packets dropped at queues.
+    drops: u64,
+}
+
+impl Came {
+    fn of(run: &Run) -> Came {
+        let again = run.flows.iter().filter_map(|flow| flow.retransmissions).sum();
+        Came { goodput: run.goodput(), again, drops: run.links.iter().map(LinkResult::drops).sum() }
+    }
+
+    fn add(&self, name: &str, system: &str, results: &mut Results) {
+        results.add(name, "Mbit/s", system, self.goodput / 1e6);
+        results.add(&format!("{name}: drops"), "packets", system, self.drops as f64);
+        results.add(&format!("{name}: sent again"), "segments", system, self.again as f64);
+        if self.drops > 0 {
+            results.add(&format!("{name}: of these a drop"), "segments", system, self.again as f64 / self.drops as f64);
+        }
+    }
+}
+
+/// The same networks simulated, with kernels, and in ns-3 if that is installed.
 pub fn hosts(bench: &Bench, round: u32, results: &mut Results) -> Result<()> {
-    for name in ["tcp-single", "tcp-dumbbell", "tcp-chain", "tcp-incast"] {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/networks/{name}.toml"));
-        for control in ["cubic", "reno"] {
-            let set = format!("traffic.flow.congestion_control=\"{control}\"");
-            for (system, run) in [
-                ("kernel", bench.up(&file, round, &["--set", &set])?),
-                ("simulator", bench.sim(&file, round, &["--set", &set])?),
-            ] {
-                let again: u64 = run.flows.iter().filter_map(|flow| flow.retransmissions).sum();
-                results.add(&format!("{name}, {control}"), "Mbit/s", system, run.goodput() / 1e6);
-                results.add(&format!("{name}, {control}, again"), "segments", system, again as f64);
+    let ns3 = ["c++", "ns3++"].iter().all(|tool| is_installed(tool));
+    let ns3 = ns3.then(|| ns3_program("tcp", &bench.folder)).transpose()?;
+    for network in NETWORKS {
+        for (control, theirs) in CONTROLS {
+            let name = format!("{}, {control}", network.name);
+            let file = bench.write(&network.text(control, round)?)?;
+            Came::of(&bench.sim(&file, round, &[])?).add(&name, SIMULATOR, results);
+            match bench.up_in_time(&file, round)? {
+                Some(run) => Came::of(&run).add(&name, KERNEL, results),
+                None => eprintln!("  {name}: the relay was late {TRIES} times, which does not count"),
+            }
+            if let Some(program) = &ns3 {
+                let mut command = Command::new(program);
+                command.args([network.name, theirs, &round.to_string()]);
+                serde_json::from_str::<Came>(&run(command, LIMIT)?)?.add(&name, NS3, results);
             }
         }
     }
     Ok(())
+}
+
+impl Hosts {
+    /// The network, whose flows begin within a round trip, at times that the round says.
+    fn text(&self, control: &str, round: u32) -> Result<String> {
+        let file = format!("{}/../../examples/networks/tcp-{}.toml", env!("CARGO_MANIFEST_DIR"), self.name);
+        let text = std::fs::read_to_string(&file).with_context(|| file.clone())?;
+        let (topology, _) = text.split_once("[[traffic]]").with_context(|| format!("{file} has no traffic"))?;
+        let (mut network, mut numbers) = (topology.to_owned(), Numbers::new(u64::from(round)));
+        for flow in 1..=self.flows {
+            let [from, to] = self.ends.map(|end| end.replace('#', &flow.to_string()));
+            let start = numbers.below(self.trip_ms * 1_000_000);
+            network += &bulk(&format!("flow{flow}"), &from, &to, Some(control));
+            network += &format!("start = '{start}ns'\n{}\n", self.bytes);
+        }
+        Ok(network)
+    }
 }

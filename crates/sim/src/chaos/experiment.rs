@@ -4,7 +4,7 @@ use super::finding::{Finding, Invariant};
 use super::judge;
 use super::watch::{Log, Watch};
 use super::{Fault, expand};
-use crate::network::{Progress, Surroundings, simulate};
+use crate::network::{Progress, Surroundings, most_flows_of_host, simulate};
 use std::any::Any;
 use std::cell::RefCell;
 use std::io;
@@ -24,6 +24,11 @@ pub trait Stage {
     /// # Errors
     /// Why there is none; it ends the experiment.
     fn function(&mut self, node: NodeIndex, ports: &Ports, seed: u64) -> io::Result<Made>;
+
+    /// What runs in place of the TCP of a host.
+    fn host(&mut self, _node: NodeIndex, tcp: Box<dyn Function>) -> Box<dyn Function> {
+        tcp
+    }
 
     /// The frames of a capture that traffic replays.
     ///
@@ -189,6 +194,11 @@ impl Surroundings for Watched<'_> {
         let Made { function, most_flows } = self.stage.function(node, ports, seed)?;
         let name = &self.network.node(node).name;
         Ok(Box::new(Watch::new(function, node, name, ports, most_flows, self.log.clone())))
+    }
+
+    fn host(&mut self, node: NodeIndex, ports: &Ports, tcp: Box<dyn Function>) -> Box<dyn Function> {
+        let (name, tcp) = (&self.network.node(node).name, self.stage.host(node, tcp));
+        Box::new(Watch::new(tcp, node, name, ports, most_flows_of_host(), self.log.clone()))
     }
 
     fn capture(&mut self, file: &str) -> io::Result<Vec<(i64, Vec<u8>)>> {

@@ -15,8 +15,8 @@ use weftwire_core::inspect::{Counters, FlowDetail};
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceKind;
 use weftwire_core::{
-    Arrival, Arrivals, CallError, Change, Connections, Endpoints, FlowId, Frame, Function, LinkType, Listen, Offload,
-    Outbox, Output, Port, Ports, Time, control, segments,
+    Arrival, Arrivals, CallError, Change, Connections, Endpoints, FlowId, Frame, Function, LinkType, Listen, ORPHAN,
+    Offload, Outbox, Output, Port, Ports, Time, control, segments,
 };
 use weftwire_network::model::{NodeIndex, NodeKind, PortPlace, Transport};
 use weftwire_network::routing::Flow;
@@ -109,14 +109,15 @@ impl Simulation<'_> {
             return Err(io::Error::other(format!("`{}` is no host", description.name)));
         };
         let made = self.tcp.machine(parameters, self.network.node_seed(NodeIndex(node)) ^ restarts);
-        let mut machine =
-            made.map_err(|error| io::Error::new(error.kind(), format!("node {}: {error}", description.name)))?;
+        let machine = made.map_err(|error| tcp::of_node(&description.name, &error))?;
+        let mut machine = self.surroundings.host(NodeIndex(node), &tcp::ports(), Box::new(machine));
         let mut outbox = Outbox::new();
         for port in self.listeners.get(&node).into_iter().flatten() {
             let local = Listen { address: None, port: Some(*port) };
-            machine.listen(Time::ZERO, &local, &mut outbox).map_err(io::Error::other)?;
+            let connections = machine.connections().ok_or(CallError::NoConnections).map_err(io::Error::other)?;
+            connections.listen(Time::ZERO, &local, &mut outbox).map_err(io::Error::other)?;
         }
-        Ok(Box::new(NodeFunction { outbox, ..NodeFunction::new(Box::new(machine), restarts) }))
+        Ok(Box::new(NodeFunction { outbox, ..NodeFunction::new(machine, restarts) }))
     }
 
     /// A node's function, if it has one, is made anew.
@@ -302,6 +303,10 @@ impl Simulation<'_> {
             && flow.written[side] >= flow.goal[side]
         {
             flow.closed[side] = true;
+            // Who closes has read all that it asked for.
+            if self.kinds[node as usize] == Kind::Host {
+                self.set_register(node, id, ORPHAN, 1);
+            }
             let closed = self.connections(node, |function, time, outbox| function.close(time, id, outbox));
             if let Some(Err(error)) = closed {
                 self.function_refuses(number, &error);
@@ -450,9 +455,14 @@ impl Simulation<'_> {
     fn choose_control(&mut self, node: u32, id: FlowId, number: u32) {
         let traffic = &self.network.traffic[self.flows.get_mut(number).traffic as usize];
         if let (Kind::Host, Ok(Some(chosen))) = (self.kinds[node as usize], tcp::chosen_control(traffic)) {
-            let change = Change::SetRegister { flow: id, register: tcp::CONTROL.to_owned(), value: chosen as i64 };
-            self.call_unfinished(node, |function, time, outbox| control::change(function, time, change, outbox));
+            self.set_register(node, id, tcp::CONTROL, chosen as i64);
         }
+    }
+
+    /// Gives a register of a flow of a host a value.
+    fn set_register(&mut self, node: u32, flow: FlowId, register: &str, value: i64) {
+        let change = Change::SetRegister { flow, register: register.to_owned(), value };
+        self.call_unfinished(node, |function, time, outbox| control::change(function, time, change, outbox));
     }
 
     /// What carries an end of a flow is gone.

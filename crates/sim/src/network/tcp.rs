@@ -15,6 +15,11 @@ use weftwire_text::{LoadError, Loader};
 /// The port of every host's machine. The way that a segment takes is the network layer's matter, not the machine's.
 pub const PORT: Port = Port(1);
 
+/// The ports of every host's machine.
+pub fn ports() -> Ports {
+    Ports::new([(PORT, LinkType::Ethernet)]).with_mtu(MTU as u32)
+}
+
 /// What the machine names its timer of TIME-WAIT.
 pub const LINGER: &str = "linger";
 /// What it tells applications: the connection is there,
@@ -53,6 +58,11 @@ pub fn registers() -> Vec<&'static str> {
     IMAGE.as_ref().map_or_else(|_| Vec::new(), |image| parameter::registers(image))
 }
 
+/// How many flows the machine has room for.
+pub fn most_flows() -> u64 {
+    IMAGE.as_ref().map_or(0, |image| image.flow.max.into())
+}
+
 /// What hosts' machines are made from.
 #[derive(Default)]
 pub struct Tcp {
@@ -71,12 +81,31 @@ impl Tcp {
         if let Some((_, prototype)) = self.prototypes.iter().find(|(known, _)| known == parameters) {
             return prototype.another(options).map_err(io::Error::other);
         }
-        let ports = Ports::new([(PORT, LinkType::Ethernet)]).with_mtu(MTU as u32);
-        let prototype = ReferenceEngine::new(image(parameters)?, ports, options).map_err(io::Error::other)?;
+        let prototype = ReferenceEngine::new(image(parameters)?, ports(), options).map_err(io::Error::other)?;
         let machine = prototype.another(options).map_err(io::Error::other);
         self.prototypes.push((parameters.clone(), prototype));
         machine
     }
+}
+
+/// Sees whether all initial values are those of registers.
+///
+/// # Errors
+/// The first that is not.
+pub fn check(network: &Network) -> io::Result<()> {
+    for (_, node) in network.nodes() {
+        if let NodeKind::Host { parameters, .. } = &node.kind
+            && !parameters.is_empty()
+        {
+            image(parameters).map_err(|error| of_node(&node.name, &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// An error with the name of the host that it is about.
+pub fn of_node(name: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("node {name}: {error}"))
 }
 
 /// The machine with these initial values.
