@@ -1,4 +1,4 @@
-"""Vectors of what all flows share: rules T1 to T7."""
+"""Vectors of what all flows share: rules T1 to T7 and N1."""
 
 from events import refused
 from flows import flow
@@ -98,3 +98,52 @@ refused("T02-nobody-may-wait", "T2", "Turns for which nobody may wait.", turns(0
 refused("T02-no-such-turns", "T2", "Turns that are not there.", turns(1) | {"rows": [row(0, PACKET, ask(1, 1, turns=1))]}, "rows[0].operations[0].turns")
 refused("T05-no-such-event", "T5", "An event of turns that are not there.", turns(1) | {"rows": [row(0, turn(1), note(1))]}, "rows[0].event.turn")
 refused("T01-no-such-waiting", "T1", "Waiting for turns that are not there.", turns(1) | {"rows": [row(0, PACKET, note(WAITING(1)))]}, "rows[0].operations[0].value.environment.waiting")
+
+
+# Tallies.
+
+
+def TALLY(number=0):
+    return {"environment": {"tally": number}}
+
+
+def tally(name, states=(), timers=()):
+    return {"name": name} | ({"states": list(states)} if states else {}) | ({"timers": list(timers)} if timers else {})
+
+
+GOES = {"states": states("start", "half", "whole"), "tallies": [tally("half", [1]), tally("open", [1, 2])]}
+TALLIES = (note(TALLY(0)), note(TALLY(1)))
+vector(
+    "N01-flows", "N1 E10", "Flows are counted in the states in which they are: in the new one before `enter`, in the old one in `exit`.",
+    GOES | {"rows": [row(0, PACKET, *TALLIES, next=1), row(1, ENTER, *TALLIES), row(1, PACKET, *TALLIES, next=2), row(1, EXIT, *TALLIES), row(2, ENTER, *TALLIES)]},
+    [frame(0, "a", udp(1)), frame(1, "b", udp(2)), frame(2, "a", udp(1))],
+    flows={"a": [noted(v) for v in (0, 0, 1, 1)] + [noted(v, 2) for v in (2, 2, 2, 2, 1, 2)], "b": [noted(v, 1) for v in (1, 1, 2, 2)]},
+)
+vector(
+    "N01-flows-go", "N1 F4 F5 F8 F16", "A provisional instance counts, and one that is deleted until its event is over; evicted, deleted or expired ones count no more.",
+    flow(max=2, when_full="evict_oldest") | {"states": states("start", "short", short=10), "tallies": [tally("all", [0, 1])], "conditions": [test("eq", WORD, C(9))], "rows": [
+        row(0, PACKET, DELETE, note(TALLY()), when=[(0, True)]), row(0, PACKET, note(TALLY()), next=1), row(1, PACKET, note(TALLY())), row(1, EXPIRE, note(TALLY()))]},
+    [frame(0, "x", TOLD(9, 9)), frame(0, "a", TOLD(1, 0)), frame(1, "b", TOLD(2, 0)), frame(2, "c", TOLD(3, 0)), frame(3, "c", TOLD(3, 0)), {"flow": "b", "delete": True}, frame(4, "c", TOLD(3, 0)), fire(30), frame(40, "d", TOLD(4, 0))],
+    flows={"x": [noted(1), ENDED], "a": [noted(1), ENDED], "b": [noted(2, 1)], "c": [noted(3, 2), noted(2, 3), noted(1, 4), noted(1, 14), ENDED], "d": [noted(1, 40)]}, counters={"flows_evicted": 1},
+)
+vector(
+    "N01-settings", "N1 E13 E16", "Settings are counted that are pending: from their operation on, until their event begins or they are cancelled, or their instance is gone.",
+    {
+        "timers": timers(one=["number"], two=[]), "tallies": [tally("ones", timers=[0]), tally("both", timers=[1, 0])],
+        "conditions": [test("eq", WORD, C(1)), test("eq", WORD, C(2))],
+        "rows": [
+            row(0, PACKET, cancel(0, (0, "eq", C(1))), *TALLIES, when=[(0, True)]), row(0, PACKET, DELETE, *TALLIES, when=[(1, True)]),
+            row(0, PACKET, *TALLIES, arm(0, 10, C(1)), arm(0, 20, C(2)), arm(1, 10), *TALLIES), row(0, timer(0), *TALLIES), row(0, timer(1), *TALLIES),
+        ],
+    },
+    [frame(0, "a", TOLD(1, 0)), frame(1, "b", TOLD(2, 0)), frame(2, "b", TOLD(2, 1)), fire(15), frame(16, "b", TOLD(2, 2)), frame(17, "c", TOLD(3, 2))],
+    flows={
+        "a": [noted(v) for v in (0, 0, 2, 3)] + [noted(v, 10) for v in (2, 4)] + [noted(v, 10) for v in (2, 3)],
+        "b": [noted(v, 1) for v in (2, 3, 4, 6)] + [noted(v, 2) for v in (3, 5)] + [noted(v, 11) for v in (2, 2)] + [noted(v, 16) for v in (2, 2)] + [ENDED],
+        "c": [noted(1, 17), noted(1, 17), ENDED],
+    },
+)
+refused("N01-no-such-tally", "N1", "A tally that is not there.", {"rows": [row(0, PACKET, note(TALLY()))]}, "rows[0].operations[0].value.environment.tally")
+refused("N01-no-such-state", "N1", "A tally of a state that is not there.", {"tallies": [tally("t", [1])]}, "tallies[0].states[0]")
+refused("N01-no-such-timer", "N1", "A tally of a timer that is not there.", {"tallies": [tally("t", timers=[0])]}, "tallies[0].timers[0]")
+refused("N01-counted-twice", "N1", "A state that is listed twice.", {"tallies": [tally("t", [0, 0])]}, "tallies[0].states[1]")

@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 93] = [
+pub const MUTATIONS: [Mutation; 97] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -118,7 +118,7 @@ pub const MUTATIONS: [Mutation; 93] = [
     at("runtime.rs", "self.shared.ports.link(port) == Some(link)", "true"),
     at("runtime.rs", "instance.closed = true", "()"),
     at("runtime.rs", "instance.open = false", "()"),
-    at("runtime.rs", "bytes.len().min(SEND_BUFFER - instance.send_buffer.len())", "bytes.len()"),
+    at("runtime.rs", "bytes.len().min(room)", "bytes.len()"),
     at("runtime.rs", "instance.last_active = active;", ""),
     at("value.rs", "i128::from(index) - i128::from(table.base)", "i128::from(index)"),
     at("value.rs", "value::divides_by_zero(operator, right)", "false"),
@@ -144,6 +144,10 @@ pub const MUTATIONS: [Mutation; 93] = [
     at("instance.rs", "!self.timers.is_empty() || self.waiting.iter().any(Option::is_some)", "!self.timers.is_empty()"),
     at("turns.rs", "self.is_full()", "false"),
     at("turns.rs", "known.rank == rank", "true"),
+    at("runtime.rs", "self.shared.populations[usize::from(instance.state)] -= 1;", ""),
+    at("run.rs", "self.shared.populations[usize::from(self.instance.state)] -= 1;", ""),
+    at("pending.rs", "self.counts[usize::from(setting.timer)] -= 1;", ""),
+    at("pending.rs", "self.counts[usize::from(due.2.timer)] -= 1;", ""),
     at("turns.rs", "self.next = self.next.max(now);", "let _ = now;"),
     at("turns.rs", "cost.clamp(1, MAX_TURN_COST)", "cost"),
     at("turns.rs", "self.queue.pop_first()", "self.queue.pop_last()"),

@@ -19,6 +19,7 @@ mod lines;
 mod operations;
 mod packets;
 pub mod parameter;
+mod pending;
 mod predecessors;
 mod program;
 mod reference;

@@ -6,15 +6,15 @@ use crate::instance::Instance;
 use crate::key_sets::KeySets;
 use crate::limits::Limits;
 use crate::packets::Promises;
+use crate::pending::Pending;
 use crate::program::Program;
 use crate::stores::Tests;
 use crate::turns::Turns;
-use weftwire_calendar::Calendar;
 use weftwire_core::buffer::Storage;
 use weftwire_core::packet::Packet;
 use weftwire_core::{DropReason, FlowId, Listen, Outbox, Ports, Time};
 use weftwire_image::limits::MAX_TIMER_PAYLOAD;
-use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Table};
+use weftwire_image::{Environment, Event, Operand, Operation, PacketRef, Table, Tally};
 
 /// What a setting of a timer carries.
 pub type Payload = [i64; MAX_TIMER_PAYLOAD];
@@ -54,7 +54,7 @@ pub struct Shared {
     /// Hashes and random numbers.
     pub keys: KeySets,
     /// All pending settings of timers.
-    pub calendar: Calendar<Setting>,
+    pub calendar: Pending,
     /// What there is room for.
     pub limits: Limits,
     /// Packets in the slots of all instances.
@@ -69,6 +69,8 @@ pub struct Shared {
     pub listening: Vec<Listen>,
     /// Settings of timers that are about to get a new deadline; empty between operations.
     pub moved: Vec<Setting>,
+    /// How many instances are in each state.
+    pub populations: Vec<u64>,
     /// The turns that flows wait for.
     pub turns: Vec<Turns>,
     /// How often each repeat was raised again in the event that runs.
@@ -192,6 +194,8 @@ impl<'a> Run<'a> {
             }
             let groups = [self.instance.state, next].map(|state| self.program.groups[usize::from(state)]);
             self.instance.came_into_group |= groups[1] & !groups[0] != 0;
+            self.shared.populations[usize::from(self.instance.state)] -= 1;
+            self.shared.populations[usize::from(next)] += 1;
             self.instance.state = next;
             self.steps(executor, Event::Enter);
         }
@@ -293,8 +297,17 @@ impl<'a> Run<'a> {
                 let buffer = self.program.image.receive_buffer();
                 buffer.map_or(0, |(index, _)| self.instance.ranges[index].room().into())
             }
+            Environment::Tally(tally) => self.tally(tally),
             Environment::Waiting(turns) => i64::from(self.instance.waiting[usize::from(turns)].is_some()),
         }
+    }
+
+    /// Rule N1.
+    fn tally(&self, tally: u8) -> i64 {
+        let Tally { states, timers, .. } = &self.program.image.tallies[usize::from(tally)];
+        let flows: u64 = states.iter().map(|state| self.shared.populations[usize::from(*state)]).sum();
+        let settings: u64 = timers.iter().map(|timer| self.shared.calendar.count(*timer)).sum();
+        (flows + settings) as i64
     }
 
     /// Rule A8.

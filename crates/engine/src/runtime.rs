@@ -6,13 +6,13 @@ use crate::counts::Counts;
 use crate::flow_table::FlowTable;
 use crate::instance::{Activity, Instance};
 use crate::key_sets::KeySets;
+use crate::pending::Pending;
 use crate::predecessors::Predecessors;
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
 use crate::{EngineError, EngineOptions, Executor, Ready};
 use std::sync::Arc;
-use weftwire_calendar::Calendar;
 use weftwire_core::buffer::Storage;
 use weftwire_core::build::TemplateTransport;
 use weftwire_core::control::Answer;
@@ -100,7 +100,7 @@ impl<E: Executor> Runtime<E> {
             shared: Shared {
                 ports,
                 keys: KeySets::new(chance),
-                calendar: options.limits.timers.map_or_else(Calendar::new, Calendar::with_limit),
+                calendar: Pending::new(program.image.timers.len(), options.limits.timers),
                 limits: options.limits,
                 stored: 0,
                 storage: Storage::default(),
@@ -108,6 +108,7 @@ impl<E: Executor> Runtime<E> {
                 tables: program.image.tables.clone(),
                 moved: Vec::new(),
                 rounds: vec![0; program.image.repeats.len()],
+                populations: vec![0; program.image.states.len()],
                 turns: program.new_turns(),
                 listening: Vec::new(),
             },
@@ -302,6 +303,7 @@ impl<E: Executor> Runtime<E> {
         instance.slots.reserve_exact(self.program.image.slots.len());
         instance.slots.resize_with(self.program.image.slots.len(), || None);
         self.program.fill_stores(&mut instance);
+        self.shared.populations[usize::from(instance.state)] += 1;
         instance.waiting.resize(self.program.image.turns.len(), None);
         instance.endpoints = endpoints;
         instance.created = at;
@@ -330,6 +332,7 @@ impl<E: Executor> Runtime<E> {
         for &handle in &instance.timers {
             self.shared.calendar.remove(handle);
         }
+        self.shared.populations[usize::from(instance.state)] -= 1;
         for (turns, place) in self.shared.turns.iter_mut().zip(&mut instance.waiting) {
             turns.withdraw(place);
         }

@@ -166,6 +166,9 @@ impl Run<'_> {
             Operand::Environment(Environment::Waiting(turns)) => {
                 format!("{}.waiting", self.program.image.turns[usize::from(*turns)].name)
             }
+            Operand::Environment(Environment::Tally(tally)) => {
+                self.program.image.tallies[usize::from(*tally)].name.clone()
+            }
             Operand::Environment(environment) => environment_name(*environment).into(),
         };
         format!("{name} ({})", self.read(operand))
@@ -197,6 +200,7 @@ fn environment_name(environment: Environment) -> &'static str {
         Environment::ApplicationListening => "application_listening",
         Environment::ApplicationRoom => "application_room",
         Environment::Waiting(_) => "waiting",
+        Environment::Tally(_) => "tally",
     }
 }
 

@@ -199,6 +199,10 @@ fn packets_and_timers(image: &Image, document: &mut Document) {
             image.turns.iter().map(|turns| format!("{} (at most {} flows wait)", turns.name, turns.most)).collect();
         document.note(format!("Turns, one flow at a time: {}.", turns.join(", ")));
     }
+    if !image.tallies.is_empty() {
+        let tallies: Vec<String> = image.tallies.iter().map(|tally| counted(image, tally)).collect();
+        document.note(format!("Counted over all flows: {}.", tallies.join("; ")));
+    }
     if !image.slots.is_empty() {
         document.note(format!("Packets kept in a flow: {}.", image.slots.join(", ")));
     }
@@ -275,4 +279,14 @@ fn event_table(image: &Image, chains: &Chains<'_>, state: u16, event: Event, doc
         document.note(format!("where {line}"));
     }
     document.table(table);
+}
+
+/// What a tally counts.
+fn counted(image: &Image, tally: &Tally) -> String {
+    let states = tally.states.iter().map(|state| state_name(image, *state));
+    let timer = |timer: &u8| image.timers.get(usize::from(*timer)).map_or_else(String::new, |timer| timer.name.clone());
+    let (states, timers): (Vec<_>, Vec<_>) = (states.collect(), tally.timers.iter().map(timer).collect());
+    let flows = (!states.is_empty()).then(|| format!("flows in {}", states.join(", ")));
+    let settings = (!timers.is_empty()).then(|| format!("settings of {}", timers.join(", ")));
+    format!("{} ({})", tally.name, flows.into_iter().chain(settings).collect::<Vec<_>>().join(", "))
 }

@@ -403,6 +403,10 @@ impl<'a> Phrases<'a> {
                             no: format!("not {turns}.waiting"),
                         };
                     }
+                    Environment::Tally(tally) => {
+                        let found = self.image.tallies.get(usize::from(tally)).map(|it| &it.name);
+                        return Expression::Leaf(name(found, "tally", tally.into()));
+                    }
                     Environment::FlowFull => {
                         return Expression::Truth { yes: "flow.full".into(), no: "not flow.full".into() };
                     }

@@ -27,6 +27,7 @@ impl Image {
         add(Feature::InternalEvents, self.internal_events > 0);
         add(Feature::Ranges, !self.ranges.is_empty());
         add(Feature::ReceiveBuffer, self.receive_buffer().is_some());
+        add(Feature::Tallies, !self.tallies.is_empty());
         add(Feature::Turns, !self.turns.is_empty());
         add(Feature::Segments, !self.segments.is_empty());
         add(Feature::Repeats, !self.repeats.is_empty());

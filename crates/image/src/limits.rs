@@ -83,6 +83,8 @@ pub const MAX_SEGMENT_FIELDS: usize = 30;
 pub const MAX_TURNS: usize = 8;
 /// Most flows that wait for turns of one kind.
 pub const MAX_WAITING: u32 = 1 << 16;
+/// Most tallies.
+pub const MAX_TALLIES: usize = 16;
 /// Longest time from one turn to the next, in nanoseconds; the shortest is 1.
 pub const MAX_TURN_COST: i64 = (1 << 32) - 1;
 /// Most debug points.

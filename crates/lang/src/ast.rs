@@ -52,6 +52,8 @@ pub enum Item {
     SendBuffer { bytes: Expression, span: Span },
     /// `segments NAME(field: type, ...) at most N;`
     Segments { name: Name, fields: Vec<(Name, Option<Name>)>, most: Expression },
+    /// `shared NAME counts flows in STATE, ...;` or `... settings of TIMER, ...;`
+    Tally { name: Name, flows: bool, counted: Vec<Name> },
     /// `turns NAME at most N;`
     Turns { name: Name, most: Expression },
     /// `table NAME = [..];` or `table NAME(index in first..last) = formula;`

@@ -119,8 +119,7 @@ impl<E: Executor> Runtime<E> {
         if self.table.is_full() {
             return Err(StateError::TableFull(self.table.len()));
         }
-        let calendar = &mut self.shared.calendar;
-        if calendar.limit() - calendar.len() < state.timers.len() {
+        if self.shared.calendar.room() < state.timers.len() {
             return Err(StateError::TooManyTimers(state.timers.len()));
         }
         let (packets, stored) = (slots.iter().flatten().count(), self.shared.stored);
@@ -147,6 +146,7 @@ impl<E: Executor> Runtime<E> {
         }
         let last_active = Activity { at: axis.engine(state.last_active), number: state.activity };
         self.shared.stored += packets;
+        self.shared.populations[usize::from(state.state)] += 1;
         self.samples.go_on(flow, state.samples.iter().map(|at| axis.engine(*at)), now);
         self.last_flow = self.last_flow.max(flow.0);
         self.table.insert(Box::new(Instance {
@@ -186,8 +186,6 @@ impl<E: Executor> Runtime<E> {
 
     /// The state of the whole function at the boundary behind the latest event.
     pub fn snapshot_all(&self, clocks: Option<&Clocks>) -> FunctionState {
-        // A copy can be emptied, which shows the order.
-        let mut calendar = self.shared.calendar.clone();
         FunctionState {
             image: digest(&self.program.image.digest),
             time: self.clock,
@@ -202,7 +200,7 @@ impl<E: Executor> Runtime<E> {
             counts: self.shared.counts.clone(),
             turns: self.shared.turns.iter().map(Turns::state).collect(),
             flows: self.table.iter().filter_map(|instance| self.snapshot(instance.flow, clocks)).collect(),
-            due: calendar.drain_due(Time::MAX).map(|(_, _, setting)| setting.flow).collect(),
+            due: self.shared.calendar.in_order().iter().map(|setting| setting.flow).collect(),
         }
     }
 

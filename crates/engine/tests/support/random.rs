@@ -97,6 +97,7 @@ pub fn image() -> impl Strategy<Value = Image> {
             let field = |name: &str, kind| SegmentField { name: name.into(), kind };
             let fields = vec![field("mark", RegisterType::U16), field("at", RegisterType::Seq32)];
             image.segments = vec![Segments { name: "sent".into(), most: 5, fields }];
+            image.tallies = vec![Tally { name: "busy".into(), states: vec![1, 2], timers: vec![1] }];
             image.turns = vec![Turns { name: "go".into(), most: 2 }];
             image.repeats = (0..STATES).map(|state| Repeat { state, event: 0, most: 2, then: 2 }).collect();
             image.internal_events = 3;
@@ -113,10 +114,10 @@ pub fn timer_of_four() -> Timer {
     timer("retry", &["first", "second", "third", "fourth"])
 }
 
-/// The same image without turns: its flows need not be in one engine.
+/// The same image without what flows share: they need not be in one engine.
 pub fn apart(mut image: Image) -> Image {
     let instead = |operand: &mut Operand| {
-        if *operand == Operand::Environment(Environment::Waiting(0)) {
+        if matches!(operand, Operand::Environment(Environment::Waiting(_) | Environment::Tally(_))) {
             *operand = constant(0);
         }
     };
@@ -129,6 +130,7 @@ pub fn apart(mut image: Image) -> Image {
     image.preparations.retain(|it| it.event != Event::Turn(0));
     image.rows.retain(|row| row.event != Event::Turn(0));
     image.turns.clear();
+    image.tallies.clear();
     image
 }
 
@@ -366,6 +368,7 @@ fn operand() -> impl Strategy<Value = Operand> {
             Environment::ApplicationListening,
             Environment::ApplicationRoom,
             Environment::Waiting(0),
+            Environment::Tally(0),
         ])
         .prop_map(Operand::Environment),
     ]

@@ -88,6 +88,7 @@ pub fn sample() -> Image {
         segments: Vec::new(),
         send_buffer: None,
         turns: Vec::new(),
+        tallies: Vec::new(),
         preparations: vec![
             Preparation {
                 state: 1,

@@ -87,6 +87,8 @@ pub enum Feature {
     Snapshots,
     /// Constant tables.
     Tables,
+    /// Counts of flows and of settings of timers.
+    Tallies,
     /// Questions about pending settings of timers.
     TimerQueries,
     /// Timers.

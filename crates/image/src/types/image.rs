@@ -2,7 +2,7 @@
 
 use super::{
     Condition, Creation, Feature, FieldName, Flow, Format, OtherPackets, Preparation, Ranges, Register, Repeat, Row,
-    Segments, State, Table, Template, Timer, Turns,
+    Segments, State, Table, Tally, Template, Timer, Turns,
 };
 use crate::limits::DEFAULT_SEND_BUFFER;
 use schemars::JsonSchema;
@@ -47,6 +47,9 @@ pub struct Image {
     /// Most bytes of the application that an instance holds until they are released; `None`: 1 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<u32>,
+    /// What is counted over all flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tallies: Vec<Tally>,
     /// Packets the machine can build.
     pub templates: Vec<Template>,
     /// Timers by name.

@@ -201,6 +201,8 @@ pub enum Environment {
     ApplicationRoom,
     /// 1 while the flow waits for a turn of these turns.
     Waiting(u8),
+    /// How many there are now of what is counted.
+    Tally(u8),
 }
 
 /// Which packet.

@@ -326,6 +326,10 @@ impl Verifier<'_> {
             Operand::Environment(Environment::Waiting(turns)) => {
                 self.turns_index(path.member("environment").member("waiting"), turns);
             }
+            Operand::Environment(Environment::Tally(tally)) => {
+                let path = path.member("environment");
+                self.report.index(path.member("tally"), "tally", usize::from(tally), self.image.tallies.len());
+            }
             Operand::Constant(_) | Operand::Environment(_) => {}
         }
     }

@@ -151,6 +151,7 @@ impl Verifier<'_> {
         self.list_of_names(list("notices"), image.notices.iter(), MAX_NOTICES);
         self.list_of_names(list("states"), image.states.iter().map(|it| &it.name), MAX_STATES);
         self.list_of_names(list("ranges"), image.ranges.iter().map(|it| &it.name), MAX_RANGES);
+        self.list_of_names(list("tallies"), image.tallies.iter().map(|it| &it.name), MAX_TALLIES);
         self.list_of_names(list("turns"), image.turns.iter().map(|it| &it.name), MAX_TURNS);
         self.list_of_names(list("segments"), image.segments.iter().map(|it| &it.name), MAX_SEGMENTS);
         let debug = list("debug");
@@ -196,13 +197,13 @@ impl Verifier<'_> {
         let path = path.member("when_full");
         match &flow.when_full {
             WhenFull::Reject | WhenFull::EvictOldest => {}
-            WhenFull::EvictOldestIn(states) => self.evicted_states(path.member("evict_oldest_in"), states),
+            WhenFull::EvictOldestIn(states) => self.listed_states(path.member("evict_oldest_in"), states),
             WhenFull::EvictInTurn(groups) => {
                 let path = path.member("evict_in_turn");
                 self.report.at_most(path, groups.len(), MAX_EVICTIONS);
                 for (index, group) in groups.iter().enumerate() {
                     let item = path.item(index);
-                    self.evicted_states(item.member("states"), &group.states);
+                    self.listed_states(item.member("states"), &group.states);
                     if group.idle < 0 {
                         self.report.add(item.member("idle"), "the time is negative", "use nanoseconds, or 0 for any");
                     }
@@ -233,7 +234,8 @@ impl Verifier<'_> {
         }
     }
 
-    fn evicted_states(&mut self, path: Path<'_>, states: &[u16]) {
+    /// Indexes of states, each once.
+    pub(super) fn listed_states(&mut self, path: Path<'_>, states: &[u16]) {
         let mut seen = BTreeSet::new();
         for (index, state) in states.iter().enumerate() {
             let good = self.report.index(path.item(index), "state", usize::from(*state), self.image.states.len());

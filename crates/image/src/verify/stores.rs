@@ -1,10 +1,11 @@
-//! Ranges, segments and turns, and the operations on them.
+//! Ranges, segments, turns and tallies, and the operations on them.
 
 use super::Verifier;
 use super::behaviour::Place;
 use super::report::Path;
 use crate::limits::*;
 use crate::types::{Operand, Operation, PayloadTest, Query, RegisterType, SEGMENT_ENDS, Store, TimerQuery};
+use std::collections::BTreeSet;
 
 impl Verifier<'_> {
     pub(super) fn stores(&mut self) {
@@ -44,6 +45,21 @@ impl Verifier<'_> {
                 if SEGMENT_ENDS.contains(&field.name.as_str()) {
                     let problem = format_args!("the name `{}` again", field.name);
                     self.report.add(path.item(index), problem, "every record has `left` and `right`");
+                }
+            }
+        }
+        let tallies = Path::Root.member("tallies");
+        for (index, tally) in self.image.tallies.iter().enumerate() {
+            let item = tallies.item(index);
+            self.listed_states(item.member("states"), &tally.states);
+            let timers = item.member("timers");
+            let mut seen = BTreeSet::new();
+            for (index, timer) in tally.timers.iter().enumerate() {
+                let known = self.image.timers.len();
+                let good = self.report.index(timers.item(index), "timer", usize::from(*timer), known);
+                if good && !seen.insert(timer) {
+                    let problem = format_args!("timer {timer} a second time");
+                    self.report.add(timers.item(index), problem, "list it once");
                 }
             }
         }

@@ -67,6 +67,7 @@ pub fn machine() -> Image {
         segments: Vec::new(),
         send_buffer: None,
         turns: Vec::new(),
+        tallies: Vec::new(),
         preparations: Vec::new(),
         conditions: Vec::new(),
         rows: Vec::new(),

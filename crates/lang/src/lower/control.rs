@@ -12,7 +12,7 @@ use std::rc::Rc;
 use weftwire_image::limits::{
     MAX_ALL_OPERATIONS, MAX_CONDITIONS, MAX_INTERNAL_EVENTS, MAX_OPERATIONS, MAX_REGISTERS, MAX_ROWS,
 };
-use weftwire_image::{Comparison, Condition, Environment, Event, Operand, Operation, Preparation, Repeat, Row};
+use weftwire_image::{Asked, Comparison, Condition, Environment, Event, Operand, Operation, Preparation, Repeat, Row};
 
 /// All rows together test so many conditions: no document of an image holds more.
 const MAX_TESTS: usize = 1 << 20;
@@ -352,6 +352,10 @@ impl<'s, 'a> Rules<'s, 'a> {
                         && !writes.fields.iter().any(|(p, f)| *p == packet && (self.overlaps)(*f, field))
                 }
                 Operand::Environment(Environment::Waiting(_)) => !writes.turns,
+                // Which timers it counts does not matter: few programs set one in front of a test of such a number.
+                Operand::Environment(Environment::Tally(_)) => {
+                    !writes.asked.iter().any(|asked| matches!(asked, Asked::Timer(_)))
+                }
                 Operand::Environment(_) => !writes.application,
                 Operand::Constant(_) | Operand::Event(_) => true,
             };

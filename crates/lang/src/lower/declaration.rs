@@ -65,6 +65,7 @@ pub(crate) fn empty_image(name: &str, dialect: Dialect, timers: Option<u32>) -> 
         segments: Vec::new(),
         send_buffer: None,
         turns: Vec::new(),
+        tallies: Vec::new(),
         preparations: Vec::new(),
         conditions: Vec::new(),
         rows: Vec::new(),
@@ -151,6 +152,7 @@ impl Lowerer<'_> {
                 self.within(namespace, |lowerer| module.items.iter().for_each(|item| lowerer.declaration(item)));
             }
             Item::Use(choice) => self.module_parameter(choice),
+            Item::Tally { name, flows, counted } => self.tally(name, *flows, counted),
             Item::Turns { name, most } => self.turns(name, most),
             Item::OtherPackets { pairs, span } => self.other_packets(pairs, *span),
             Item::Sample { register, interval } => self.sample(register, interval),

@@ -55,6 +55,7 @@ pub(crate) enum Symbol {
     Template(u16),
     Timer(u8),
     Turns(u8),
+    Tally(u8),
     Table(u16),
     Interface,
     Module,
@@ -76,6 +77,7 @@ impl Symbol {
             Symbol::Template(_) => "a template",
             Symbol::Timer(_) => "a timer",
             Symbol::Turns(_) => "turns",
+            Symbol::Tally(_) => "what is counted over all flows",
             Symbol::Table(_) => "a table",
             Symbol::Interface => "an interface",
             Symbol::Module => "a module",
@@ -676,6 +678,7 @@ impl Lowerer<'_> {
                 Symbol::Timer(timer) if !self.set_timers.contains(&timer) && !self.untyped => {
                     format!("the timer `{name}` is never set")
                 }
+                Symbol::Tally(_) if !self.used.contains(&name) => format!("what `{name}` counts is never read"),
                 Symbol::Turns(_) if !self.used.contains(&name) => format!("nobody asks for `{name}`"),
                 Symbol::Pacer(_) if !self.used.contains(&name) => format!("nothing is paced with `{name}`"),
                 _ => continue,

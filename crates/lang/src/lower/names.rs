@@ -110,6 +110,10 @@ impl Lowerer<'_> {
                 self.used.insert(self.key(&name.text));
                 Value::new(Ir::Operand(Operand::Register(index)), self.register_types[usize::from(index)])
             }
+            Some(Symbol::Tally(tally)) => {
+                self.used.insert(name.text.clone());
+                Value::new(Ir::Operand(Operand::Environment(Environment::Tally(tally))), Type::Integer)
+            }
             Some(Symbol::Condition(condition)) => {
                 self.named(name, scope, |lowerer, scope| Value::new(lowerer.condition(&condition, scope), Type::Bool))
             }

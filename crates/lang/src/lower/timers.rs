@@ -115,7 +115,7 @@ impl Lowerer<'_> {
         Value::new(Ir::Query { query, values }, result)
     }
 
-    fn timer_index(&mut self, name: &Name) -> Option<u8> {
+    pub(super) fn timer_index(&mut self, name: &Name) -> Option<u8> {
         match self.symbol(name, "a timer")? {
             Symbol::Timer(timer) => Some(timer),
             other => {

@@ -1,4 +1,4 @@
-//! Turns that all flows share: declared, asked for, withdrawn from.
+//! What all flows share: turns, which are declared, asked for and withdrawn from, and tallies.
 
 use super::expression::Value;
 use super::ir::{Ir, Step};
@@ -6,7 +6,7 @@ use super::statement::{NO_VALUE, push};
 use super::types::Type;
 use super::{Lowerer, Scope, Symbol};
 use crate::ast::{Expression, Name};
-use weftwire_image::{Environment, Operand, Operation, Turns, limits};
+use weftwire_image::{Environment, Operand, Operation, Tally, Turns, limits};
 use weftwire_text::diagnostic::Diagnostic;
 
 impl Lowerer<'_> {
@@ -64,5 +64,27 @@ impl Lowerer<'_> {
             return Value::error();
         }
         Value::new(Ir::Operand(Operand::Environment(Environment::Waiting(index))), Type::Bool)
+    }
+
+    /// `shared NAME counts flows in STATE, ...;` or `... settings of TIMER, ...;`
+    pub(super) fn tally(&mut self, name: &Name, flows: bool, counted: &[Name]) {
+        let (mut states, mut timers) = (Vec::new(), Vec::new());
+        for one in counted {
+            let (state, timer) = if flows { (self.state(one), None) } else { (None, self.timer_index(one)) };
+            let again =
+                state.is_some_and(|state| states.contains(&state)) || timer.is_some_and(|it| timers.contains(&it));
+            if again {
+                let error = Diagnostic::error(one.span, format!("`{}` is counted already", one.text));
+                self.report(error.help("name it once"));
+                continue;
+            }
+            states.extend(state);
+            timers.extend(timer);
+        }
+        if self.image.tallies.len() >= limits::MAX_TALLIES {
+            return self.too_many(name.span, "numbers that are counted over all flows", limits::MAX_TALLIES);
+        }
+        self.declare(name, Symbol::Tally(self.image.tallies.len() as u8));
+        self.image.tallies.push(Tally { name: name.text.clone(), states, timers });
     }
 }

@@ -9,7 +9,7 @@ use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::lexer::Kind;
 
 const DECLARATIONS: &str = "declarations are `machine`, `include`, `import`, `const`, `condition`, `value`, `flow key`, `other packets`, \
-     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `send buffer`, `segments`, `turns`, `table`, `pacer`, `action`, `interface`, `module`, `use`, `#debug`, `state` and `in`";
+     `register`, `slot`, `template`, `timer`, `ranges`, `receive buffer`, `send buffer`, `segments`, `turns`, `shared`, `table`, `pacer`, `action`, `interface`, `module`, `use`, `#debug`, `state` and `in`";
 
 impl Cursor<'_> {
     /// A declaration, or `None` after an error.
@@ -50,6 +50,7 @@ impl Cursor<'_> {
             "send" => self.send_buffer(),
             "segments" => self.segments(),
             "turns" => self.turns(),
+            "shared" => self.tally(),
             "table" => self.table(),
             "pacer" => self.pacer(),
             "use" => self.use_of_modules(),
@@ -80,6 +81,7 @@ impl Cursor<'_> {
                     "receive",
                     "segments",
                     "turns",
+                    "shared",
                     "table",
                     "pacer",
                     "machine",
@@ -214,6 +216,20 @@ impl Cursor<'_> {
         self.advance();
         let name = self.name("a name")?;
         Some(Item::Turns { name, most: self.at_most() })
+    }
+
+    fn tally(&mut self) -> Option<Item> {
+        self.advance();
+        let name = self.name("a name")?;
+        self.expect_word("counts", "and what it counts behind the name");
+        let flows = self.take_word("flows");
+        if flows {
+            self.expect_word("in", "and states behind `flows`");
+        } else {
+            self.expect_word("settings", "or `flows in` and states behind `counts`");
+            self.expect_word("of", "and timers behind `settings`");
+        }
+        Some(Item::Tally { name, flows, counted: self.names(if flows { "a state" } else { "a timer" }) })
     }
 
     fn table(&mut self) -> Option<Item> {
