@@ -68,10 +68,12 @@ impl<'a> Choices<'a> {
             Action { parameters: parameters.to_vec(), body: self.block(&place) }
         });
         let actions = actions.collect();
+        let taken = vec![(TAKEN.0.to_string(), TAKEN.1.values())];
+        let modules = MODULES.map(|_| self.block(&Place { locals: taken.clone(), ..nowhere.clone() })).into();
         let entry = |state: usize| Place { packet: true, goto: state + 1, actions: 1, ..nowhere.clone() };
         let mut states = vec![State::default(); STATES.len()];
         for (index, state) in states.iter_mut().enumerate() {
-            for event in [Event::Packet, Event::Timer(0), Event::Timer(1), Event::Expire] {
+            for event in [Event::Packet, Event::Timer(0), Event::Timer(1), Event::Turn, Event::Expire] {
                 let packet = event == Event::Packet;
                 let place = Place {
                     packet,
@@ -97,7 +99,7 @@ impl<'a> Choices<'a> {
             state.exit = self.block(&Place { goto: STATES.len(), ..entry(index) });
             state.expire = [None, Some(4_000_000), Some(0), Some(9_000_000)][self.pick(4)];
         }
-        Program { rules: self.rules(), conditions, actions, states }
+        Program { rules: self.rules(), conditions, actions, modules, states }
     }
 
     fn rules(&mut self) -> Rules {
@@ -125,7 +127,7 @@ impl<'a> Choices<'a> {
     }
 
     fn statement(&mut self, place: &mut Place) -> Statement {
-        match self.pick(20) {
+        match self.pick(25) {
             1..=3 => self.assign(place),
             4..=7 if place.depth > 0 => self.conditional(place),
             8 if place.goto < STATES.len() => Statement::Goto(place.goto + self.pick(STATES.len() - place.goto)),
@@ -162,6 +164,25 @@ impl<'a> Choices<'a> {
                 _ => Statement::KeepOptions(self.packet_name(place), [2, 8][self.pick(2)]),
             },
             18 if place.delete && self.one_in(3) => Statement::Delete,
+            20 | 21 => {
+                let cost = match self.pick(4) {
+                    3 => self.divisor(Type::Time),
+                    choice => Expression::Constant(Type::Time, [1_000_000, 1, 2_500_000][choice]),
+                };
+                Statement::Ask(self.value(Type::Integer, place, 1), cost)
+            }
+            22 if self.one_in(3) => Statement::Withdraw,
+            23 => {
+                let index = self.value(Type::Integer, place, 1);
+                if self.one_in(3) {
+                    return Statement::SetElement(index, self.value(Type::Integer, place, 1), true);
+                }
+                Statement::SetElement(index, self.for_kind(ARRAY.1, place), false)
+            }
+            24 if place.actions < PARAMETERS.len() => match self.pick(3) {
+                0 => Statement::Choose(self.pick(MODULES.len())),
+                _ => Statement::Step(self.for_kind(TAKEN.1, place)),
+            },
             _ => {
                 let kind = Kind::ALL[self.pick(Kind::ALL.len())];
                 Statement::Notify(self.pick(NOTICES.len()), self.value(kind.values(), place, 3))
@@ -356,7 +377,8 @@ impl<'a> Choices<'a> {
         let from = [Type::Integer, Type::Unsigned, Type::Sequence, Type::Bool, Type::Time][self.pick(5)];
         let inner = Box::new(self.value(from, place, depth));
         let kind = match type_ {
-            Type::Integer => match self.pick(6) {
+            Type::Integer => match self.pick(8) {
+                6 | 7 => return Expression::Element(Box::new(self.value(Type::Integer, place, depth))),
                 0 => return Expression::Table(Box::new(self.value(Type::Integer, place, depth))),
                 1 if from == Type::Time => return Expression::Count("milliseconds", 1_000_000, inner),
                 2 if from == Type::Time => return Expression::Count("nanoseconds", 1, inner),
@@ -452,6 +474,11 @@ impl<'a> Choices<'a> {
         }
         if type_ == Type::Time {
             found.push(Expression::Now);
+        }
+        match type_ {
+            Type::Integer => found.push(Expression::Tally(self.pick(TALLIES.len()))),
+            Type::Bool => found.push(Expression::Waiting),
+            _ => {}
         }
         if type_ == Type::Integer && place.port {
             found.push(Expression::Port);

@@ -30,6 +30,10 @@ pub struct Setting {
 pub struct Flow {
     pub state: usize,
     pub registers: Vec<i64>,
+    pub array: Vec<i64>,
+    pub chosen: usize,
+    /// Of each module.
+    pub own: Vec<i64>,
     pub slots: Vec<Option<Frame>>,
     pub timers: Vec<Setting>,
     /// Its last packet: when, and which of all.
@@ -48,6 +52,11 @@ pub struct Interpreter<'a> {
     created: u64,
     arrivals: u64,
     settings: u64,
+    /// Who waits: rank, number, flow and cost.
+    queue: Vec<(i64, u64, u64, i64)>,
+    requests: u64,
+    /// No turn comes before.
+    next_turn: i64,
     pub seen: Vec<Seen>,
     pub drops: BTreeMap<&'static str, u64>,
 }
@@ -79,6 +88,9 @@ impl<'a> Interpreter<'a> {
             created: 0,
             arrivals: 0,
             settings: 0,
+            queue: Vec::new(),
+            requests: 0,
+            next_turn: 0,
             seen: Vec::new(),
             drops: BTreeMap::new(),
         }
@@ -99,6 +111,9 @@ impl<'a> Interpreter<'a> {
             let flow = Flow {
                 state: 0,
                 registers: REGISTERS.iter().map(|(_, _, initial)| *initial).collect(),
+                array: vec![ARRAY.3; ARRAY.2],
+                chosen: 0,
+                own: MODULES.iter().map(|(_, initial)| *initial).collect(),
                 slots: vec![None; SLOTS.len()],
                 timers: Vec::new(),
                 active: (at, 0),
@@ -161,14 +176,24 @@ impl<'a> Interpreter<'a> {
             && let Some(victim) = self.victim(at)
         {
             self.flows.remove(&victim);
+            self.leave(victim);
             self.seen.push(Seen::Ended { flow: victim });
         }
     }
 
+    fn waits(&self, id: u64) -> bool {
+        self.queue.iter().any(|waiting| waiting.2 == id)
+    }
+
+    fn leave(&mut self, id: u64) {
+        self.queue.retain(|waiting| waiting.2 != id);
+    }
+
     /// When a flow expires, if nothing happens.
-    fn expiry(&self, flow: &Flow) -> Option<i64> {
+    fn expiry(&self, id: u64, flow: &Flow) -> Option<i64> {
         let own = self.program.states[flow.state].expire;
-        let held = own.is_none() && self.program.rules.hold && !flow.timers.is_empty();
+        let waits = !flow.timers.is_empty() || self.waits(id);
+        let held = own.is_none() && self.program.rules.hold && waits;
         Some(own.unwrap_or(self.program.rules.expire))
             .filter(|idle| *idle > 0 && !held)
             .map(|idle| flow.active.0 + idle)
@@ -193,22 +218,28 @@ impl<'a> Interpreter<'a> {
         run.finish();
     }
 
-    /// Fires all that is due up to an instant: by time, timers in the order in which they were set, then expiries (4.1).
+    /// Fires all that is due up to an instant: by time, timers in the order in which they were set, then turns, then expiries (4.1).
     pub fn fire(&mut self, until: i64) {
         loop {
-            let expiries = self.flows.iter().filter_map(|(id, flow)| Some((self.expiry(flow)?, flow.active, *id)));
-            let expiry = expiries.filter(|(at, ..)| *at <= until).min().map(|(at, _, id)| (at, id));
+            let expiries = self.flows.iter().filter_map(|(id, flow)| Some((self.expiry(*id, flow)?, flow.active, *id)));
+            let expiry = expiries.filter(|(at, ..)| *at <= until).min().map(|(at, _, id)| (at, 2, id));
+            let turn = self.queue.iter().min().map(|first| (self.next_turn, 1, first.2));
             let all = self.flows.iter().flat_map(|(id, flow)| flow.timers.iter().map(move |setting| (setting, *id)));
             let timer = all.filter(|(setting, _)| setting.due <= until).min();
-            let (setting, id) = match (timer, expiry) {
-                (Some((setting, id)), expiry) if expiry.is_none_or(|(at, _)| setting.due <= at) => {
-                    (setting.clone(), id)
+            let firsts =
+                [timer.map(|(setting, id)| (setting.due, 0, id)), turn.filter(|(at, ..)| *at <= until), expiry];
+            let setting = timer.map(|(setting, _)| setting.clone());
+            let (setting, id) = match (firsts.into_iter().flatten().min_by_key(|(at, kind, _)| (*at, *kind)), setting) {
+                (Some((_, 0, id)), Some(setting)) => (setting, id),
+                (Some((at, 1, id)), _) => {
+                    self.turn(at, id);
+                    continue;
                 }
-                (_, Some((at, id))) => {
+                (Some((at, _, id)), _) => {
                     self.expire(at, id);
                     continue;
                 }
-                (_, None) => return,
+                (None, _) => return,
             };
             let at = setting.due;
             let mut flow = self.flows.remove(&id).expect("it was just found");
@@ -227,16 +258,43 @@ impl<'a> Interpreter<'a> {
             };
             run.handle(Event::Timer(setting.timer));
             run.finish();
-            if self.flows.get(&id).and_then(|flow| self.expiry(flow)).is_some_and(|due| due < at) {
-                self.expire(at, id);
-            }
+            self.expire_overdue(at, id);
         }
+    }
+
+    fn expire_overdue(&mut self, at: i64, id: u64) {
+        if self.flows.get(&id).and_then(|flow| self.expiry(id, flow)).is_some_and(|due| due < at) {
+            self.expire(at, id);
+        }
+    }
+
+    fn turn(&mut self, at: i64, id: u64) {
+        let cost = self.queue.iter().find(|waiting| waiting.2 == id).expect("it waits").3;
+        self.leave(id);
+        self.next_turn = at + cost;
+        let flow = self.flows.remove(&id).expect("only flows wait");
+        let mut run = Run {
+            machine: self,
+            id,
+            flow,
+            at,
+            port: 0,
+            current: None,
+            carried: Vec::new(),
+            locals: Vec::new(),
+            goto: None,
+            deleted: false,
+        };
+        run.handle(Event::Turn);
+        run.finish();
+        self.expire_overdue(at, id);
     }
 }
 
 impl Run<'_, '_> {
     fn finish(self) {
         if self.deleted {
+            self.machine.leave(self.id);
             self.machine.seen.push(Seen::Ended { flow: self.id });
         } else {
             self.machine.flows.insert(self.id, self.flow);
@@ -342,6 +400,22 @@ impl Run<'_, '_> {
                 self.change(*name, |packet| packet.resize_payload(length));
             }
             Statement::KeepOptions(name, kind) => self.change(*name, |packet| packet.keep_options(&[*kind])),
+            Statement::SetElement(index, value, increase) => {
+                let place = self.value(index).rem_euclid(ARRAY.2 as i64) as usize;
+                let before = if *increase { self.flow.array[place] } else { 0 };
+                self.flow.array[place] = cut(ARRAY.1, before.wrapping_add(self.value(value)));
+            }
+            Statement::Ask(rank, cost) => self.ask(rank, cost),
+            Statement::Withdraw => self.machine.leave(self.id),
+            Statement::Step(value) => {
+                let (program, value, module) =
+                    (self.machine.program, cut(TAKEN.1, self.value(value)), self.flow.chosen);
+                self.flow.own[module] = cut(OWN, self.flow.own[module].wrapping_add(value));
+                let outer = std::mem::replace(&mut self.locals, vec![(TAKEN.0.to_string(), value)]);
+                self.block(&program.modules[module]);
+                self.locals = outer;
+            }
+            Statement::Choose(module) => self.flow.chosen = *module,
         }
     }
 
@@ -452,6 +526,30 @@ impl Run<'_, '_> {
         self.flow.timers.retain(|setting| setting.timer != timer || !passes(setting));
     }
 
+    fn ask(&mut self, rank: &Expression, cost: &Expression) {
+        let (rank, cost) = (self.value(rank), self.value(cost).clamp(1, (1 << 32) - 1));
+        let known = self.machine.queue.iter().position(|waiting| waiting.2 == self.id);
+        let known = known.map(|place| self.machine.queue.remove(place));
+        if known.is_none() && self.machine.queue.len() == MAX_WAITING {
+            return self.count(DropReason::TurnsFull);
+        }
+        if self.machine.queue.is_empty() && known.is_none() {
+            self.machine.next_turn = self.machine.next_turn.max(self.at);
+        }
+        self.machine.requests += 1;
+        let number = known.filter(|before| before.0 == rank).map_or(self.machine.requests, |before| before.1);
+        self.machine.queue.push((rank, number, self.id, cost));
+    }
+
+    /// All flows, this one included.
+    fn tally(&self, tally: usize) -> i64 {
+        let all = self.machine.flows.values().chain([&self.flow]);
+        match tally {
+            0 => all.filter(|flow| flow.state > 0).count() as i64,
+            _ => all.map(|flow| flow.timers.iter().filter(|setting| setting.timer == 0).count() as i64).sum(),
+        }
+    }
+
     fn value(&self, expression: &Expression) -> i64 {
         match expression {
             Expression::Plain(value) | Expression::Constant(_, value) => *value,
@@ -500,6 +598,9 @@ impl Run<'_, '_> {
             }
             Expression::Count(_, nanoseconds, time) => self.value(time) / nanoseconds,
             Expression::Named(condition) => self.value(&self.machine.program.conditions[*condition]),
+            Expression::Element(index) => self.flow.array[self.value(index).rem_euclid(ARRAY.2 as i64) as usize],
+            Expression::Waiting => i64::from(self.machine.waits(self.id)),
+            Expression::Tally(tally) => self.tally(*tally),
             // 1.8
             Expression::Table(index) => TABLE[self.value(index).clamp(0, TABLE.len() as i64 - 1) as usize],
         }

@@ -8,10 +8,11 @@ mod interpret;
 mod tree;
 
 use generate::Choices;
-use interpret::{Interpreter, Seen, Setting};
+use interpret::{Flow, Interpreter, Seen, Setting};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use tree::{Program, SLOTS, STATES, TIMERS};
+use std::collections::BTreeMap;
+use tree::{ARRAY, CHOSEN, MODULES, Program, REGISTERS, SLOTS, STATES, TIMERS};
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 use weftwire_core::wire::tcp::{TcpFlags, TcpOption};
 use weftwire_core::{FlowId, Formats, Frame, Function, LinkType, Outbox, Output, Packet, Port, Ports, Time};
@@ -65,7 +66,7 @@ fn frame(client: usize, port: u16, choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 /// Flows, by id: state, registers, pending timers, lengths of stored packets.
-type State = (u64, String, Vec<i64>, Vec<(String, i64, Vec<i64>)>, Vec<(String, usize)>);
+type State = (u64, String, BTreeMap<String, i64>, Vec<(String, i64, Vec<i64>)>, Vec<(String, usize)>);
 
 fn states_of_engine(engine: &ReferenceEngine) -> Vec<State> {
     use weftwire_core::inspect::Inspect;
@@ -73,11 +74,19 @@ fn states_of_engine(engine: &ReferenceEngine) -> Vec<State> {
     let details = flows.iter().filter_map(|flow| Some((flow.flow, engine.flow(flow.flow)?)));
     details
         .map(|(FlowId(id), flow)| {
-            let registers = flow.registers.iter().map(|register| register.value).collect();
+            let registers = flow.registers.iter().map(|register| (register.name.clone(), register.value)).collect();
             let timers = flow.timers.into_iter().map(|timer| (timer.name, timer.due.nanoseconds(), timer.payload));
             (id, flow.summary.state, registers, timers.collect(), flow.packets)
         })
         .collect()
+}
+
+/// All registers by name.
+fn registers(flow: &Flow) -> BTreeMap<String, i64> {
+    let plain = REGISTERS.iter().zip(&flow.registers).map(|((name, ..), value)| ((*name).to_owned(), *value));
+    let elements = flow.array.iter().enumerate().map(|(index, value)| (format!("{}[{index}]", ARRAY.0), *value));
+    let own = MODULES.iter().zip(&flow.own).map(|((module, _), value)| (format!("{module}.own"), *value));
+    plain.chain(elements).chain(own).chain([(CHOSEN.to_owned(), flow.chosen as i64)]).collect()
 }
 
 fn states_of_interpreter(interpreter: &Interpreter<'_>) -> Vec<State> {
@@ -88,7 +97,7 @@ fn states_of_interpreter(interpreter: &Interpreter<'_>) -> Vec<State> {
         let timers = timers.into_iter().map(timer).collect();
         let slots = SLOTS.iter().zip(&flow.slots);
         let slots = slots.filter_map(|(name, slot)| Some(((*name).to_string(), slot.as_ref()?.frame_length())));
-        (*id, STATES[flow.state].to_string(), flow.registers.clone(), timers, slots.collect())
+        (*id, STATES[flow.state].to_string(), registers(flow), timers, slots.collect())
     });
     flows.collect()
 }

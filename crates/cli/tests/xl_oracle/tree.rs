@@ -120,6 +120,18 @@ pub const SLOTS: [&str; 2] = ["one", "two"];
 pub const TEMPLATES: [(&str, &[u8]); 2] = [("segment", &[2, 8]), ("datagram", &[])];
 /// Names and what they carry.
 pub const TIMERS: [(&str, &[(&str, Kind)]); 2] = [("tick", &[]), ("pair", &[("s", Kind::Seq32), ("n", Kind::U8)])];
+/// An array: its name, the kind and the number of its elements, and what they begin with.
+pub const ARRAY: (&str, Kind, usize, i64) = ("row", Kind::U16, 3, 65_535);
+/// The register that chooses a module, and the modules with what their register `own` begins with.
+pub const CHOSEN: &str = "chosen";
+pub const MODULES: [(&str, i64); 2] = [("left", 3), ("right", 250)];
+/// The kind of `own`, and of what the interface's action takes.
+pub const OWN: Kind = Kind::U8;
+pub const TAKEN: (&str, Kind) = ("x", Kind::I64);
+/// So many flows may wait for turns.
+pub const MAX_WAITING: usize = 2;
+/// What is counted over all flows: flows in the second and third state, and settings of the first timer.
+pub const TALLIES: [&str; 2] = ["crowd", "ticking"];
 pub const TABLE: [i64; 3] = [3, -1, 70_000];
 pub const STATES: [&str; 3] = ["first", "second", "third"];
 pub const NOTICES: [&str; 2] = ["seen", "noted"];
@@ -201,6 +213,11 @@ pub enum Expression {
     /// A named condition.
     Named(usize),
     Table(Sub),
+    /// An element of the array.
+    Element(Sub),
+    /// `go.waiting`
+    Waiting,
+    Tally(usize),
 }
 
 impl Expression {
@@ -245,12 +262,22 @@ pub enum Statement {
     Resize(PacketName, Expression),
     /// Keeps MSS or time stamps.
     KeepOptions(PacketName, u8),
+    /// Index and value, or what it is increased by.
+    SetElement(Expression, Expression, bool),
+    /// Rank and cost.
+    Ask(Expression, Expression),
+    Withdraw,
+    /// The interface's action.
+    Step(Expression),
+    /// From now on this module.
+    Choose(usize),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     Packet,
     Timer(usize),
+    Turn,
     Expire,
 }
 
@@ -306,6 +333,8 @@ pub struct Program {
     pub rules: Rules,
     pub conditions: Vec<Expression>,
     pub actions: Vec<Action>,
+    /// What each module does besides adding what it is given to its register.
+    pub modules: Vec<Vec<Statement>>,
     pub states: Vec<State>,
 }
 
@@ -337,6 +366,8 @@ impl Program {
             };
             line(format!("register {name}: {} = {initial};", kind.name()));
         }
+        let (name, kind, count, initial) = ARRAY;
+        line(format!("register {name}[{count}]: {} = {initial};", kind.name()));
         line(format!("slot {};", SLOTS.join(", ")));
         for (name, carried) in TIMERS {
             let carried: Vec<String> = carried.iter().map(|(name, kind)| format!("{name}: {}", kind.name())).collect();
@@ -345,6 +376,18 @@ impl Program {
                 false => format!("timer {name}({});", carried.join(", ")),
             });
         }
+        line(format!("turns go at most {MAX_WAITING};"));
+        line(format!("shared {} counts flows in {}, {};", TALLIES[0], STATES[1], STATES[2]));
+        line(format!("shared {} counts settings of {};", TALLIES[1], TIMERS[0].0));
+        let (taken, kind) = TAKEN;
+        line(format!("interface way {{ action step({taken}: {}); }}", kind.name()));
+        for ((name, initial), body) in MODULES.iter().zip(&self.modules) {
+            line(format!("module {name} is way {{\n    register own: {} = {initial};", OWN.name()));
+            line(format!("    action step({taken}: {}) {{\n        own += {taken};", kind.name()));
+            line(block(body, 2) + "    }\n}");
+        }
+        let names: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
+        line(format!("use way from {} by parameter {CHOSEN};", names.join(", ")));
         line("template segment: tcp { options mss, timestamps; }".into());
         line("template datagram: udp { }".into());
         line(format!("table numbers = {TABLE:?};"));
@@ -369,6 +412,7 @@ impl Program {
                 let event = match handler.event {
                     Event::Packet => "packet",
                     Event::Timer(timer) => TIMERS[timer].0,
+                    Event::Turn => "go",
                     Event::Expire => "expire",
                 };
                 let from = handler.from.map_or(String::new(), |port| format!(" from {port}"));
@@ -443,6 +487,14 @@ fn statement(statement: &Statement, depth: usize) -> String {
                 false => format!("cancel {name} where {};", tests.join(" and ")),
             }
         }
+        Statement::SetElement(index, value, increase) => {
+            let sign = if *increase { "+=" } else { "=" };
+            format!("{}[{}] {sign} {};", ARRAY.0, expression(index), expression(value))
+        }
+        Statement::Ask(rank, cost) => format!("ask go rank {} for {};", expression(rank), expression(cost)),
+        Statement::Withdraw => "withdraw go;".into(),
+        Statement::Step(value) => format!("step({});", expression(value)),
+        Statement::Choose(module) => format!("{CHOSEN} = {module};"),
         Statement::Send(found, to) => format!("send {} to {};", packet(found), port(to)),
         Statement::Store(found, slot) => format!("store {} in {};", packet(found), SLOTS[*slot]),
         Statement::Discard(slot) => format!("discard {};", SLOTS[*slot]),
@@ -550,5 +602,8 @@ fn expression(value: &Expression) -> String {
         Expression::Count(function, _, time) => format!("{function}({})", expression(time)),
         Expression::Named(condition) => format!("condition_{condition}"),
         Expression::Table(index) => format!("numbers[{}]", expression(index)),
+        Expression::Element(index) => format!("{}[{}]", ARRAY.0, expression(index)),
+        Expression::Waiting => "go.waiting".into(),
+        Expression::Tally(tally) => TALLIES[*tally].into(),
     }
 }
