@@ -8,6 +8,7 @@ mod hostile;
 mod larger;
 mod matrix;
 mod recovery;
+mod response;
 mod support;
 
 use proptest::prelude::*;

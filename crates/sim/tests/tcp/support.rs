@@ -110,6 +110,12 @@ impl Sending<'_> {
         payload_of(self.frame)
     }
 
+    /// The sequence number.
+    pub fn sequence(&self) -> u32 {
+        let at = segment_of(self.frame) + 4;
+        u32::from_be_bytes([self.frame[at], self.frame[at + 1], self.frame[at + 2], self.frame[at + 3]])
+    }
+
     /// The flags of TCP.
     pub fn flags(&self) -> u8 {
         self.frame[segment_of(self.frame) + 13]
