@@ -161,7 +161,7 @@ fn the_congestion_control_can_be_chosen_and_is_told() {
     assert_complete(&reno[0]);
     assert_ne!(reno[0].rtt_mean, cubic[0].rtt_mean, "they fill the queue in other ways");
     let error = outcome(Some("bbr")).expect_err("there is no bbr").to_string();
-    assert!(error.contains("asks for the congestion control `bbr`: the simulator has reno, cubic"), "{error}");
+    assert!(error.contains("asks for the congestion control `bbr`: the simulator has reno, cubic, dctcp"), "{error}");
 }
 
 #[test]

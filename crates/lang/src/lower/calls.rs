@@ -69,14 +69,18 @@ impl Lowerer<'_> {
             return self.report(Diagnostic::error(name.span, message));
         }
         let first_local = scope.next_local;
-        let values = self.argument_values(&parameters, arguments, scope, steps);
+        let mut computed = Vec::new();
+        let values = self.argument_values(&parameters, arguments, scope, &mut computed);
         if scope.calls.is_empty() {
             scope.call_line = self.line(name.span);
         }
-        steps.append(&mut scope.before);
+        computed.append(&mut scope.before);
         match callee {
-            Callee::Action(index) => steps.extend(self.expanded(index, &values, scope)),
-            Callee::Choice(choice) => self.chosen(&choice, &values, scope, steps),
+            Callee::Action(index) => {
+                steps.append(&mut computed);
+                steps.extend(self.expanded(index, &values, scope));
+            }
+            Callee::Choice(choice) => self.chosen(&choice, &values, computed, scope, steps),
         }
         if scope.next_local > first_local {
             steps.push(Step::Release(first_local));
@@ -154,8 +158,16 @@ impl Lowerer<'_> {
         steps
     }
 
-    /// The action of the chosen module. A number that no module has means the last one.
-    fn chosen(&mut self, choice: &Choice, values: &[Value], scope: &mut Scope, steps: &mut Vec<Step>) {
+    /// The action of the chosen module. A number that no module has means the last one. What arguments take, `computed`, is left
+    /// away for modules that do nothing, if there is at most one other.
+    fn chosen(
+        &mut self,
+        choice: &Choice,
+        values: &[Value],
+        mut computed: Vec<Step>,
+        scope: &mut Scope,
+        steps: &mut Vec<Step>,
+    ) {
         let Some((last, others)) = choice.actions.split_last() else { return };
         let register = choice.parameter.as_ref().and_then(|parameter| match self.known(&parameter.text) {
             Some(Symbol::Register(register)) => {
@@ -166,14 +178,23 @@ impl Lowerer<'_> {
         });
         // Modules that do the same in the end need no test.
         let different = others.iter().rposition(|index| index != last).map_or(0, |place| place + 1);
+        let does_something = |index: &&usize| !self.actions[**index].declaration.body.is_empty();
+        if others[..different].iter().chain([last]).filter(does_something).count() > 1 {
+            steps.append(&mut computed);
+        }
         let mut branches = Vec::new();
         for (number, index) in others.iter().enumerate().take(different) {
             let parameter = Ir::Operand(register.unwrap_or(Operand::Constant(0)));
             let condition = compare(BinaryOperator::Equal, Type::Integer, parameter, Ir::constant(number as i64));
             let line = self.source_line(self.actions[*index].declaration.name.span);
-            branches.push((condition, self.expanded(*index, values, scope), line));
+            let body = self.expanded(*index, values, scope);
+            let before = if body.is_empty() { Vec::new() } else { std::mem::take(&mut computed) };
+            branches.push((condition, [before, body].concat(), line));
         }
-        let otherwise = self.expanded(*last, values, scope);
+        let mut otherwise = self.expanded(*last, values, scope);
+        if !otherwise.is_empty() {
+            otherwise.splice(0..0, computed);
+        }
         match branches.is_empty() {
             true => steps.extend(otherwise),
             false => steps.push(Step::If { branches, otherwise, hoisted: false }),

@@ -31,7 +31,7 @@ pub const TIMED_OUT: &str = "timed_out";
 
 /// Its register that chooses the congestion control, and what Linux calls those by number.
 pub const CONTROL: &str = "control";
-const CONTROLS: [&str; 2] = ["reno", "cubic"];
+const CONTROLS: [&str; 3] = ["reno", "cubic", "dctcp"];
 
 /// The files of the machine by name.
 const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tcp_sources.rs"));

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test reads an example")]
 
 mod again;
+mod control;
 mod flood;
 mod hostile;
 mod larger;
