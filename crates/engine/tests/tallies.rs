@@ -1,4 +1,4 @@
-//! Tallies (rules N1 and N2) beside an obvious model: all flows looked at one by one.
+//! Tallies (rule N1) beside an obvious model: all flows looked at one by one.
 
 mod support;
 

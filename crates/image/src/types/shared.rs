@@ -13,7 +13,7 @@ pub struct Turns {
     pub most: u32,
 }
 
-/// How many flows are in some states, and how many settings of some timers are pending, in all flows together (rules N1 and N2).
+/// How many flows are in some states, and how many settings of some timers are pending, in all flows together (rule N1).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tally {
