@@ -8,7 +8,8 @@ use weftwire_image::VerifiedImage;
 use weftwire_lang::{Dialect, compile};
 
 const MACHINE: &str = "machine m;\nflow key five_tuple;\nregister wait: time = 1s;\nregister peer: ipv4;\n\
-    register small: u8 = 3;\ninitial state s { on packet { small = small + 1; peer = peer; wait = wait; } }\n";
+    register line: rate = 1Gbit/s;\nregister small: u8 = 3;\n\
+    initial state s { on packet { small = small + 1; peer = peer; wait = wait; line = line; } }\n";
 
 fn image() -> VerifiedImage {
     compile("m.xl", Dialect::Xl, &MACHINE).image.unwrap().verify().unwrap()
@@ -25,6 +26,8 @@ fn values_are_written_as_their_types_are() {
     };
     assert_eq!(initial(&set("wait", "250ms").unwrap(), "wait"), Some(250_000_000));
     assert_eq!(initial(&set("peer", "10.0.0.1").unwrap(), "peer"), Some(0x0a00_0001));
+    assert_eq!(initial(&set("line", "2.5Mbit/s").unwrap(), "line"), Some(2_500_000));
+    assert_eq!(initial(&set("line", "64").unwrap(), "line"), Some(64));
     assert_eq!(initial(&set("small", "0xff").unwrap(), "small"), Some(255));
     assert_ne!(set("small", "4").unwrap().digest, image().digest);
 }
@@ -35,6 +38,7 @@ fn what_does_not_fit_is_refused() {
         ("small", "256", "from 0 to 255"),
         ("small", "-1", "from 0 to 255"),
         ("wait", "soon", "200ms"),
+        ("line", "fast", "10Mbit/s"),
         ("peer", "::1", "10.0.0.1"),
         ("smal", "1", "did you mean `small`?"),
     ] {

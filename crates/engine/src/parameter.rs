@@ -6,7 +6,7 @@ use weftwire_core::MacAddress;
 use weftwire_image::registers::element_of;
 use weftwire_image::{Image, ImageError, Register, RegisterType, VerifiedImage};
 use weftwire_text::diagnostic::{list, nearest};
-use weftwire_text::quantity::parse_duration;
+use weftwire_text::quantity::{parse_duration, parse_rate};
 
 /// A parameter as written: the register's name and its value.
 pub type Parameter = (String, String);
@@ -107,6 +107,8 @@ fn value(kind: RegisterType, text: &str) -> Option<i64> {
         RegisterType::Time => parse_duration(text).ok(),
         RegisterType::Mac => text.parse().ok().map(|address: MacAddress| address.to_bits().cast_signed()),
         RegisterType::Ipv4 => text.parse::<Ipv4Addr>().ok().map(|address| i64::from(u32::from(address))),
+        // A rate is a number of bits in a second.
+        RegisterType::U64 => number(text).or_else(|| parse_rate(text).ok().map(u64::cast_signed)),
         _ => number(text),
     }
 }
@@ -130,7 +132,8 @@ fn form(register: &Register) -> String {
         RegisterType::U16 | RegisterType::Seq16 => "a number from 0 to 65535",
         RegisterType::Seq24 => "a number from 0 to 16777215",
         RegisterType::U32 | RegisterType::Seq32 => "a number from 0 to 4294967295",
-        RegisterType::U64 | RegisterType::Seq64 | RegisterType::I64 => "a number of 64 bits",
+        RegisterType::U64 => "a number of 64 bits, or a rate such as 10Mbit/s",
+        RegisterType::Seq64 | RegisterType::I64 => "a number of 64 bits",
         RegisterType::Time => "a duration such as 200ms",
         RegisterType::Mac => "an Ethernet address such as 02:00:00:00:00:01",
         RegisterType::Ipv4 => "an IPv4 address such as 10.0.0.1",

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(flows("gap = \"1ms\"\nstart = \"90s\""), 10_000);
         let bulk = |more: &str| memory(&network(more, "kind = \"bulk\"\nbytes = \"1MB\""));
         let plain = bulk("");
-        assert_eq!((plain.flow_count, plain.buffers, plain.queues), (1, 2 << 20, 200 * FRAME));
+        assert_eq!((plain.flow_count, plain.buffers, plain.queues), (1, 8 << 20, 200 * FRAME));
         assert_eq!(bulk("queue = \"1000 packets\"").queues, 2_000 * FRAME);
         assert_eq!(bulk("queue = \"1600kB\"").queues, 2_000 * FRAME);
         // No more frames are under way than the simulator keeps.
