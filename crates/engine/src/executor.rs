@@ -1,8 +1,12 @@
 //! What makes one engine another: how it runs the rows of one event. All the rest is the [`crate::Runtime`]'s.
+//!
+//! An [`Executor`] finds the row of an event in a [`Program`], reads operands and calls the operations of [`Run`].
+
+pub use crate::program::Program;
+pub use crate::run::{Payload, Run};
+pub use crate::stores::Tests;
 
 use crate::EngineError;
-use crate::program::Program;
-use crate::run::Run;
 use std::fmt::Debug;
 use weftwire_image::{Event, Feature};
 

@@ -9,7 +9,7 @@ mod axis;
 mod chance;
 mod control;
 mod counts;
-mod executor;
+pub mod executor;
 mod flow_table;
 mod inspect;
 mod instance;

@@ -9,8 +9,9 @@ use weftwire_core::{DropReason, Output, Time};
 use weftwire_image::{Operator, PacketRef, RegisterType, Store, TimerQuery};
 
 impl Run<'_> {
+    /// Rules V1 to V12.
     #[inline]
-    pub(crate) fn compute(&mut self, operator: Operator, register: u16, left: i64, right: i64) {
+    pub fn compute(&mut self, operator: Operator, register: u16, left: i64, right: i64) {
         let value = compute(operator, left, right, || self.secret(operator, left, right)).unwrap_or_else(|_| {
             self.count(DropReason::DivisionByZero);
             0
@@ -33,7 +34,7 @@ impl Run<'_> {
     }
 
     /// Rule V15.
-    pub(crate) fn mul_div(&mut self, register: u16, left: i64, right: i64, divisor: i64) {
+    pub fn mul_div(&mut self, register: u16, left: i64, right: i64, divisor: i64) {
         if divisor == 0 {
             self.count(DropReason::DivisionByZero);
         }
@@ -42,13 +43,13 @@ impl Run<'_> {
 
     /// Rule V2.
     #[inline]
-    pub(crate) fn write(&mut self, register: u16, value: i64) {
+    pub fn write(&mut self, register: u16, value: i64) {
         let register = usize::from(register);
         self.instance.registers[register] = self.program.kinds[register].cut(value);
     }
 
     /// Rules E3, E14, E15 and L4.
-    pub(crate) fn set_timer(&mut self, timer: u8, delay: i64, payload: Payload) {
+    pub fn set_timer(&mut self, timer: u8, delay: i64, payload: Payload) {
         if self.instance.timers.len() >= self.program.image.flow.max_timers as usize {
             return self.count(DropReason::TooManyTimers);
         }
@@ -68,7 +69,7 @@ impl Run<'_> {
     }
 
     /// Rule E16.
-    pub(crate) fn cancel_timer(&mut self, timer: u8, tests: Tests<'_>) {
+    pub fn cancel_timer(&mut self, timer: u8, tests: Tests<'_>) {
         let calendar = &mut self.shared.calendar;
         self.instance.timers.retain(|handle| {
             let cancelled = calendar.get(*handle).is_some_and(|setting| setting.passes(timer, tests));
@@ -80,7 +81,7 @@ impl Run<'_> {
     }
 
     /// Rule E21.
-    pub(crate) fn move_timer(&mut self, timer: u8, tests: Tests<'_>, delay: i64) {
+    pub fn move_timer(&mut self, timer: u8, tests: Tests<'_>, delay: i64) {
         let mut moved = std::mem::take(&mut self.shared.moved);
         let calendar = &mut self.shared.calendar;
         self.instance.timers.retain(|handle| {
@@ -101,13 +102,7 @@ impl Run<'_> {
     }
 
     /// Rule E22.
-    pub(crate) fn ask_timer(
-        &self,
-        timer: u8,
-        what: TimerQuery,
-        (value, kind): (u8, RegisterType),
-        tests: Tests<'_>,
-    ) -> i64 {
+    pub fn ask_timer(&self, timer: u8, what: TimerQuery, (value, kind): (u8, RegisterType), tests: Tests<'_>) -> i64 {
         let settings = self.instance.timers.iter().filter_map(|handle| self.shared.calendar.get(*handle));
         let passing = settings.filter(|setting| setting.passes(timer, tests));
         let mut values = passing.map(|setting| setting.payload[usize::from(value)]);
@@ -122,7 +117,7 @@ impl Run<'_> {
     }
 
     /// Rules T2 and T3.
-    pub(crate) fn ask(&mut self, turns: u8, rank: i64, cost: i64) {
+    pub fn ask(&mut self, turns: u8, rank: i64, cost: i64) {
         let (queue, instance) = (&mut self.shared.turns[usize::from(turns)], &mut *self.instance);
         if !queue.ask(&mut instance.waiting[usize::from(turns)], instance.flow, rank, cost, self.at) {
             self.count(DropReason::TurnsFull);
@@ -130,13 +125,13 @@ impl Run<'_> {
     }
 
     /// Rule T4.
-    pub(crate) fn withdraw(&mut self, turns: u8) {
+    pub fn withdraw(&mut self, turns: u8) {
         let turns = usize::from(turns);
         self.shared.turns[turns].withdraw(&mut self.instance.waiting[turns]);
     }
 
     /// Rule A3.
-    pub(crate) fn append_data(&mut self, packet: PacketRef, offset: usize, length: usize) {
+    pub fn append_data(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let mut data = std::mem::take(&mut self.instance.send_buffer);
         let front = data.as_slices().0.len();
         // The buffer is moved only for bytes across the end of its memory.
@@ -154,7 +149,7 @@ impl Run<'_> {
     }
 
     /// Rule A3.
-    pub(crate) fn release_data(&mut self, length: usize) {
+    pub fn release_data(&mut self, length: usize) {
         let length = length.min(self.instance.send_buffer.len());
         if length > 0 {
             self.instance.send_buffer.drain(..length);
@@ -163,7 +158,7 @@ impl Run<'_> {
     }
 
     /// Rule A4.
-    pub(crate) fn deliver(&mut self, packet: PacketRef, offset: usize, length: usize) {
+    pub fn deliver(&mut self, packet: PacketRef, offset: usize, length: usize) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
         let count = part(found.payload(), offset, length).len();
         if count == 0 || !self.may_put_out(count) {
@@ -180,7 +175,7 @@ impl Run<'_> {
     }
 
     /// Rules R2 and G2.
-    pub(crate) fn begin(&mut self, store: Store, at: i64) {
+    pub fn begin(&mut self, store: Store, at: i64) {
         match store {
             Store::Ranges(index) => self.instance.ranges[usize::from(index)].begin(at as u32),
             Store::Segments(index) => self.instance.segments[usize::from(index)].begin(at as u32),
@@ -188,7 +183,7 @@ impl Run<'_> {
     }
 
     /// Rules R4 and G5.
-    pub(crate) fn trim(&mut self, store: Store, to: i64) {
+    pub fn trim(&mut self, store: Store, to: i64) {
         match store {
             Store::Ranges(index) => self.instance.ranges[usize::from(index)].trim(to as u32),
             Store::Segments(index) => self.instance.segments[usize::from(index)].trim(to as u32),
@@ -196,13 +191,13 @@ impl Run<'_> {
     }
 
     /// Rule R3.
-    pub(crate) fn add_range(&mut self, ranges: u8, left: i64, right: i64) {
+    pub fn add_range(&mut self, ranges: u8, left: i64, right: i64) {
         let result = self.instance.ranges[usize::from(ranges)].add(left as u32, right as u32);
         self.count_refusal(result);
     }
 
     /// Rule R6.
-    pub(crate) fn hold(&mut self, ranges: u8, packet: PacketRef, offset: usize, length: usize, at: i64) {
+    pub fn hold(&mut self, ranges: u8, packet: PacketRef, offset: usize, length: usize, at: i64) {
         let Instance { slots, ranges: all, .. } = &mut *self.instance;
         let found = match packet {
             PacketRef::Current => self.occasion.current.as_ref(),
@@ -216,7 +211,7 @@ impl Run<'_> {
     }
 
     /// Rule R7.
-    pub(crate) fn deliver_held(&mut self, ranges: u8, to: i64) {
+    pub fn deliver_held(&mut self, ranges: u8, to: i64) {
         let index = usize::from(ranges);
         let Some(length) = self.instance.ranges[index].held(to as u32) else { return self.count(DropReason::NotHeld) };
         if length == 0 || !self.may_put_out(length) {
@@ -228,13 +223,13 @@ impl Run<'_> {
     }
 
     /// Rule G3.
-    pub(crate) fn append_segment(&mut self, segments: u8, end: i64, values: &[i64]) {
+    pub fn append_segment(&mut self, segments: u8, end: i64, values: &[i64]) {
         let result = self.instance.segments[usize::from(segments)].append(end as u32, values);
         self.count_refusal(result);
     }
 
     /// Rule G4.
-    pub(crate) fn split_segment(&mut self, segments: u8, at: i64) {
+    pub fn split_segment(&mut self, segments: u8, at: i64) {
         let result = self.instance.segments[usize::from(segments)].split(at as u32);
         self.count_refusal(result);
     }
@@ -245,7 +240,8 @@ impl Run<'_> {
         }
     }
 
-    pub(crate) fn notify(&mut self, notice: u16, value: i64) {
+    /// Rule A6.
+    pub fn notify(&mut self, notice: u16, value: i64) {
         self.out.push(Output::Notify { at: self.at, flow: self.instance.flow, notice, value });
     }
 }

@@ -103,7 +103,7 @@ impl Run<'_> {
     }
 
     /// Changes a packet, and counts why that was not possible (rules P11, P21 and P23).
-    pub(crate) fn change(&mut self, packet: PacketRef, change: impl FnOnce(&mut Packet) -> Result<(), DropReason>) {
+    pub fn change(&mut self, packet: PacketRef, change: impl FnOnce(&mut Packet) -> Result<(), DropReason>) {
         self.part(packet);
         let result = self.place(packet).as_mut().map_or(Err(DropReason::NoPacket), change);
         if let Err(reason) = result {
@@ -112,7 +112,7 @@ impl Run<'_> {
     }
 
     /// The payload of a packet is about to become so long: a stored one moves to where it finds room. Others have it.
-    pub(crate) fn make_room(&mut self, packet: PacketRef, payload: usize) {
+    pub fn make_room(&mut self, packet: PacketRef, payload: usize) {
         let PacketRef::Slot(slot) = packet else { return };
         let Some(found) = &mut self.instance.slots[usize::from(slot)] else { return };
         if let Some(length) = found.wants_room(payload) {
@@ -122,7 +122,8 @@ impl Run<'_> {
         }
     }
 
-    pub(crate) fn copy(&mut self, from: PacketRef, to: PacketRef) {
+    /// Rule P25.
+    pub fn copy(&mut self, from: PacketRef, to: PacketRef) {
         let Some(length) = self.packet(from).map(Packet::frame_length) else {
             return self.count(DropReason::NoPacket);
         };
@@ -144,7 +145,7 @@ impl Run<'_> {
     }
 
     /// Rule P22.
-    pub(crate) fn build(&mut self, template: u16, wanted: &[i64], to: PacketRef) {
+    pub fn build(&mut self, template: u16, wanted: &[i64], to: PacketRef) {
         let Some(endpoints) = self.instance.endpoints else { return self.count(DropReason::NoPacket) };
         let mut packet = self.program.build(template, wanted, &endpoints, self.out);
         if matches!(to, PacketRef::Slot(_)) {
@@ -153,20 +154,21 @@ impl Run<'_> {
         self.put(to, packet);
     }
 
-    pub(crate) fn discard(&mut self, packet: PacketRef) {
+    /// Empties a slot (rule P23).
+    pub fn discard(&mut self, packet: PacketRef) {
         if !self.remove(packet) {
             self.count(DropReason::NoPacket);
         }
     }
 
     /// Rule P27.
-    pub(crate) fn port_mtu(&self, port: i64) -> i64 {
+    pub fn port_mtu(&self, port: i64) -> i64 {
         let port = u16::try_from(port).ok().map(Port);
         port.and_then(|port| self.shared.ports.mtu(port)).map_or(0, i64::from)
     }
 
     /// Rule P16.
-    pub(crate) fn send(&mut self, packet: PacketRef, port: i64) {
+    pub fn send(&mut self, packet: PacketRef, port: i64) {
         let Some(found) = self.packet(packet) else { return self.count(DropReason::NoPacket) };
         let port = u16::try_from(port).ok().map(Port);
         let link = port.and_then(|port| self.shared.ports.link(port)).filter(|link| self.program.fits(found, *link));

@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
     }
 
     /// Rule E20.
-    pub(crate) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.deleted = true;
         if self.successor.is_none() {
             self.successor = self.duplicate(PacketRef::Current);

@@ -39,7 +39,7 @@ impl Run<'_> {
     }
 
     /// Rule D1.
-    pub(crate) fn snapshot(&mut self, point: u16) {
+    pub fn snapshot(&mut self, point: u16) {
         if !self.out.wants_trace() {
             return;
         }

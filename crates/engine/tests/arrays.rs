@@ -1,21 +1,21 @@
 //! Arrays (rule V16) beside a plain list of numbers.
 
+#[macro_use]
 mod support;
 
 use proptest::prelude::*;
 use support::*;
+use weftwire_engine::Executor;
 use weftwire_image::*;
 
 const FIRST: u16 = 2;
 
-proptest! {
-    /// Whatever is written and read in whatever order, the array is the list, and the registers around it stay as they are.
-    #[test]
-    fn an_array_is_a_list(
-        count in 1_u16..20,
-        kind in prop::sample::select(&RegisterType::ALL[..]),
-        accesses in prop::collection::vec((prop_oneof![-40_i64..40, any::<i64>()], prop::option::of(any::<i64>())), 1..60),
-    ) {
+/// Whatever is written and read in whatever order, the array is the list, and the registers around it stay as they are.
+fn an_array_is_a_list<E: Executor>() {
+    let kinds = prop::sample::select(&RegisterType::ALL[..]);
+    let index = prop_oneof![-40_i64..40, any::<i64>()];
+    let accesses = prop::collection::vec((index, prop::option::of(any::<i64>())), 1..60);
+    proptest!(|(count in 1_u16..20, kind in kinds, accesses in accesses)| {
         let mut image = machine();
         image.registers = vec![register("read"), register("in front")];
         image.registers.extend((0..count).map(|index| Register { kind, ..register(&format!("a[{index}]")) }));
@@ -38,8 +38,10 @@ proptest! {
         operations.extend((FIRST..FIRST + count).chain(around).map(|register| notify(Operand::Register(register))));
         expected.extend(list.into_iter().chain([0, 0]));
         image.rows.push(row(0, Event::Packet, operations));
-        let mut bench = Bench::new(image);
+        let mut bench = Bench::<E>::new(image);
         bench.packet(0, 1);
         prop_assert_eq!(bench.notices(), expected);
-    }
+    });
 }
+
+on_every_engine! { an_array_is_a_list }

@@ -1,23 +1,24 @@
 //! Rules E1 to E17 and A1 to A6 and 6 of the semantics page, point by point.
 
+#[macro_use]
 mod support;
 
 use support::*;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::trace::TraceKind;
 use weftwire_core::{CallError, Change, Connections, ControlError, FlowId, Function, Listen, Output};
+use weftwire_engine::Executor;
 use weftwire_image::*;
 
 const CURRENT: PacketRef = PacketRef::Current;
 const WORK: PacketRef = PacketRef::Work;
 
-#[test]
-fn arrivals_come_before_timers_of_the_same_instant() {
+fn arrivals_come_before_timers_of_the_same_instant<E: Executor>() {
     let mut image = machine();
     image.timers.push(timer("tick", &[]));
     image.rows.push(row(0, Event::Packet, vec![notify(constant(1)), set_timer(0, 10)]));
     image.rows.push(row(0, Event::Timer(0), vec![notify(constant(2))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.packet(10, 1);
     bench.packet(10, 1);
@@ -28,8 +29,7 @@ fn arrivals_come_before_timers_of_the_same_instant() {
     assert_eq!(bench.timed_notices()[4..], [(20, 1)]);
 }
 
-#[test]
-fn timers_fire_in_the_order_they_were_set_at_the_time_they_were_due() {
+fn timers_fire_in_the_order_they_were_set_at_the_time_they_were_due<E: Executor>() {
     let mut image = machine();
     image.timers = vec![timer("a", &["value"]), timer("b", &[])];
     let set_a = |delay: i64, value: i64| Operation::SetTimer {
@@ -41,15 +41,14 @@ fn timers_fire_in_the_order_they_were_set_at_the_time_they_were_due() {
     image.rows.push(row(0, Event::Packet, both));
     image.rows.push(row(0, Event::Timer(0), vec![notify(Operand::Event(0))]));
     image.rows.push(row(0, Event::Timer(1), vec![notify(constant(2)), set_a(-3, 5), set_a(0, 6)]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     // The platform is late: each timer still has its own time.
     bench.fire(1_000);
     assert_eq!(bench.timed_notices(), [(5, 4), (10, 1), (10, 2), (10, 3), (10, 5), (10, 6)]);
 }
 
-#[test]
-fn conditions_see_the_preparation_and_the_first_matching_row_wins() {
+fn conditions_see_the_preparation_and_the_first_matching_row_wins<E: Executor>() {
     let mut image = machine();
     image.registers = vec![register("stored"), Register { scratch: true, ..register("seen") }];
     image.preparations.push(Preparation {
@@ -63,7 +62,7 @@ fn conditions_see_the_preparation_and_the_first_matching_row_wins() {
     image.rows.push(Row { when: vec![(0, false)], ..row(0, Event::Packet, vec![step.clone(), second]) });
     image.rows.push(Row { when: vec![(0, true)], ..row(0, Event::Packet, vec![notify(constant(100))]) });
     image.rows.push(row(0, Event::Packet, vec![notify(constant(200))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.packet(0, 1);
     bench.packet(0, 1);
@@ -72,21 +71,19 @@ fn conditions_see_the_preparation_and_the_first_matching_row_wins() {
     assert_eq!(rows, [1, 2, 0]);
 }
 
-#[test]
-fn no_row_is_counted_for_packets_only() {
+fn no_row_is_counted_for_packets_only<E: Executor>() {
     let mut image = machine();
     image.timers.push(timer("tick", &[]));
     image.conditions.push(Condition { comparison: Comparison::Eq, left: constant(0), right: constant(1) });
     image.rows.push(row(0, Event::Enter, vec![set_timer(0, 1)]));
     image.rows.push(Row { when: vec![(0, true)], ..row(0, Event::Packet, vec![]) });
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.fire(5);
     assert_eq!(bench.drops("no_row"), 1);
 }
 
-#[test]
-fn internal_events_run_before_exit_and_enter() {
+fn internal_events_run_before_exit_and_enter<E: Executor>() {
     let mut image = machine();
     image.states = vec![state("start"), state("middle"), state("end")];
     image.internal_events = 2;
@@ -127,7 +124,7 @@ fn internal_events_run_before_exit_and_enter() {
         ),
         row(1, Event::Enter, vec![notify(constant(-1))]),
     ];
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     assert_eq!(bench.notices(), [5, 1, 1, 1, 20, 30, 0, 1, 1, 40]);
     assert_eq!(bench.state(1), "end");
@@ -139,43 +136,39 @@ fn internal_events_run_before_exit_and_enter() {
     assert_eq!(states, [("start", "middle"), ("start", "end"), ("start", "end"), ("start", "end"), ("end", "end")]);
 }
 
-#[test]
-fn a_pending_state_is_entered_although_no_row_takes_the_internal_event() {
+fn a_pending_state_is_entered_although_no_row_takes_the_internal_event<E: Executor>() {
     let mut image = machine();
     image.states.push(state("next"));
     image.internal_events = 1;
     image.rows.push(Row { next: Some(1), raise: Some(0), ..row(0, Event::Packet, vec![]) });
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     assert_eq!(bench.state(1), "next");
 }
 
-#[test]
-fn a_state_is_left_and_entered_from_itself() {
+fn a_state_is_left_and_entered_from_itself<E: Executor>() {
     let mut image = machine();
     image.rows.push(row(0, Event::Enter, vec![notify(constant(1))]));
     image.rows.push(row(0, Event::Exit, vec![notify(constant(2))]));
     image.rows.push(Row { next: Some(0), ..row(0, Event::Packet, vec![notify(constant(3))]) });
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     assert_eq!(bench.notices(), [1, 3, 2, 1]);
 }
 
-#[test]
-fn entries_may_lead_on() {
+fn entries_may_lead_on<E: Executor>() {
     let mut image = machine();
     image.states = vec![state("a"), state("b"), state("c")];
     image.rows.push(Row { next: Some(1), ..row(0, Event::Packet, vec![]) });
     image.rows.push(Row { next: Some(2), ..row(1, Event::Enter, vec![notify(constant(1))]) });
     image.rows.push(row(1, Event::Exit, vec![notify(constant(2))]));
     image.rows.push(row(2, Event::Enter, vec![notify(constant(3))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     assert_eq!((bench.state(1).as_str(), bench.notices()), ("c", vec![1, 2, 3]));
 }
 
-#[test]
-fn delete_ends_the_instance_after_its_row() {
+fn delete_ends_the_instance_after_its_row<E: Executor>() {
     let mut image = machine();
     image.states.push(state("other"));
     image.timers.push(timer("tick", &[]));
@@ -184,21 +177,20 @@ fn delete_ends_the_instance_after_its_row() {
     image.rows.push(Row { next: Some(1), ..row(0, Event::Timer(0), ending) });
     image.rows.push(row(0, Event::Exit, vec![notify(constant(2))]));
     image.rows.push(row(1, Event::Enter, vec![notify(constant(3))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.fire(100);
     assert_eq!((bench.timed_notices(), bench.ended(), bench.flows()), (vec![(5, 1)], vec![1], vec![]));
     assert_eq!(bench.engine.next_deadline(), None);
 }
 
-#[test]
-fn timers_are_bounded() {
+fn timers_are_bounded<E: Executor>() {
     let mut image = machine();
     image.flow.max_timers = 2;
     image.timers.push(timer("tick", &[]));
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 5), set_timer(0, 6), set_timer(0, 7)]));
     image.rows.push(row(0, Event::Timer(0), vec![notify(constant(1))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     assert_eq!(bench.drops("too_many_timers"), 1);
     bench.fire(100);
@@ -207,13 +199,12 @@ fn timers_are_bounded() {
     assert_eq!(bench.timed_notices(), [(5, 1), (6, 1), (106, 1), (107, 1)]);
 }
 
-#[test]
-fn a_zero_time_loop_is_cut() {
+fn a_zero_time_loop_is_cut<E: Executor>() {
     let mut image = machine();
     image.timers.push(timer("again", &[]));
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 3)]));
     image.rows.push(row(0, Event::Timer(0), vec![set_timer(0, -1)]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.fire(3);
     assert_eq!((bench.drops("zero_time_loop"), bench.ended()), (1, vec![1]));
@@ -223,15 +214,14 @@ fn a_zero_time_loop_is_cut() {
 }
 
 /// It is the length of the chain that counts, not the number of settings that are due at one instant.
-#[test]
-fn many_equal_timers_are_no_loop() {
+fn many_equal_timers_are_no_loop<E: Executor>() {
     let mut image = machine();
     image.flow.max_timers = 20_000;
     image.timers = vec![timer("many", &[]), timer("once_more", &[])];
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 1_000)]));
     image.rows.push(row(0, Event::Timer(0), vec![set_timer(1, 0)]));
     image.rows.push(row(0, Event::Timer(1), vec![notify(constant(1))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.out.set_tracing(false);
     for _ in 0..10_001 {
         bench.packet(0, 1);
@@ -242,33 +232,30 @@ fn many_equal_timers_are_no_loop() {
 }
 
 /// Where time ends, no delay leads on.
-#[test]
-fn a_zero_time_loop_at_the_end_of_time_is_cut() {
+fn a_zero_time_loop_at_the_end_of_time_is_cut<E: Executor>() {
     let mut image = machine();
     image.timers.push(timer("again", &[]));
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, i64::MAX)]));
     image.rows.push(row(0, Event::Timer(0), vec![set_timer(0, 1)]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.out.set_tracing(false);
     bench.packet(1, 1);
     bench.fire(i64::MAX);
     assert_eq!((bench.drops("zero_time_loop"), bench.ended()), (1, vec![1]));
 }
 
-#[test]
-fn timers_that_move_on_are_no_loop() {
+fn timers_that_move_on_are_no_loop<E: Executor>() {
     let mut image = machine();
     image.timers.push(timer("again", &[]));
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 1)]));
     image.rows.push(row(0, Event::Timer(0), vec![set_timer(0, 1)]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.fire(20_000);
     assert_eq!((bench.flows(), bench.drops("zero_time_loop")), (vec![1], 0));
 }
 
-#[test]
-fn cancelling_is_exact() {
+fn cancelling_is_exact<E: Executor>() {
     let mut image = machine();
     image.timers = vec![timer("retry", &["sequence"]), timer("killer", &[])];
     image.registers = vec![register("acknowledged")];
@@ -284,7 +271,7 @@ fn cancelling_is_exact() {
     let cancel = Operation::CancelTimer { timer: 0, tests: vec![test] };
     image.rows.push(row(0, Event::Timer(1), vec![set(0, constant(2)), cancel]));
     image.rows.push(row(0, Event::Timer(0), vec![notify(Operand::Event(0))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     assert_eq!(bench.engine.flow(FlowId(1)).unwrap().timers.len(), 5);
     bench.fire(10);
@@ -297,8 +284,7 @@ fn cancelling_is_exact() {
     assert_eq!(bench.timed_notices(), [(30, 3)]);
 }
 
-#[test]
-fn missing_packets_ports_and_fields_are_counted() {
+fn missing_packets_ports_and_fields_are_counted<E: Executor>() {
     let mut image = machine();
     let send = |packet, port| Operation::Send { packet, port: constant(port) };
     image.rows.push(row(
@@ -319,7 +305,7 @@ fn missing_packets_ports_and_fields_are_counted() {
         ],
     ));
     image.registers.push(register("r"));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     let drops = ["no_packet", "no_port", "no_field", "too_long", "division_by_zero"].map(|reason| bench.drops(reason));
     assert_eq!(drops, [2, 3, 2, 1, 1]);
@@ -327,8 +313,7 @@ fn missing_packets_ports_and_fields_are_counted() {
     assert_eq!(bench.engine.flow(FlowId(1)).unwrap().counters["no_port"], 3);
 }
 
-#[test]
-fn a_packet_is_sent_as_it_is_at_that_moment() {
+fn a_packet_is_sent_as_it_is_at_that_moment<E: Executor>() {
     let mut image = machine();
     let set_word = |value: i64| Operation::SetField {
         packet: WORK,
@@ -342,7 +327,7 @@ fn a_packet_is_sent_as_it_is_at_that_moment() {
         Event::Packet,
         vec![Operation::Copy { from: CURRENT, to: WORK }, set_word(1), send(), set_word(2), send()],
     ));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     let frames: Vec<Vec<u8>> = bench.sent().into_iter().map(|(_, bytes)| bytes).collect();
     assert_eq!(frames, [datagram(1, &[0, 0, 0, 1]), datagram(1, &[0, 0, 0, 2])]);
@@ -390,9 +375,8 @@ fn sender() -> Image {
     image
 }
 
-#[test]
-fn an_image_says_how_much_the_application_may_write_ahead() {
-    let mut bench = Bench::new(Image { send_buffer: Some(6), ..sender() });
+fn an_image_says_how_much_the_application_may_write_ahead<E: Executor>() {
+    let mut bench = Bench::<E>::new(Image { send_buffer: Some(6), ..sender() });
     let flow = bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
     assert_eq!(bench.engine.write(at(1), flow, b"abcdefgh", &mut bench.out), Ok(6));
     // Four bytes of a packet of the flow release four bytes.
@@ -400,9 +384,8 @@ fn an_image_says_how_much_the_application_may_write_ahead() {
     assert_eq!(bench.engine.write(at(3), flow, b"ghijklmn", &mut bench.out), Ok(4));
 }
 
-#[test]
-fn the_application_writes_and_closes() {
-    let mut bench = Bench::new(sender());
+fn the_application_writes_and_closes<E: Executor>() {
+    let mut bench = Bench::<E>::new(sender());
     let flow = bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
     assert_eq!(bench.engine.write(at(1), flow, b"", &mut bench.out), Ok(0));
     assert_eq!(bench.notices(), [0; 0]);
@@ -433,8 +416,7 @@ fn the_application_writes_and_closes() {
     assert_eq!(bench.engine.write(at(4), nobody, b"x", &mut bench.out), Err(CallError::NoFlow(nobody)));
 }
 
-#[test]
-fn snapshots_and_samples_show_and_change_nothing() {
+fn snapshots_and_samples_show_and_change_nothing<E: Executor>() {
     let mut image = machine();
     image.registers = vec![register("count"), Register { scratch: true, ..register("hidden") }];
     image.timers.push(timer("tick", &[]));
@@ -444,7 +426,7 @@ fn snapshots_and_samples_show_and_change_nothing() {
     let snapshot = Operation::Snapshot { point: 0 };
     image.rows.push(row(0, Event::Packet, vec![count(), snapshot, count(), set_timer(0, 1_000)]));
     image.rows.push(row(0, Event::Timer(0), vec![count()]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(100, 1);
     let snapshots = bench.records(TraceKind::Snapshot);
     assert_eq!((snapshots.len(), snapshots[0].event.as_str()), (1, "seen"));
@@ -461,8 +443,7 @@ fn snapshots_and_samples_show_and_change_nothing() {
     assert_eq!(bench.engine.next_deadline(), None);
 }
 
-#[test]
-fn traces_name_actions_with_their_values() {
+fn traces_name_actions_with_their_values<E: Executor>() {
     let mut image = machine();
     image.registers = vec![register("count")];
     image.timers.push(timer("retry", &["attempt"]));
@@ -482,10 +463,10 @@ fn traces_name_actions_with_their_values() {
     let mut elsewhere = image.clone();
     elsewhere.debug.sources = vec!["timers.xl".into()];
     elsewhere.rows[0].source = 1;
-    let mut bench = Bench::new(elsewhere);
+    let mut bench = Bench::<E>::new(elsewhere);
     bench.packet(7, 1);
     assert_eq!(bench.records(TraceKind::Event)[0].place().as_deref(), Some("line 12 of timers.xl"));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(7, 1);
     let record = bench.records(TraceKind::Event).remove(0);
     assert_eq!(
@@ -507,15 +488,14 @@ fn traces_name_actions_with_their_values() {
     assert!(!bench.out.items().iter().any(|item| matches!(item, Output::Trace(_))));
 }
 
-#[test]
-fn registers_are_changed_from_outside_as_their_type_holds() {
+fn registers_are_changed_from_outside_as_their_type_holds<E: Executor>() {
     let mut image = machine();
     image.registers = vec![
         Register { kind: RegisterType::Ipv4, ..register("address") },
         Register { scratch: true, ..register("hidden") },
     ];
     image.rows.push(row(0, Event::Packet, vec![]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.change(Change::SetRegister { flow: FlowId(1), register: "address".into(), value: -1 }).unwrap();
     let detail = bench.engine.flow(FlowId(1)).unwrap();
@@ -526,11 +506,10 @@ fn registers_are_changed_from_outside_as_their_type_holds() {
     assert_eq!(bench.change(Change::Delete { flow: FlowId(2) }), Err(ControlError::NoFlow(FlowId(2))));
 }
 
-#[test]
-fn applications_listen_until_they_take_it_back() {
+fn applications_listen_until_they_take_it_back<E: Executor>() {
     let mut image = machine();
     image.rows.push(row(0, Event::Packet, vec![notify(Operand::Environment(Environment::ApplicationListening))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     let [port, all, other] = [Some(80), None, Some(81)].map(|port| Listen { address: None, port });
     let calls = [(true, other), (true, port), (true, all), (false, port), (false, port), (false, other), (false, all)];
     for (number, (listens, local)) in (1..).zip(calls) {
@@ -543,27 +522,53 @@ fn applications_listen_until_they_take_it_back() {
     assert_eq!(bench.notices(), [0, 1, 1, 1, 1, 1, 0]);
 }
 
-#[test]
-fn time_never_goes_back() {
+fn time_never_goes_back<E: Executor>() {
     let mut image = machine();
     image.rows.push(row(0, Event::Packet, vec![notify(Operand::Environment(Environment::Now))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(10, 1);
     bench.packet(3, 1);
     assert_eq!(bench.notices(), [10, 10]);
 }
 
-#[test]
-fn one_event_puts_out_16_mebibytes_at_most() {
+fn one_event_puts_out_16_mebibytes_at_most<E: Executor>() {
     let mut image = machine();
     let mut operations = vec![Operation::Resize { packet: CURRENT, length: constant(60_000) }];
     operations.extend(vec![Operation::Send { packet: CURRENT, port: constant(1) }; 300]);
     image.rows.push(row(0, Event::Packet, operations));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     let frame = bench.sent()[0].1.len();
     let fitting = (16 << 20) / frame;
     assert_eq!((bench.sent().len(), bench.drops("too_much_output")), (fitting, 300 - fitting as u64));
     bench.packet(1, 1);
     assert_eq!(bench.sent().len(), 2 * fitting, "the next event may again");
+}
+
+on_every_engine! {
+    arrivals_come_before_timers_of_the_same_instant,
+    timers_fire_in_the_order_they_were_set_at_the_time_they_were_due,
+    conditions_see_the_preparation_and_the_first_matching_row_wins,
+    no_row_is_counted_for_packets_only,
+    internal_events_run_before_exit_and_enter,
+    a_pending_state_is_entered_although_no_row_takes_the_internal_event,
+    a_state_is_left_and_entered_from_itself,
+    entries_may_lead_on,
+    delete_ends_the_instance_after_its_row,
+    timers_are_bounded,
+    a_zero_time_loop_is_cut,
+    many_equal_timers_are_no_loop,
+    a_zero_time_loop_at_the_end_of_time_is_cut,
+    timers_that_move_on_are_no_loop,
+    cancelling_is_exact,
+    missing_packets_ports_and_fields_are_counted,
+    a_packet_is_sent_as_it_is_at_that_moment,
+    an_image_says_how_much_the_application_may_write_ahead,
+    the_application_writes_and_closes,
+    snapshots_and_samples_show_and_change_nothing,
+    traces_name_actions_with_their_values,
+    registers_are_changed_from_outside_as_their_type_holds,
+    applications_listen_until_they_take_it_back,
+    time_never_goes_back,
+    one_event_puts_out_16_mebibytes_at_most,
 }

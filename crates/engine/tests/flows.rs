@@ -1,10 +1,12 @@
 //! Flows of the semantics page, point by point: the rules F1 to F20.
 
+#[macro_use]
 mod support;
 
 use support::*;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::{CallError, Change, Connections, FlowId, Function, Port};
+use weftwire_engine::Executor;
 use weftwire_image::{
     Creation, Event, Eviction, Image, Operand, Operation, OtherPackets, PacketRef, Template, TemplateTransport,
     WhenFull,
@@ -32,16 +34,15 @@ fn answer(frame: &[u8]) -> Vec<u8> {
     bytes.to_vec()
 }
 
-#[test]
-fn packets_without_key_are_dropped_or_passed_on() {
+fn packets_without_key_are_dropped_or_passed_on<E: Executor>() {
     let arp = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], &[8, 6], &[0, 1, 8, 0, 6, 4, 0, 1], &[0; 20]].concat();
-    let mut bench = Bench::new(counting());
+    let mut bench = Bench::<E>::new(counting());
     bench.frame(0, &arp);
     assert_eq!((bench.drops("no_flow_key"), bench.counters().flows_created), (1, 0));
 
     let mut image = counting();
     image.other_packets = OtherPackets::Pass(vec![(2, 1)]);
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.frame(0, &arp);
     assert_eq!(bench.sent(), [(Port(2), arp.clone())]);
     assert_eq!(bench.counters().frames_passed, 1);
@@ -53,16 +54,15 @@ fn packets_without_key_are_dropped_or_passed_on() {
 
     let mut image = counting();
     image.other_packets = OtherPackets::Pass(vec![(3, 4)]);
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.frame(0, &arp);
     assert_eq!((bench.sent().len(), bench.drops("no_flow_key")), (0, 1));
 }
 
-#[test]
-fn link_headers_change_between_link_types() {
+fn link_headers_change_between_link_types<E: Executor>() {
     let mut image = counting();
     image.other_packets = OtherPackets::Pass(vec![(1, 2)]);
-    let mut bench = Bench::with_second_port(image, weftwire_core::LinkType::Ip);
+    let mut bench = Bench::<E>::with_second_port(image, weftwire_core::LinkType::Ip);
     let question = datagram(1, b"ping");
     let mut icmp = question.clone();
     // ICMP instead of UDP: a packet without flow key. The IPv4 checksum follows the protocol number.
@@ -80,28 +80,26 @@ fn link_headers_change_between_link_types() {
     assert_eq!((bench.counters().frames_passed, bench.drops("no_port")), (2, 2));
 }
 
-#[test]
-fn a_symmetric_key_joins_both_directions() {
+fn a_symmetric_key_joins_both_directions<E: Executor>() {
     let frame = datagram(1, b"question");
-    let mut bench = Bench::new(counting());
+    let mut bench = Bench::<E>::new(counting());
     bench.frame(0, &frame);
     bench.frame(1, &answer(&frame));
     assert_eq!((bench.flows(), bench.register(1, "packets")), (vec![1], 2));
 
     let mut image = counting();
     image.flow.symmetric = false;
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.frame(0, &frame);
     bench.frame(1, &answer(&frame));
     assert_eq!(bench.flows(), [1, 2]);
 }
 
-#[test]
-fn the_flow_hash_is_that_of_the_key() {
+fn the_flow_hash_is_that_of_the_key<E: Executor>() {
     let mut image = machine();
     let hash = notify(Operand::Environment(weftwire_image::Environment::FlowHash));
     image.rows.push(row(0, Event::Packet, vec![hash]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     let frame = datagram(1, b"question");
     bench.frame(0, &frame);
     bench.frame(1, &answer(&frame));
@@ -115,27 +113,25 @@ fn the_flow_hash_is_that_of_the_key() {
     assert_eq!(hashes[0], weftwire_engine::Chance::new(0, None).hash_key(&key));
 }
 
-#[test]
-fn enter_of_state_0_comes_before_the_first_packet() {
+fn enter_of_state_0_comes_before_the_first_packet<E: Executor>() {
     let mut image = machine();
     // It sees the packet already.
     let present = Operand::Present { packet: PacketRef::Current, field: 0 };
     image.rows.push(row(0, Event::Enter, vec![notify(present)]));
     image.rows.push(row(0, Event::Packet, vec![notify(constant(2))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.packet(1, 1);
     assert_eq!(bench.notices(), [1, 2, 2]);
 }
 
-#[test]
-fn a_provisional_instance_needs_no_place_if_it_is_deleted_in_its_event() {
+fn a_provisional_instance_needs_no_place_if_it_is_deleted_in_its_event<E: Executor>() {
     let mut image = machine();
     image.flow.max = 1;
     image.timers.push(timer("never", &[]));
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 5), Operation::DeleteInstance]));
     image.rows.push(row(0, Event::Timer(0), vec![notify(constant(9))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.packet(0, 2);
     assert_eq!((bench.flows(), bench.ended()), (vec![], vec![1, 2]));
@@ -145,22 +141,20 @@ fn a_provisional_instance_needs_no_place_if_it_is_deleted_in_its_event() {
     assert_eq!(bench.notices(), [0; 0]);
 }
 
-#[test]
-fn deleted_while_entering_state_0_handles_no_packet() {
+fn deleted_while_entering_state_0_handles_no_packet<E: Executor>() {
     let mut image = machine();
     image.rows.push(row(0, Event::Enter, vec![Operation::DeleteInstance]));
     image.rows.push(row(0, Event::Packet, vec![notify(constant(2))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     assert_eq!((bench.notices(), bench.ended()), (vec![], vec![1]));
 }
 
-#[test]
-fn a_full_table_rejects() {
+fn a_full_table_rejects<E: Executor>() {
     let mut image = counting();
     image.flow.max = 2;
     image.rows.push(row(0, Event::Connect, vec![]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     for client in 1..=3 {
         bench.packet(0, client);
     }
@@ -171,12 +165,11 @@ fn a_full_table_rejects() {
     assert_eq!(refused, Err(CallError::TableFull));
 }
 
-#[test]
-fn the_flow_idle_for_longest_is_evicted() {
+fn the_flow_idle_for_longest_is_evicted<E: Executor>() {
     let mut image = counting();
     image.flow.max = 2;
     image.flow.when_full = WhenFull::EvictOldest;
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.packet(1, 2);
     bench.packet(2, 1);
@@ -190,11 +183,10 @@ fn the_flow_idle_for_longest_is_evicted() {
     assert_eq!((bench.flows(), bench.ended()), (vec![1, 4], vec![2, 3]));
 }
 
-#[test]
-fn flows_that_expire_at_one_instant_go_as_their_packets_came() {
+fn flows_that_expire_at_one_instant_go_as_their_packets_came<E: Executor>() {
     let mut image = counting();
     image.flow.expire = 100;
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     for client in [1, 2, 3, 2, 1] {
         bench.packet(7, client);
     }
@@ -211,10 +203,9 @@ fn drawing() -> Image {
     image
 }
 
-#[test]
-fn what_a_flow_draws_does_not_depend_on_other_flows() {
+fn what_a_flow_draws_does_not_depend_on_other_flows<E: Executor>() {
     let drawn = |clients: &[u16]| {
-        let mut bench = Bench::new(drawing());
+        let mut bench = Bench::<E>::new(drawing());
         clients.iter().for_each(|client| bench.packet(5, *client));
         let numbers = bench.notices();
         let of = |wanted: u16| {
@@ -233,11 +224,10 @@ fn what_a_flow_draws_does_not_depend_on_other_flows() {
 }
 
 /// A key that is used anew at the instant of its first use draws other numbers.
-#[test]
-fn instances_of_one_key_and_instant_draw_different_numbers() {
+fn instances_of_one_key_and_instant_draw_different_numbers<E: Executor>() {
     let mut image = drawing();
     image.rows[0].operations.push(Operation::DeleteInstance);
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     for now in [5, 5, 5, 6] {
         bench.packet(now, 1);
     }
@@ -245,7 +235,7 @@ fn instances_of_one_key_and_instant_draw_different_numbers() {
     let again = {
         let mut image = drawing();
         image.rows[0].operations.push(Operation::DeleteInstance);
-        let mut bench = Bench::new(image);
+        let mut bench = Bench::<E>::new(image);
         // Another flow at that instant changes nothing.
         for client in [1, 2, 1, 1] {
             bench.packet(5, client);
@@ -260,8 +250,7 @@ fn instances_of_one_key_and_instant_draw_different_numbers() {
     assert_eq!(numbers.len(), 4);
 }
 
-#[test]
-fn eviction_looks_at_the_states_of_now() {
+fn eviction_looks_at_the_states_of_now<E: Executor>() {
     let mut image = machine();
     image.flow.max = 2;
     image.flow.when_full = WhenFull::EvictOldestIn(vec![1]);
@@ -269,7 +258,7 @@ fn eviction_looks_at_the_states_of_now() {
     image.timers.push(timer("finish", &[]));
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 10)]));
     image.rows.push(weftwire_image::Row { next: Some(1), ..row(0, Event::Timer(0), vec![]) });
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.packet(5, 2);
     bench.packet(6, 3);
@@ -281,14 +270,13 @@ fn eviction_looks_at_the_states_of_now() {
     assert_eq!(bench.drops("table_full"), 2);
 }
 
-#[test]
-fn idle_flows_expire_after_the_timers_of_that_instant() {
+fn idle_flows_expire_after_the_timers_of_that_instant<E: Executor>() {
     let mut image = machine();
     image.flow.expire = 100;
     image.timers.push(timer("tick", &[]));
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 100)]));
     image.rows.push(row(0, Event::Timer(0), vec![notify(constant(1)), set_timer(0, 0)]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     let deadline = bench.engine.next_deadline().unwrap();
     assert_eq!((deadline.at, deadline.reason), (at(100), "tick"));
@@ -300,14 +288,13 @@ fn idle_flows_expire_after_the_timers_of_that_instant() {
     assert_eq!((bench.flows(), bench.ended()), (vec![], vec![1]));
 }
 
-#[test]
-fn timers_do_not_keep_a_flow_alive_and_arrivals_do() {
+fn timers_do_not_keep_a_flow_alive_and_arrivals_do<E: Executor>() {
     let mut image = machine();
     image.flow.expire = 100;
     image.timers.push(timer("tick", &[]));
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 60)]));
     image.rows.push(row(0, Event::Timer(0), vec![set_timer(0, 60)]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.packet(0, 2);
     // At the instant of expiry the arrival comes first.
@@ -322,14 +309,13 @@ fn timers_do_not_keep_a_flow_alive_and_arrivals_do() {
 }
 
 /// A machine that may take long between packets: flows that wait for something of their own stay.
-#[test]
-fn held_flows_expire_when_nothing_holds_them_any_more() {
+fn held_flows_expire_when_nothing_holds_them_any_more<E: Executor>() {
     let mut image = machine();
     (image.flow.expire, image.flow.hold) = (100, true);
     image.timers = vec![timer("long", &[]), timer("short", &[])];
     image.rows.push(row(0, Event::Packet, vec![set_timer(0, 250)]));
     image.rows.push(row(0, Event::Timer(0), vec![notify(constant(1))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     // Nobody is to be woken for a flow that does not expire.
     assert_eq!(bench.engine.next_deadline().unwrap().at, at(250));
@@ -349,12 +335,11 @@ fn held_flows_expire_when_nothing_holds_them_any_more() {
     assert_eq!(bench.engine.next_deadline(), None);
 }
 
-#[test]
-fn an_open_application_holds_its_flow() {
+fn an_open_application_holds_its_flow<E: Executor>() {
     let mut image = counting();
     (image.flow.expire, image.flow.hold) = (100, true);
     image.rows.push(row(0, Event::Connect, vec![]));
-    let mut bench = Bench::new(image.clone());
+    let mut bench = Bench::<E>::new(image.clone());
     let flow = bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
     bench.packet(0, 2);
     assert_eq!(bench.engine.next_deadline().unwrap().at, at(100));
@@ -367,21 +352,20 @@ fn an_open_application_holds_its_flow() {
     bench.fire(1_101);
     assert_eq!(bench.flows(), [0; 0]);
     // A flow that a packet made is the application's from its first write on.
-    let mut bench = Bench::new(image.clone());
+    let mut bench = Bench::<E>::new(image.clone());
     bench.packet(0, 1);
     bench.engine.write(at(50), FlowId(1), b"x", &mut bench.out).unwrap();
     bench.fire(1_000);
     assert_eq!(bench.flows(), [1]);
     // Unless the program says that it expires.
     image.flow.hold = false;
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
     bench.fire(100);
     assert_eq!(bench.flows(), [0; 0]);
 }
 
-#[test]
-fn expiry_is_an_event_that_ends_the_instance() {
+fn expiry_is_an_event_that_ends_the_instance<E: Executor>() {
     let mut image = machine();
     image.flow.expire = 100;
     image.states.push(state("other"));
@@ -396,7 +380,7 @@ fn expiry_is_an_event_that_ends_the_instance() {
     image.rows.push(row(0, Event::Exit, vec![notify(constant(2))]));
     image.rows.push(row(1, Event::Enter, vec![notify(constant(3))]));
     image.rows.push(row(1, Event::Timer(0), vec![notify(constant(9))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.fire(1_000);
     assert_eq!(bench.timed_notices(), [(100, 1), (100, 2), (100, 3)]);
@@ -404,21 +388,19 @@ fn expiry_is_an_event_that_ends_the_instance() {
     assert_eq!((bench.counters().flows_expired, bench.engine.next_deadline()), (1, None));
 }
 
-#[test]
-fn eviction_raises_no_event() {
+fn eviction_raises_no_event<E: Executor>() {
     let mut image = machine();
     (image.flow.max, image.flow.expire) = (1, 100);
     image.flow.when_full = WhenFull::EvictOldest;
     image.rows.push(row(0, Event::Packet, vec![]));
     image.rows.push(row(0, Event::Expire, vec![notify(constant(1))]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.packet(1, 2);
     assert_eq!((bench.notices(), bench.ended()), (vec![], vec![1]));
 }
 
-#[test]
-fn a_state_may_have_an_idle_time_of_its_own() {
+fn a_state_may_have_an_idle_time_of_its_own<E: Executor>() {
     let mut image = machine();
     (image.flow.expire, image.flow.hold) = (1_000, true);
     image.states = vec![state("start"), state("short"), state("endless")];
@@ -440,7 +422,7 @@ fn a_state_may_have_an_idle_time_of_its_own() {
     image.rows.push(to(2, false, vec![]));
     image.rows.push(weftwire_image::Row { next: Some(1), ..row(0, Event::Timer(0), vec![set_timer(0, 500)]) });
     image.rows.push(row(1, Event::Packet, vec![]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     bench.packet(0, 1);
     bench.frame(0, &datagram(2, b"else"));
     bench.packet(495, 3);
@@ -453,8 +435,7 @@ fn a_state_may_have_an_idle_time_of_its_own() {
     assert_eq!(bench.flows(), [2]);
 }
 
-#[test]
-fn a_full_table_evicts_in_turn() {
+fn a_full_table_evicts_in_turn<E: Executor>() {
     let mut image = machine();
     image.flow.max = 4;
     image.states = vec![state("new"), state("known"), state("over")];
@@ -474,7 +455,7 @@ fn a_full_table_evicts_in_turn() {
     });
     let count = compute(weftwire_image::Operator::Add, 0, Operand::Register(0), constant(1));
     image.rows.insert(0, weftwire_image::Row { when: vec![(0, true)], ..row(0, Event::Packet, vec![count]) });
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     for client in 1..=4 {
         bench.packet(0, client);
     }
@@ -501,15 +482,14 @@ fn a_full_table_evicts_in_turn() {
     assert_eq!(bench.counters().flows_evicted, 4);
 }
 
-#[test]
-fn connect_fills_slots_and_finds_the_flow_again() {
+fn connect_fills_slots_and_finds_the_flow_again<E: Executor>() {
     let mut image = counting();
     image.templates = vec![template("datagram", TemplateTransport::Udp), template("segment", TemplateTransport::Tcp)];
     image.creation = vec![Creation { slot: 0, template: 0 }, Creation { slot: 0, template: 1 }];
     image.rows.push(row(0, Event::Enter, vec![notify(constant(1))]));
     let send = Operation::Send { packet: PacketRef::Slot(0), port: constant(2) };
     image.rows.push(row(0, Event::Connect, vec![notify(constant(2)), send]));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     let flow = bench.engine.connect(at(0), &client(1), &mut bench.out).unwrap();
     assert_eq!((flow, bench.notices()), (FlowId(1), vec![1, 2]));
     let (port, frame) = bench.sent().remove(0);
@@ -522,11 +502,10 @@ fn connect_fills_slots_and_finds_the_flow_again() {
     assert!(matches!(bench.engine.connect(at(2), &sctp, &mut bench.out), Err(CallError::Unfit(_))));
 }
 
-#[test]
-fn connect_needs_a_key_that_is_known_in_advance() {
+fn connect_needs_a_key_that_is_known_in_advance<E: Executor>() {
     let mut image = counting();
     image.flow.common.push(fields::TTL);
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     let refused = bench.engine.connect(at(0), &client(1), &mut bench.out);
     assert!(matches!(refused, Err(CallError::Unfit(_))), "{refused:?}");
     bench.packet(0, 1);
@@ -537,8 +516,7 @@ fn template(name: &str, transport: TemplateTransport) -> Template {
     Template { name: name.into(), transport, tcp_options: vec![], headers: vec![], payload: 0, presets: vec![] }
 }
 
-#[test]
-fn built_packets_go_from_the_packets_destination_to_its_source() {
+fn built_packets_go_from_the_packets_destination_to_its_source<E: Executor>() {
     let mut image = machine();
     image.templates = vec![template("reply", TemplateTransport::Udp)];
     let operations = vec![
@@ -546,18 +524,17 @@ fn built_packets_go_from_the_packets_destination_to_its_source() {
         Operation::Send { packet: PacketRef::Work, port: Operand::Event(0) },
     ];
     image.rows.push(row(0, Event::Packet, operations));
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     let question = datagram(1, b"");
     bench.frame(0, &question);
     assert_eq!(bench.sent(), [(Port(1), answer(&question))]);
 }
 
 /// The work of a page is bounded, so it may have fewer flows where many have gone; none is left out.
-#[test]
-fn flows_are_told_page_by_page_whatever_has_gone() {
+fn flows_are_told_page_by_page_whatever_has_gone<E: Executor>() {
     let mut image = counting();
     image.flow.max = 1_000;
-    let mut bench = Bench::new(image);
+    let mut bench = Bench::<E>::new(image);
     for number in 0..700 {
         bench.frame(0, &datagram(number, b"some"));
     }
@@ -575,4 +552,32 @@ fn flows_are_told_page_by_page_whatever_has_gone() {
     }
     assert!(all.iter().copied().eq((7..=700).step_by(7)));
     assert_eq!(all, bench.flows());
+}
+
+on_every_engine! {
+    packets_without_key_are_dropped_or_passed_on,
+    link_headers_change_between_link_types,
+    a_symmetric_key_joins_both_directions,
+    the_flow_hash_is_that_of_the_key,
+    enter_of_state_0_comes_before_the_first_packet,
+    a_provisional_instance_needs_no_place_if_it_is_deleted_in_its_event,
+    deleted_while_entering_state_0_handles_no_packet,
+    a_full_table_rejects,
+    the_flow_idle_for_longest_is_evicted,
+    flows_that_expire_at_one_instant_go_as_their_packets_came,
+    what_a_flow_draws_does_not_depend_on_other_flows,
+    instances_of_one_key_and_instant_draw_different_numbers,
+    eviction_looks_at_the_states_of_now,
+    idle_flows_expire_after_the_timers_of_that_instant,
+    timers_do_not_keep_a_flow_alive_and_arrivals_do,
+    held_flows_expire_when_nothing_holds_them_any_more,
+    an_open_application_holds_its_flow,
+    expiry_is_an_event_that_ends_the_instance,
+    eviction_raises_no_event,
+    a_state_may_have_an_idle_time_of_its_own,
+    a_full_table_evicts_in_turn,
+    connect_fills_slots_and_finds_the_flow_again,
+    connect_needs_a_key_that_is_known_in_advance,
+    built_packets_go_from_the_packets_destination_to_its_source,
+    flows_are_told_page_by_page_whatever_has_gone,
 }

@@ -279,14 +279,14 @@ fn timers_that_were_due_on_the_way_fire_late_in_order_at_their_own_time() {
     let tick = vec![notify(Operand::Environment(Environment::Now)), set_timer(0, 100)];
     image.rows.push(row(0, Event::Packet, tick.clone()));
     image.rows.push(row(0, Event::Timer(0), tick));
-    let mut first = Bench::new(image.clone());
+    let mut first: Bench = Bench::new(image.clone());
     first.packet(1_000, 1);
     let taken = first.engine.take(FlowId(1), Some(&CLOCKS)).expect("a live flow");
     assert_eq!((first.flows(), first.ended()), (vec![], vec![]));
     first.fire(5_000);
     assert_eq!(first.notices(), [1_000]);
     // It arrives when it is 1,350 there, and 777,350 here.
-    let mut second = Bench::new(image.clone());
+    let mut second: Bench = Bench::new(image.clone());
     second.packet(777_350, 2);
     let clocks = CLOCKS.of_time_ahead(776_000);
     let flow = second.engine.restore(at(777_350), &taken, Some(&clocks)).expect("it fits");
@@ -296,7 +296,7 @@ fn timers_that_were_due_on_the_way_fire_late_in_order_at_their_own_time() {
     second.fire(777_400);
     assert_eq!(second.timed_notices(), [(777_100, 1_100), (777_200, 1_200), (777_300, 1_300), (777_400, 1_400)]);
     // Without a clock that both know it goes on from where it was.
-    let mut third = Bench::new(image);
+    let mut third: Bench = Bench::new(image);
     third.fire(50);
     assert_eq!(third.engine.restore(at(60), &taken, None), Ok(FlowId(1)));
     third.fire(160);
@@ -426,7 +426,7 @@ fn a_flow_with_more_packets_than_there_is_room_for_is_refused() {
     image.slots = vec!["first".into(), "second".into()];
     let keep = |slot| Operation::Copy { from: PacketRef::Current, to: PacketRef::Slot(slot) };
     image.rows.push(row(0, Event::Packet, vec![keep(0), keep(1)]));
-    let mut there = Bench::new(image.clone());
+    let mut there: Bench = Bench::new(image.clone());
     (0..2).for_each(|client| there.packet(0, client));
     let states = [1, 2].map(|flow| Inspect::snapshot(&there.engine, FlowId(flow), None).expect("a live flow"));
     let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ethernet)]);

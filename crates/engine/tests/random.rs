@@ -7,8 +7,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::circumstances::run;
 use support::image_load::image_load;
+use support::plain::Plain;
 use support::{random, rich, verified};
 use weftwire_core::outbox::Bytes;
+use weftwire_engine::Reference;
 use weftwire_image::{Image, VerifiedImage};
 
 proptest! {
@@ -21,10 +23,11 @@ proptest! {
         seed in 0..3_u64,
     ) {
         let image = verified(image);
-        let outputs = run(&image, &steps, seed, true);
-        prop_assert_eq!(&outputs, &run(&image, &steps, seed, true));
+        let outputs = run::<Reference>(&image, &steps, seed, true);
+        prop_assert_eq!(&outputs, &run::<Reference>(&image, &steps, seed, true));
+        prop_assert_eq!(&outputs, &run::<Plain>(&image, &steps, seed, true), "another engine does the same");
         // Looking on changes nothing.
-        let unseen = run(&image, &steps, seed, false);
+        let unseen = run::<Reference>(&image, &steps, seed, false);
         let seen = outputs.into_iter().filter(|(item, _)| !matches!(item, weftwire_core::Output::Trace(_)));
         let without_places = |(item, bytes)| (strip(item), bytes);
         prop_assert_eq!(
@@ -48,7 +51,7 @@ proptest! {
         if let Ok(mut image) = serde_json::from_value::<Image>(document) {
             image.seal();
             if let Ok(image) = VerifiedImage::from_json(&image.to_json()) {
-                run(&image, &steps, 1, false);
+                run::<Reference>(&image, &steps, 1, false);
             }
         }
     }

@@ -20,7 +20,7 @@ fn counting(step: i64, name: &str) -> Image {
 #[test]
 fn another_image_takes_over_whether_it_was_prepared_or_not() {
     for prepared in [false, true] {
-        let mut bench = Bench::new(counting(1, "count"));
+        let mut bench: Bench = Bench::new(counting(1, "count"));
         bench.packet(0, 1);
         let (change, ready) = change_to("reference", verified(counting(10, "count"))).unwrap();
         let command = if prepared { Command::prepared(3, change, ready) } else { Command::new(3, change) };
@@ -39,7 +39,7 @@ fn another_image_takes_over_whether_it_was_prepared_or_not() {
 
 #[test]
 fn an_image_in_which_flows_know_something_else_is_refused() {
-    let mut bench = Bench::new(counting(1, "count"));
+    let mut bench: Bench = Bench::new(counting(1, "count"));
     bench.packet(0, 1);
     let (change, ready) = change_to("reference", verified(counting(10, "sum"))).unwrap();
     bench.engine.control(at(1), Command::prepared(1, change.clone(), ready), &mut bench.out);

@@ -1,12 +1,13 @@
 //! Tallies (rule N1) beside an obvious model: all flows looked at one by one.
 
+#[macro_use]
 mod support;
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::*;
 use weftwire_engine::state::FunctionState;
-use weftwire_engine::{EngineOptions, ReferenceEngine};
+use weftwire_engine::{EngineOptions, Executor};
 use weftwire_image::layout::FunctionLayout;
 use weftwire_image::*;
 
@@ -64,22 +65,19 @@ struct Flow {
     due: Vec<i64>,
 }
 
-proptest! {
-    #[test]
-    fn tallies_are_what_counting_gives(
-        steps in prop::collection::vec((0..6_u16, 0..TOLD.len(), prop_oneof![Just(0), 1..90_i64]), 1..80),
-        moved in any::<prop::sample::Index>(),
-    ) {
+fn tallies_are_what_counting_gives<E: Executor>() {
+    let steps = prop::collection::vec((0..6_u16, 0..TOLD.len(), prop_oneof![Just(0), 1..90_i64]), 1..80);
+    proptest!(|(steps in steps, moved in any::<prop::sample::Index>())| {
         let image = counting();
         let layout = FunctionLayout::of(&verified(image.clone()));
-        let (mut bench, mut flows, mut now) = (Bench::new(image), BTreeMap::<u16, Flow>::new(), 0);
+        let (mut bench, mut flows, mut now) = (Bench::<E>::new(image), BTreeMap::<u16, Flow>::new(), 0);
         let (mut expected, moved) = (Vec::new(), moved.index(steps.len()));
         for (number, (client, told, wait)) in steps.into_iter().enumerate() {
             if number == moved {
                 // It goes on in another function, which is told only what there is.
                 let bytes = bench.engine.snapshot_all(None).to_bytes(&layout);
                 let state = FunctionState::from_bytes(&bytes, &layout).expect("it was just written");
-                let mut other: ReferenceEngine = bench.engine.another(EngineOptions::default()).expect("as before");
+                let mut other = bench.engine.another(EngineOptions::default()).expect("as before");
                 other.restore_all(&state).expect("a state of the same image");
                 bench.engine = other;
             }
@@ -107,5 +105,7 @@ proptest! {
             }
         }
         prop_assert_eq!(bench.notices(), expected);
-    }
+    });
 }
+
+on_every_engine! { tallies_are_what_counting_gives }

@@ -1,5 +1,6 @@
 //! Turns (rules T1 to T7) beside an obvious model: a list of those that wait, searched for the first.
 
+#[macro_use]
 mod support;
 
 use proptest::prelude::*;
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 use support::*;
 use weftwire_core::function::{Function, Placed};
 use weftwire_core::{Change, FlowId, Output, Port};
+use weftwire_engine::Executor;
 use weftwire_image::limits::MAX_TURN_COST;
 use weftwire_image::*;
 
@@ -191,7 +193,7 @@ fn told() -> impl Strategy<Value = Told> {
 }
 
 /// Flows, times and values of all notices.
-fn notices(bench: &Bench) -> Vec<(u64, i64, i64)> {
+fn notices<E: Executor>(bench: &Bench<E>) -> Vec<(u64, i64, i64)> {
     let items = bench.out.items().iter();
     let told = items.filter_map(|item| match item {
         Output::Notify { flow, at, value, .. } => Some((flow.0, at.nanoseconds(), *value)),
@@ -200,10 +202,10 @@ fn notices(bench: &Bench) -> Vec<(u64, i64, i64)> {
     told.collect()
 }
 
-proptest! {
-    #[test]
-    fn turns_come_as_in_the_model(steps in prop::collection::vec((0..6_u16, told(), prop_oneof![Just(0), 1..60_i64]), 1..60)) {
-        let (mut bench, mut model, mut now) = (Bench::new(asking()), Model::default(), 5);
+fn turns_come_as_in_the_model<E: Executor>() {
+    let steps = prop::collection::vec((0..6_u16, told(), prop_oneof![Just(0), 1..60_i64]), 1..60);
+    proptest!(|(steps in steps)| {
+        let (mut bench, mut model, mut now) = (Bench::<E>::new(asking()), Model::default(), 5);
         for (number, (client, told, wait)) in steps.into_iter().enumerate() {
             now += wait;
             bench.frame(now, &datagram(client, &told.payload()));
@@ -215,12 +217,11 @@ proptest! {
         model.run_before(now + 100_001);
         prop_assert_eq!(notices(&bench), model.told);
         prop_assert_eq!(bench.drops("turns_full"), model.full);
-    }
+    });
 }
 
-#[test]
-fn a_flow_that_comes_in_stands_behind_those_of_its_rank() {
-    let mut bench = Bench::new(asking());
+fn a_flow_that_comes_in_stands_behind_those_of_its_rank<E: Executor>() {
+    let mut bench = Bench::<E>::new(asking());
     for client in 1..4 {
         let told = Told::Ask { rank: 5, cost: 10, again: 0 };
         bench.frame(0, &datagram(client, &told.payload()));
@@ -231,9 +232,8 @@ fn a_flow_that_comes_in_stands_behind_those_of_its_rank() {
     assert_eq!(notices(&bench), [(2, 0, 3), (3, 10, 3), (1, 20, 3)]);
 }
 
-#[test]
-fn a_flow_for_which_there_is_no_place_in_the_queue_stays_out() {
-    let mut bench = Bench::new(asking());
+fn a_flow_for_which_there_is_no_place_in_the_queue_stays_out<E: Executor>() {
+    let mut bench = Bench::<E>::new(asking());
     let told = Told::Ask { rank: 5, cost: 10, again: 0 };
     bench.frame(0, &datagram(1, &told.payload()));
     let taken = bench.engine.take(FlowId(1), None).expect("it is there");
@@ -245,20 +245,26 @@ fn a_flow_for_which_there_is_no_place_in_the_queue_stays_out() {
     assert_eq!(bench.flows(), [2, 3, 4]);
 }
 
-#[test]
-fn all_flows_that_share_turns_have_one_place() {
-    let bench = Bench::new(asking());
+fn all_flows_that_share_turns_have_one_place<E: Executor>() {
+    let bench = Bench::<E>::new(asking());
     let frame = |client| datagram(client, &[0; 16]);
     let place = |frame: &[u8]| bench.engine.place(&Placed::Frame(Port(1), weftwire_core::Frame::new(frame)));
     assert_eq!(place(&frame(1)), place(&frame(2)));
     assert!(place(&frame(1)).is_some());
 }
 
-#[test]
-fn deleted_from_outside_a_flow_waits_no_more() {
-    let mut bench = Bench::new(asking());
+fn deleted_from_outside_a_flow_waits_no_more<E: Executor>() {
+    let mut bench = Bench::<E>::new(asking());
     let told = Told::Ask { rank: 5, cost: 10, again: 0 };
     bench.frame(0, &datagram(1, &told.payload()));
     bench.change(Change::Delete { flow: FlowId(1) }).expect("it is there");
     assert!(bench.engine.next_deadline().is_none());
+}
+
+on_every_engine! {
+    turns_come_as_in_the_model,
+    a_flow_that_comes_in_stands_behind_those_of_its_rank,
+    a_flow_for_which_there_is_no_place_in_the_queue_stays_out,
+    all_flows_that_share_turns_have_one_place,
+    deleted_from_outside_a_flow_waits_no_more,
 }

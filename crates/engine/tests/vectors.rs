@@ -1,10 +1,13 @@
 //! Every test vector in every engine (`docs/vectors.md`).
 #![allow(clippy::disallowed_methods, reason = "a test that reads its vectors")]
 
+#[macro_use]
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use weftwire_engine::{ENGINES, EngineOptions, Limits, make};
-use weftwire_vectors::{Setup, Vector};
+use weftwire_engine::{EngineError, EngineOptions, Executor, Limits, Runtime};
+use weftwire_vectors::{Engine, Setup, Vector};
 
 /// All vectors by name.
 fn vectors() -> Vec<(String, Vector)> {
@@ -23,22 +26,22 @@ fn vectors() -> Vec<(String, Vector)> {
     files.iter().map(read).collect()
 }
 
-#[test]
-fn every_engine_does_what_the_vectors_say() {
+fn the_vectors_are_kept<E: Executor>() {
     let vectors = vectors();
     assert!(vectors.len() > 100);
     let mut wrong = Vec::new();
-    for engine in ENGINES {
-        for (name, vector) in &vectors {
-            let found = vector.run(|Setup { image, ports, seed, hash_key, limits }| {
-                let weftwire_vectors::Limits { frame, headers, packets, timers } = limits;
-                let limits = Limits { frame, headers, packets, timers };
-                make(engine, image, ports, EngineOptions { seed, hash_key, limits })
-            });
-            if !found.is_empty() {
-                wrong.push(format!("{engine}, {name}: {}\n  {}", vector.about, found.join("\n  ")));
-            }
+    for (name, vector) in &vectors {
+        let found = vector.run(|Setup { image, ports, seed, hash_key, limits }| {
+            let weftwire_vectors::Limits { frame, headers, packets, timers } = limits;
+            let limits = Limits { frame, headers, packets, timers };
+            let engine = Runtime::<E>::new(image, ports, EngineOptions { seed, hash_key, limits })?;
+            Ok::<Engine, EngineError>(Box::new(engine))
+        });
+        if !found.is_empty() {
+            wrong.push(format!("{name}: {}\n  {}", vector.about, found.join("\n  ")));
         }
     }
     assert!(wrong.is_empty(), "{} vectors:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+on_every_engine! { the_vectors_are_kept }

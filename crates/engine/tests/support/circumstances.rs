@@ -3,23 +3,23 @@
 use super::random::Step;
 use super::{client, datagram, segment};
 use weftwire_core::{FlowId, Frame, Function, LinkType, Listen, Outbox, Output, Port, Ports, Time};
-use weftwire_engine::{EngineOptions, make};
+use weftwire_engine::{EngineOptions, Executor, Runtime};
 use weftwire_image::VerifiedImage;
 
 /// Everything a run puts out, with its bytes.
 pub type Outputs = Vec<(Output, Vec<u8>)>;
 
 /// Runs a machine through these steps and returns what it put out.
-pub fn run(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> Outputs {
+pub fn run<E: Executor>(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> Outputs {
     let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), LinkType::Ip)]);
     let options = EngineOptions { seed, ..EngineOptions::default() };
-    let mut engine = make("reference", image.clone(), ports, options).expect("the engine exists");
+    let mut engine = Runtime::<E>::new(image.clone(), ports, options).expect("it lacks nothing");
     let mut outputs = Outputs::new();
     let mut out = Outbox::new().bounded(usize::MAX);
     out.set_tracing(tracing);
     let mut now = 0;
     for step in steps {
-        apply(step, engine.as_mut(), &mut now, &mut out);
+        apply(step, &mut engine, &mut now, &mut out);
         for item in out.items() {
             let bytes = match item {
                 Output::Send { bytes, .. } | Output::Deliver { bytes, .. } => out.bytes(bytes).to_vec(),
@@ -28,7 +28,7 @@ pub fn run(image: &VerifiedImage, steps: &[Step], seed: u64, tracing: bool) -> O
             outputs.push((item.clone(), bytes));
         }
         out.clear();
-        check_bounds(engine.as_ref(), image);
+        check_bounds(&engine, image);
     }
     outputs
 }

@@ -1,5 +1,5 @@
 //! A function under test with its clock, ports 1 and 2, and frames to feed it.
-#![allow(dead_code, reason = "no test file needs all of it")]
+#![allow(dead_code, unused_macros, reason = "no test file needs all of it")]
 
 #[path = "../../../image/tests/support/mod.rs"]
 mod images;
@@ -8,6 +8,7 @@ pub mod circumstances;
 pub mod flow_state;
 pub mod image_load;
 pub mod law;
+pub mod plain;
 pub mod random;
 
 pub use images::*;
@@ -22,12 +23,31 @@ use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{
     Change, ControlError, Endpoints, FlowId, Frame, Function, LinkType, MacAddress, Outbox, Output, Port, Ports, Time,
 };
-use weftwire_engine::{EngineOptions, ReferenceEngine};
+use weftwire_engine::{EngineOptions, Executor, Reference, Runtime};
 use weftwire_image::Image;
 
+/// Makes a test of each function on each engine: `fn name<E: Executor>()` becomes the tests `reference::name`, `plain::name`, and
+/// so on.
+macro_rules! on_every_engine {
+    ($($test:ident),* $(,)?) => {
+        on_every_engine! { reference: weftwire_engine::Reference; $($test)* }
+        on_every_engine! { plain: crate::support::plain::Plain; $($test)* }
+    };
+    ($engine:ident: $executor:ty; $($test:ident)*) => {
+        mod $engine {
+            $(
+                #[test]
+                fn $test() {
+                    super::$test::<$executor>();
+                }
+            )*
+        }
+    };
+}
+
 /// An engine and everything it has put out.
-pub struct Bench {
-    pub engine: ReferenceEngine,
+pub struct Bench<E = Reference> {
+    pub engine: Runtime<E>,
     pub out: Outbox,
 }
 
@@ -36,14 +56,14 @@ pub fn at(nanoseconds: i64) -> Time {
     Time::from_nanoseconds(nanoseconds)
 }
 
-impl Bench {
-    pub fn new(image: Image) -> Bench {
+impl<E: Executor> Bench<E> {
+    pub fn new(image: Image) -> Bench<E> {
         Bench::with_second_port(image, LinkType::Ethernet)
     }
 
-    pub fn with_second_port(image: Image, link: LinkType) -> Bench {
+    pub fn with_second_port(image: Image, link: LinkType) -> Bench<E> {
         let ports = Ports::new([(Port(1), LinkType::Ethernet), (Port(2), link)]);
-        let engine = ReferenceEngine::new(verified(image), ports, EngineOptions::default()).expect("a verified image");
+        let engine = Runtime::new(verified(image), ports, EngineOptions::default()).expect("a verified image");
         Bench { engine, out: Outbox::tracing().bounded(usize::MAX) }
     }
 
