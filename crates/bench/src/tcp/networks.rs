@@ -10,12 +10,12 @@ use weftwire_testbed::{is_installed, ns3_program, run};
 use weftwire_workload::Numbers;
 
 use super::local::KERNEL;
-use super::{Bench, CUBIC, IMAGE, LIMIT, NS3, OURS, RENO, SIMULATOR, text};
+use super::{Bench, CUBIC, LIMIT, NS3, OURS, RENO, SIMULATOR, text};
 use crate::table::Results;
 
 /// How long flows last in virtual and in real time.
 const GOODPUT_SECONDS: u32 = 10;
-const FAIRNESS_SECONDS: u32 = 25;
+const FAIRNESS_SECONDS: u32 = 60;
 
 /// A host's congestion control, or a machine.
 const SYSTEMS: [(&str, Option<&str>); 3] = [(OURS, None), (CUBIC, Some("cubic")), (RENO, Some("reno"))];
@@ -73,9 +73,9 @@ fn goodput_of(run: &Run, flow: &FlowResult) -> f64 {
 }
 
 /// A node that sends: the machine, or a kernel.
-fn sender(name: &str, control: Option<&str>) -> String {
+fn sender(bench: &Bench, name: &str, control: Option<&str>) -> String {
     match control {
-        None => format!("[nodes.{name}]\nkind = 'function'\nimage = '{IMAGE}'\n"),
+        None => format!("[nodes.{name}]\nkind = 'function'\nimage = '{}'\n", bench.image.display()),
         Some(_) => format!("[nodes.{name}]\n"),
     }
 }
@@ -95,7 +95,7 @@ pub fn goodput(bench: &Bench, round: u32, results: &mut Results) -> Result<()> {
         for (system, (_, control)) in SYSTEMS.iter().enumerate() {
             let (from, to, name) = (format!("a{at}{system}"), format!("b{at}{system}"), format!("flow{at}{system}"));
             let queue = (trip * rate * 1000 / 8 / 1514).max(20);
-            network += &sender(&from, *control);
+            network += &sender(bench, &from, *control);
             network += &format!("[nodes.{to}]\n[[links]]\nbetween = ['{from}', '{to}']\nrate = '{rate}Mbit/s'\n");
             network += &format!("delay = '{}ms'\nloss = '{lost}%'\nqueue = '{queue} packets'\n", trip / 2);
             network += &bulk(&name, &from, &to, *control);
@@ -112,6 +112,11 @@ pub fn goodput(bench: &Bench, round: u32, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
+/// When the flows of kernels begin. Who is there first has slow start for himself: in one round that is the second flow, in the next the first one, also if
+/// that is a machine, which begins when its process is ready.
+const OWN_BEGINS: &str = "1s";
+const OTHER_BEGINS: [&str; 2] = ["3s", "0s"];
+
 /// Two flows share a link: what the first gets for each bit of the second. The first is the machine's, or a kernel's for comparison.
 pub fn fairness(bench: &Bench, round: u32, results: &mut Results) -> Result<()> {
     let mut cells = Vec::new();
@@ -123,11 +128,11 @@ pub fn fairness(bench: &Bench, round: u32, results: &mut Results) -> Result<()> 
             }
         }
     }
-    let mut network = format!("duration = '{FAIRNESS_SECONDS}s'\nwarm_up = '5s'\n");
+    let mut network = format!("duration = '{FAIRNESS_SECONDS}s'\nwarm_up = '10s'\n");
     for (at, (trip, _, tenths, _, control, (_, own))) in cells.iter().enumerate() {
         // 10 Mbit/s; the other links take 1 ms each way.
         let queue = trip * 10_000 / 8 / 1514 * tenths / 10;
-        network += &sender(&format!("a{at}"), *own);
+        network += &sender(bench, &format!("a{at}"), *own);
         network += &format!("[nodes.b{at}]\n[nodes.c{at}]\n[nodes.d{at}]\n[nodes.w{at}]\nkind = 'router'\n");
         network += &format!("[nodes.e{at}]\nkind = 'router'\n");
         for (one, other) in [("a", "w"), ("b", "w"), ("e", "c"), ("e", "d")] {
@@ -136,7 +141,11 @@ pub fn fairness(bench: &Bench, round: u32, results: &mut Results) -> Result<()> 
         network += &format!("[[links]]\nbetween = ['w{at}', 'e{at}']\nrate = '10Mbit/s'\n");
         network += &format!("delay = '{}ms'\nqueue = '{queue} packets'\n", trip / 2 - 2);
         network += &bulk(&format!("own{at}"), &format!("a{at}"), &format!("c{at}"), *own);
+        if own.is_some() {
+            network += &format!("start = '{OWN_BEGINS}'\n");
+        }
         network += &bulk(&format!("other{at}"), &format!("b{at}"), &format!("d{at}"), Some(control));
+        network += &format!("start = '{}'\n", OTHER_BEGINS[round as usize % 2]);
     }
     let run = bench.up(&bench.write(&network)?, round, &[])?;
     for (at, (trip, buffer, _, peer, _, (system, _))) in cells.iter().enumerate() {
