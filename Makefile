@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
-SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_*' --test many_flows --test live_state
+SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_*' --test many_flows
 
 # Property tests draw from this seed, so that a failure comes again: make test PROPTEST_RNG_SEED=N.
 export PROPTEST_RNG_SEED ?= 1
@@ -30,6 +30,7 @@ test-long: setup
 	PROPTEST_CASES=20000 cargo test --profile demo --package weftwire-cli --test xl_oracle
 	cargo test --release $(SYSTEM_TESTS)
 	cargo test --release --package weftwire-cli --test system_churn --test system_ns3 -- --ignored
+	cargo test --release --package weftwire-engine --test live_state a_million -- --ignored
 	cargo test --release --package weftwire-sim --test tcp --test network_hosts -- --ignored
 	cargo run --quiet --package xtask -- mutants
 	scripts/fuzz.sh 300
@@ -44,10 +45,12 @@ check:
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy --package weftwire-cli --no-default-features -- -D warnings
 
-# Unit, property and documentation tests, with debug assertions on; also the corpora of all fuzz targets.
+# Unit, property and documentation tests, with debug assertions on; also the corpora of all fuzz targets. All but the tests
+# of whole systems, whose files are called `system_*`: those are `make system`.
 unit:
 	@echo "PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"
-	cargo test --workspace --no-fail-fast
+	cargo test --workspace --no-fail-fast --lib --bins --examples --test '[!s]*' --test 's[!y]*' --test 'sy[!s]*' --test system
+	cargo test --workspace --no-fail-fast --doc
 
 generated:
 	cargo run --quiet --package xtask -- generate --check

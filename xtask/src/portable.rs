@@ -21,7 +21,7 @@ pub fn check(root: &Path) -> Result<()> {
     let crates: Vec<&str> = layers::pure().filter(|name| root.join("crates").join(name).is_dir()).collect();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--lib", "--target", TARGET]).current_dir(root);
+    build.args(["build", "--lib", "--profile", "portable", "--target", TARGET]).current_dir(root);
     for name in &crates {
         build.arg("--package").arg(format!("{}{name}", layers::PREFIX));
     }

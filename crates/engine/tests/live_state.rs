@@ -158,7 +158,7 @@ fn a_function_replaced_at_every_boundary_is_the_same_function() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
+#[ignore = "takes a minute: make test-long"]
 fn a_function_replaced_a_million_times_is_the_same_function() {
     hold(1_000_000, 1_000_000);
 }
