@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use weftwire_lab::state::{folder, read};
+use weftwire_lab::state::{Phase, folder, read};
 use weftwire_linux::namespace::NetworkNamespace;
 use weftwire_network::results::{FlowResult, Results};
 use weftwire_testbed::{Output, Running, skip_unless_root, wait_for};
@@ -244,13 +244,15 @@ fn a_killed_supervisor_leaves_nothing_that_down_does_not_find() -> Result<()> {
 fn an_up_that_is_killed_half_way_leaves_nothing_that_down_does_not_find() -> Result<()> {
     let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
     let site = Site::new("half", "duration = \"1s\"\n[topology]\nkind = \"dumbbell\"\npairs = 8\n")?;
+    let phase = || read(&site.name).map(|state| state.phase);
     let mut half = 0;
     for milliseconds in (0..400).step_by(20) {
         let holder = start(&["hold", site.path(), "--name", &site.name])?;
-        // Not a wait for anything: each round strikes at another moment.
+        wait_for("the network to be begun", LIMIT, || phase().is_some())?;
+        // Not a wait for anything: each round strikes at another moment, the first one at once.
         std::thread::sleep(Duration::from_millis(milliseconds));
         holder.kill();
-        half += u32::from(read(&site.name).is_some_and(|state| state.phase == weftwire_lab::state::Phase::Building));
+        half += u32::from(phase() == Some(Phase::Building));
         if folder(&site.name).exists() {
             site.down()?;
         }

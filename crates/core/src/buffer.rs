@@ -290,6 +290,17 @@ impl Pool {
             .unwrap_or_else(|| Buffer::with_capacity(size.max(capacity)))
     }
 
+    /// Has at least `count` free buffers of each size, so that not even the first so many that are taken are made then, and
+    /// room for all free ones that it keeps.
+    pub fn reserve(&mut self, count: usize) {
+        for (free, size) in [(&mut self.small, SMALL), (&mut self.large, LARGE)] {
+            free.reserve_exact(KEPT.saturating_sub(free.len()));
+            while free.len() < count.min(KEPT) {
+                free.push(Buffer::with_capacity(size));
+            }
+        }
+    }
+
     /// Takes a buffer back. Memory that a platform lent goes back to it.
     pub fn give_back(&mut self, mut buffer: Buffer) {
         if matches!(buffer.memory, Memory::Lent(_)) {
@@ -395,6 +406,16 @@ mod tests {
         // What is no buffer of a pool does not come into one.
         pool.give_back(Buffer::from(vec![0; 10]));
         assert_eq!(pool.take(10).capacity(), SMALL);
+    }
+
+    #[test]
+    fn a_reserved_pool_has_buffers_and_room_for_more() {
+        let mut pool = Pool::default();
+        pool.reserve(2);
+        assert_eq!([&pool.small, &pool.large].map(Vec::len), [2, 2]);
+        let place = pool.small.as_ptr();
+        (0..KEPT + 1).for_each(|_| pool.give_back(Buffer::with_capacity(SMALL)));
+        assert_eq!((pool.small.as_ptr(), pool.small.len()), (place, KEPT));
     }
 
     #[test]

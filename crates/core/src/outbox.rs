@@ -143,6 +143,23 @@ impl Outbox {
         Outbox { bound: bytes, ..self }
     }
 
+    /// The same outbox, with the memory for all that it may hold until it is full, so that none is asked for later, however
+    /// many outputs come at once.
+    #[must_use]
+    pub fn reserved(mut self) -> Outbox {
+        let bytes = self.bound.min(BOUND_BYTES);
+        let outputs = bytes / OUTPUT_BYTES;
+        self.items.reserve_exact(outputs);
+        self.frames.reserve_exact(outputs);
+        self.delivered.reserve_exact(bytes);
+        self
+    }
+
+    /// Outputs that there is memory for.
+    pub fn capacity(&self) -> usize {
+        self.items.capacity()
+    }
+
     /// Makes it full with so many bytes from now on.
     pub fn set_bound(&mut self, bytes: usize) {
         self.bound = bytes;
@@ -309,5 +326,29 @@ pub fn sent<'a>(outbox: &'a Outbox, output: &Output) -> Option<(Port, Frame<'a>)
             Some((*port, Frame { bytes: outbox.bytes(bytes), offload: *offload }))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_reserved_suffices_until_it_is_full() {
+        let mut out = Outbox::new().bounded(1 << 20).reserved();
+        let places = |out: &Outbox| (out.items.as_ptr(), out.frames.as_ptr(), out.delivered.as_ptr(), out.capacity());
+        let reserved = places(&out);
+        let fills: [fn(&mut Outbox); 3] = [
+            |out| _ = out.send_buffer(Time::ZERO, Port(1), Buffer::default(), Offload::default()),
+            |out| out.deliver(FlowId(1), &[7; 5_000]),
+            |out| out.push(Output::Ended { flow: FlowId(1) }),
+        ];
+        for fill in fills {
+            while !out.is_full() {
+                fill(&mut out);
+            }
+            assert_eq!(places(&out), reserved);
+            out.clear();
+        }
     }
 }

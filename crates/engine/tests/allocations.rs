@@ -3,8 +3,6 @@
 
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use support::*;
 use weftwire_core::wire::builder::{ArpFields, FrameBuilder};
 use weftwire_core::{
@@ -12,40 +10,10 @@ use weftwire_core::{
 };
 use weftwire_engine::{EngineOptions, ReferenceEngine};
 use weftwire_image::*;
-
-/// The system's allocator, counted by thread: tests run beside each other.
-struct Counting;
+use weftwire_testbed::{CountingAllocator, allocations};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-}
-
-// SAFETY: every call goes to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc` or `realloc`, that is from the system.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as in `dealloc`, and the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const CURRENT: PacketRef = PacketRef::Current;
 const WORK: PacketRef = PacketRef::Work;
@@ -86,9 +54,9 @@ impl Platform {
 /// Runs the traffic twice, and wants no allocation in the second run.
 fn none_once_warm(mut traffic: impl FnMut()) {
     traffic();
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     traffic();
-    let made = ALLOCATIONS.get() - before;
+    let made = allocations() - before;
     assert_eq!(made, 0, "the heap was asked {made} times");
 }
 
@@ -131,10 +99,10 @@ fn busy_machine() -> Image {
 
 #[test]
 fn the_heap_is_counted() {
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     let mut bytes = vec![1_u8; 10];
     bytes.reserve(1_000);
-    assert_eq!((ALLOCATIONS.get() - before, bytes.len()), (2, 10));
+    assert_eq!((allocations() - before, bytes.len()), (2, 10));
 }
 
 #[test]

@@ -124,8 +124,10 @@ impl Run<'_> {
         if options.resumes.is_some() {
             effects.recorder.start();
         }
-        let departures = ports.iter().map(|_| Vec::new()).collect();
-        let mut outbox = Outbox::new();
+        // All that a batch needs is there before the first one: the largest may come at any time.
+        let mut outbox = Outbox::new().reserved();
+        outbox.pool().reserve(BATCH);
+        let departures = ports.iter().map(|_| Vec::with_capacity(outbox.capacity())).collect();
         if let Some(lender) = ports.iter().find_map(|open| open.device.lender()) {
             outbox.pool().borrow_from(lender);
         }
@@ -140,8 +142,8 @@ impl Run<'_> {
             function_clock: options.resumes.map(|(time, clocks)| Clock::resume(time, &clocks)),
             fired: Time::ZERO,
             outbox,
-            arrivals: Arrivals::new(),
-            handed: Arrivals::new(),
+            arrivals: Arrivals::with_capacity(BATCH),
+            handed: Arrivals::with_capacity(BATCH),
             departures,
             descriptors: Vec::new(),
         };

@@ -6,47 +6,78 @@
     reason = "a thread sleeps in the place of a process that is stopped, and a socket in that of a port"
 )]
 
+use std::cell::{Cell, OnceCell};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 use weftwire_core::buffer::{Buffer, Pool};
 use weftwire_core::inspect::Inspect;
 use weftwire_core::{Arrival, Arrivals, Deadline, Frame, Function, LinkType, Offload, Outbox, Port, Time};
 use weftwire_linux::FramePort;
+use weftwire_linux::application::Application;
 use weftwire_linux::port::PortCounters;
 use weftwire_linux::recorder::Recorder;
 use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
 use weftwire_linux::signals::StopSignal;
 
 const PATIENCE: i64 = 2_000_000;
-const STALL: Duration = Duration::from_millis(20);
+/// How late the process is for a timer after it did not run, at least.
+const LATE: i64 = 10 * PATIENCE;
 const FRAMES: usize = 41;
 
-/// Each frame but the last sets a timer anew, or for the first time.
-#[derive(Default)]
+/// A process that does not run for a while.
+struct Stall {
+    /// Before the function's time 0.
+    begun: Instant,
+    /// After the function's time 0.
+    first: OnceCell<Instant>,
+    /// The timer, if one is set.
+    due: Cell<Option<Time>>,
+}
+
+impl Stall {
+    fn new() -> Rc<Stall> {
+        Rc::new(Stall { begun: Instant::now(), first: OnceCell::new(), due: Cell::new(None) })
+    }
+
+    /// Sets a timer for right now, and lets the process run again long after that: whatever else keeps it from running, the turn
+    /// that is under way is not late for the timer, and the next one is.
+    fn happens(&self) {
+        let time = |elapsed: Duration| Time::ZERO.after(elapsed.as_nanos() as i64);
+        let due = time(self.begun.elapsed()).after(1);
+        self.due.set(Some(due));
+        while self.first.get().is_some_and(|first| time(first.elapsed()) <= due.after(LATE)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Each frame but the first and the last sets the timer anew.
 struct Waiting {
     times: Vec<Time>,
-    due: Option<Time>,
     fired: usize,
+    stall: Rc<Stall>,
 }
 
 impl Function for Waiting {
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
+        self.stall.first.get_or_init(Instant::now);
         self.fire(now.after(-1), out);
         self.times.extend(arrivals.drain(..).map(|_| now));
-        self.due = (self.times.len() < FRAMES).then(|| now.after(PATIENCE));
+        self.stall.due.set((2..FRAMES).contains(&self.times.len()).then(|| now.after(PATIENCE)));
     }
 
     fn fire(&mut self, now: Time, _: &mut Outbox) {
-        if self.due.is_some_and(|due| due <= now) {
-            self.due = None;
+        if self.stall.due.get().is_some_and(|due| due <= now) {
+            self.stall.due.set(None);
             self.fired += 1;
         }
     }
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
-        self.due.map(|at| Deadline { at, reason: "patience" })
+        self.stall.due.get().map(|at| Deadline { at, reason: "patience" })
     }
 }
 
@@ -55,9 +86,9 @@ impl Inspect for Waiting {}
 /// It has these frames, a batch each time it is asked; while the second is taken the process is kept from running.
 struct Slow {
     batches: Vec<usize>,
-    asked: usize,
+    asked: Rc<Cell<usize>>,
+    stall: Rc<Stall>,
     always_readable: UnixStream,
-    _other: UnixStream,
 }
 
 impl FramePort for Slow {
@@ -70,11 +101,11 @@ impl FramePort for Slow {
     }
 
     fn receive(&mut self, port: Port, _: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()> {
-        if self.asked == 1 {
-            std::thread::sleep(STALL);
+        let asked = self.asked.replace(self.asked.get() + 1);
+        if asked == 1 {
+            self.stall.happens();
         }
-        let count = self.batches.get(self.asked).copied().unwrap_or(0);
-        self.asked += 1;
+        let count = self.batches.get(asked).copied().unwrap_or(0);
         let arrival = || Arrival { port, buffer: Buffer::with_capacity(60), offload: Offload::default() };
         arrivals.extend((0..count).map(|_| arrival()));
         Ok(())
@@ -87,24 +118,35 @@ impl FramePort for Slow {
     }
 }
 
+/// It is over when the port was asked so often.
+struct Until(Rc<Cell<usize>>, usize);
+
+impl Application for Until {
+    fn is_over(&self) -> bool {
+        self.0.get() >= self.1
+    }
+}
+
 #[test]
 fn what_came_before_a_late_timer_is_handed_in_before_it() {
     for batches in [vec![1, 32, 8], vec![1, 0, 32, 8], vec![1, 1, 1, 1, 1, 32, 4]] {
         let (always_readable, mut other) = UnixStream::pair().expect("a pair of sockets");
         other.write_all(b"!").expect("a byte fits");
-        let device = Box::new(Slow { batches: batches.clone(), asked: 0, always_readable, _other: other });
+        let (stall, asked) = (Stall::new(), Rc::new(Cell::new(0)));
+        let (device_asked, device_stall) = (asked.clone(), stall.clone());
+        let device = Slow { batches: batches.clone(), asked: device_asked, stall: device_stall, always_readable };
         let run = Run {
-            ports: vec![OpenPort { port: Port(1), name: "slow".into(), device }],
-            application: &mut (),
+            ports: vec![OpenPort { port: Port(1), name: "slow".into(), device: Box::new(device) }],
+            application: &mut Until(asked, batches.len()),
             recorder: Recorder::new(),
             control: None,
             commands: None,
             flows: Vec::new(),
             stop: StopSignal::never().expect("a descriptor"),
             messages: Box::new(io::sink()),
-            options: RunOptions { duration: Some(3 * STALL), ..RunOptions::default() },
+            options: RunOptions::default(),
         };
-        let mut function = Waiting::default();
+        let mut function = Waiting { times: Vec::new(), fired: 0, stall };
         run.run(&mut function).expect("a run");
         assert_eq!((function.times.len(), function.fired), (FRAMES, 0), "{batches:?}");
         assert!(function.times.is_sorted(), "time does not go back");

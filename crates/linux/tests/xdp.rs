@@ -6,8 +6,6 @@
 #[allow(dead_code, reason = "the other test program uses the rest")]
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 use support::line::Line;
@@ -15,31 +13,11 @@ use support::process::{BridgeProcess, bridge_main};
 use weftwire_core::{Arrivals, Frame, LinkType, Outbox, Port, Time};
 use weftwire_linux::FramePort;
 use weftwire_linux::device::Device;
-use weftwire_testbed::{Namespace, skip_unless_root};
-
-/// The system's allocator, counted by thread: tests run beside each other.
-struct Counting;
+use weftwire_linux::port::BATCH;
+use weftwire_testbed::{CountingAllocator, Namespace, allocations, skip_unless_root};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from `alloc`, that is from the system.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Not a test: the bridge itself, when the process was started as one.
 #[test]
@@ -91,7 +69,8 @@ fn forward(from: &mut dyn FramePort, to: &mut dyn FramePort, arrivals: &mut Arri
     count
 }
 
-/// Frames cross from one port to another in the memory of both: many more than there are chunks, without any allocation.
+/// Frames cross from one port to another in the memory of both: many more than there are chunks, without any allocation. The first
+/// half of them is taken while they are sent, in batches as they come; then whole blocks wait, so that the largest batches come late.
 #[test]
 fn frames_cross_without_allocations_and_no_chunk_is_lost() {
     let Some(_turn) = skip_unless_root(&[]) else { return };
@@ -99,34 +78,32 @@ fn frames_cross_without_allocations_and_no_chunk_is_lost() {
     const BLOCK: u32 = 100;
     let line = Line::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
+    let (sent, was_sent) = std::sync::mpsc::channel();
     let (taken, was_taken) = std::sync::mpsc::channel();
     let middle = line.middle.start_thread(move || {
         let (mut left, mut right) =
             (Device::Xdp("m1".into()).open().unwrap(), Device::Xdp("m2".into()).open().unwrap());
         assert_eq!((left.link(), left.how().as_deref()), (LinkType::Ethernet, Some("AF_XDP, native, copy, 1 queue")));
-        let (mut arrivals, mut out) = (Arrivals::new(), Outbox::new());
+        let (mut arrivals, mut out) = (Arrivals::with_capacity(BATCH), Outbox::new().reserved());
         out.pool().borrow_from(left.lender().expect("it has memory"));
         // From then on it has all of its memory to receive into.
         forward(left.as_mut(), right.as_mut(), &mut arrivals, &mut out);
         ready.send(()).unwrap();
-        let (mut count, mut warm) = (0, None);
+        let (mut count, mut made) = (0, 0);
         while count < FRAMES {
-            let block = count + BLOCK;
+            let (block, late) = (count + BLOCK, count >= FRAMES / 2);
+            let wait_for_whole = || was_sent.recv_timeout(PATIENCE).unwrap();
+            late.then(wait_for_whole);
+            let before = allocations();
             wait("a block", || {
                 count += forward(left.as_mut(), right.as_mut(), &mut arrivals, &mut out);
                 (count >= block).then_some(())
             });
-            // Sending on the channel allocates: only what is in between counts.
-            let before = ALLOCATIONS.get();
+            made += allocations() - before;
+            (!late).then(wait_for_whole);
             taken.send(count).unwrap();
-            let by_channel = ALLOCATIONS.get() - before;
-            if count == FRAMES / 2 {
-                warm = Some(ALLOCATIONS.get());
-            } else if let Some(warm) = &mut warm {
-                *warm += by_channel;
-            }
         }
-        (ALLOCATIONS.get() - warm.expect("half of them came"), left.counters(), right.counters())
+        (made, left.counters(), right.counters())
     });
     is_ready.recv().unwrap();
     let sender = line.left.start_thread(move || {
@@ -136,6 +113,7 @@ fn frames_cross_without_allocations_and_no_chunk_is_lost() {
             for number in done..done + BLOCK {
                 port.send(&[Frame::new(&numbered(number))]);
             }
+            sent.send(()).unwrap();
             done = was_taken.recv_timeout(PATIENCE).unwrap();
         }
     });
@@ -217,7 +195,7 @@ fn frames_of_all_queues_arrive() {
     let receiver = right.start_thread(move || {
         let mut port = Device::Xdp("b0".into()).open().unwrap();
         assert_eq!(port.how().as_deref(), Some("AF_XDP, native, copy, 4 queues"));
-        let (mut arrivals, mut out) = (Arrivals::new(), Outbox::new());
+        let (mut arrivals, mut out) = (Arrivals::with_capacity(BATCH), Outbox::new().reserved());
         port.receive(Port(1), out.pool(), &mut arrivals).unwrap();
         ready.send(()).unwrap();
         let mut sources = std::collections::BTreeSet::new();

@@ -4,7 +4,8 @@
 //! [`Nginx`] in it, and looks at what arrives. Everything made is removed when it is dropped, also when the test panics;
 //! what a killed test left behind is removed by the next one. Every wait has a deadline, and none is a fixed sleep.
 //!
-//! Tests of the command that need no kernel take a [`Terminal`] from here, and tests of pages their [`blocks`].
+//! Tests of the command that need no kernel take a [`Terminal`] from here, and tests of pages their [`blocks`], tests of data paths a
+//! [`CountingAllocator`].
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,6 +13,7 @@
     reason = "test support runs on a real machine: it starts processes, reads the clock and files"
 )]
 
+mod allocations;
 mod fenced;
 mod flood;
 mod lab;
@@ -24,6 +26,7 @@ mod terminal;
 mod turn;
 mod user;
 
+pub use allocations::{CountingAllocator, allocations};
 pub use fenced::{Block, blocks};
 pub use flood::{Flood, FloodReport};
 pub use lab::{CLIENT, Lab, Middle, Offloads, SERVER, SPOOFED_SOURCES};
