@@ -9,6 +9,7 @@ mod hostile;
 mod larger;
 mod matrix;
 mod recovery;
+mod reductions;
 mod response;
 mod support;
 
