@@ -25,6 +25,7 @@ pub mod interface;
 mod link;
 pub mod local;
 pub mod memory;
+mod memory_file;
 mod messages;
 pub mod namespace;
 pub mod netlink;

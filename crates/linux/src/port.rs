@@ -50,6 +50,13 @@ pub trait FramePort {
         None
     }
 
+    /// The file of the memory that its frames lie in, if it shares such memory with the kernel. A process that gets this descriptor maps
+    /// the same memory, and frames are where they were: the file has a fixed size, and lasts as long as anybody has or maps it. It must not
+    /// write what this process or the kernel works on.
+    fn memory(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// How it reaches its interface, for people, where that depends on the machine.
     fn how(&self) -> Option<String> {
         None

@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 use support::line::Line;
 use support::process::{BridgeProcess, bridge_main};
-use weftwire_core::{Arrivals, Frame, LinkType, Outbox, Port, Time};
+use weftwire_core::{Arrival, Arrivals, Frame, LinkType, Outbox, Port, Time};
 use weftwire_linux::FramePort;
 use weftwire_linux::device::Device;
 use weftwire_linux::port::BATCH;
@@ -121,6 +121,36 @@ fn frames_cross_without_allocations_and_no_chunk_is_lost() {
     let (allocations, left, right) = middle.join().unwrap();
     assert_eq!((allocations, right.frames_out, left.kernel_drops), (0, u64::from(FRAMES), 0), "{left:?} {right:?}");
     assert!(right.send_errors.is_empty() && left.unusable == 0, "{left:?} {right:?}");
+}
+
+/// The memory of frames has a file: another process that gets it finds a frame in it that was received and is lent.
+#[test]
+fn another_process_finds_the_frames_in_the_file_of_the_memory() {
+    let Some(_turn) = skip_unless_root(&[]) else { return };
+    const WORDS: &str = "a frame that another process is looking for";
+    let line = Line::new();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let middle = line.middle.start_thread(move || {
+        let mut port = Device::Xdp("m1".into()).open().unwrap();
+        let (mut arrivals, mut out) = (Arrivals::new(), Outbox::new());
+        port.receive(Port(1), out.pool(), &mut arrivals).unwrap();
+        ready.send(()).unwrap();
+        let is_wanted = |arrival: &Arrival| arrival.buffer.ends_with(WORDS.as_bytes());
+        let frame = wait("the frame", || {
+            port.receive(Port(1), out.pool(), &mut arrivals).unwrap();
+            arrivals.drain(..).find(is_wanted)
+        });
+        let memory = port.memory().expect("it has memory").try_clone_to_owned().unwrap();
+        let mut other = std::process::Command::new("grep");
+        let found = other.args(["--text", "--only-matching", WORDS]).stdin(memory).output().unwrap();
+        drop(frame);
+        String::from_utf8(found.stdout).unwrap()
+    });
+    is_ready.recv().unwrap();
+    let frame = [&numbered(1)[..14], WORDS.as_bytes()].concat();
+    let send = || Device::Socket("a0".into()).open().unwrap().send(&[Frame::new(&frame)]);
+    line.left.enter(send).unwrap();
+    assert_eq!(middle.join().unwrap().trim(), WORDS);
 }
 
 /// Whether a datagram crosses the bridge from the left to the right host.

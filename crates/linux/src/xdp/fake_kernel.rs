@@ -2,8 +2,9 @@
 
 use super::queue::{Queue, Received, Rings};
 use super::shared::tests::{from_kernel, to_kernel};
-use super::shared::{Consumer, PIECE, Producer};
+use super::shared::{Consumer, Mapping, PIECE, Producer};
 use super::umem::{Umem, UmemLender};
+use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::sync::Mutex;
 use weftwire_core::Buffer;
@@ -72,7 +73,8 @@ impl Kernel {
 /// A memory of the test's own, which lasts as long as the process, as Miri wants to see.
 fn umem() -> &'static Umem {
     static ALL: Mutex<Vec<&'static Umem>> = Mutex::new(Vec::new());
-    let umem = Umem::with_chunks(CHUNKS).unwrap();
+    // Nobody else maps it: Miri knows no memory of files.
+    let umem = Umem::on(File::open("/dev/null").unwrap().into(), Mapping::anonymous(CHUNKS * PIECE).unwrap());
     ALL.lock().unwrap().push(umem);
     umem
 }

@@ -1,6 +1,7 @@
 //! A port on an existing interface by AF_XDP sockets (`Documentation/networking/af_xdp.rst`), one for each receive queue. A small
 //! program takes the frames before the network stack sees them. They are received into memory that is shared with the
-//! kernel, stay there while a function works on them, and are sent from there, by whichever port.
+//! kernel, stay there while a function works on them, and are sent from there, by whichever port. That memory has a file, by which
+//! another process can have it, too.
 
 #[cfg(test)]
 mod fake_kernel;
@@ -250,6 +251,10 @@ impl FramePort for XdpPort {
 
     fn lender(&self) -> Option<Box<dyn Lender>> {
         Some(Box::new(UmemLender(self.umem)))
+    }
+
+    fn memory(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.umem.file())
     }
 
     fn how(&self) -> Option<String> {

@@ -23,14 +23,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Memory of this process, shared so that a fork leaves the kernel and this program the same pages.
-    pub(super) fn anonymous(length: usize) -> io::Result<Mapping> {
-        // Miri, which forks nothing, knows no other kind.
-        let sharing = if cfg!(miri) { libc::MAP_PRIVATE } else { libc::MAP_SHARED };
-        Mapping::new(length, sharing | libc::MAP_ANONYMOUS, -1, 0)
-    }
-
-    /// Memory of the kernel's, at `offset` of a descriptor.
+    /// Memory of a file, or of the kernel's, at `offset` of a descriptor. All who map it have the same pages.
     pub(super) fn of(descriptor: BorrowedFd<'_>, length: usize, offset: libc::off_t) -> io::Result<Mapping> {
         Mapping::new(length, libc::MAP_SHARED | libc::MAP_POPULATE, descriptor.as_raw_fd(), offset)
     }
@@ -233,6 +226,11 @@ impl Piece {
 /// What the kernel does with memory.
 #[cfg(test)]
 impl Mapping {
+    /// Memory of a test's own: Miri knows no other kind.
+    pub(super) fn anonymous(length: usize) -> io::Result<Mapping> {
+        Mapping::new(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+    }
+
     pub(super) fn kernel_writes(&self, at: u64, bytes: &[u8]) {
         assert!(at as usize + bytes.len() <= self.length);
         // SAFETY: within the mapping, and no reference covers what the kernel has.

@@ -3,9 +3,13 @@
 //! A chunk is free, or lent to a [`Buffer`](weftwire_core::Buffer), or held by the kernel: to receive into, or to send from,
 //! perhaps by several ports. One that is lent may be sent at the same time; when its buffer is gone it is free once the last
 //! port's completion is seen, in any order. As all ports have the same memory, a frame is received, changed and sent where it lies.
+//!
+//! The memory is that of a file ([`crate::memory_file`]), so that it can go to another process with the frames in it.
 
 use super::shared::{Mapping, PIECE, Piece};
+use crate::memory_file::memory_file;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use weftwire_core::buffer::{Lender, Lent};
 
@@ -17,6 +21,7 @@ static OF_THIS_PROCESS: Mutex<Option<&'static Umem>> = Mutex::new(None);
 /// The memory, and who has which part of it. Lasts as long as the process.
 #[derive(Debug)]
 pub(super) struct Umem {
+    file: OwnedFd,
     area: Mapping,
     state: Mutex<State>,
 }
@@ -28,19 +33,28 @@ impl Umem {
         if let Some(umem) = *umem {
             return Ok(umem);
         }
-        Ok(umem.insert(Umem::with_chunks(CHUNKS)?))
+        let file = memory_file(c"weft frames", CHUNKS * PIECE)?;
+        let area = Mapping::of(file.as_fd(), CHUNKS * PIECE, 0)?;
+        Ok(umem.insert(Umem::on(file, area)))
     }
 
-    pub(super) fn with_chunks(count: usize) -> io::Result<&'static Umem> {
+    /// All chunks of this area, which is that file's, are free.
+    pub(super) fn on(file: OwnedFd, area: Mapping) -> &'static Umem {
+        let count = area.length() / PIECE;
         let state = Mutex::new(State { free: Vec::with_capacity(count), chunks: Vec::with_capacity(count), queues: 0 });
-        let umem: &'static Umem = Box::leak(Box::new(Umem { area: Mapping::anonymous(count * PIECE)?, state }));
+        let umem: &'static Umem = Box::leak(Box::new(Umem { file, area, state }));
         let mut state = umem.state();
         for (number, piece) in (0..).zip(Piece::all_of(&umem.area)) {
             state.chunks.push(Place { home: Some(Box::new(Chunk { umem, number, piece })), held: 0 });
             state.free.push(number);
         }
         drop(state);
-        Ok(umem)
+        umem
+    }
+
+    /// Who has it maps the same memory, and may write what neither this program nor the kernel works on.
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     pub(super) fn area(&self) -> &Mapping {
@@ -173,5 +187,27 @@ pub(super) struct UmemLender(pub(super) &'static Umem);
 impl Lender for UmemLender {
     fn lend(&self) -> Option<Box<dyn Lent>> {
         self.0.state().lend().map(|chunk| chunk as Box<dyn Lent>)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_file_has_the_frames() {
+        const LENGTH: usize = 4 * PIECE;
+        let file = memory_file(c"weft test", LENGTH).unwrap();
+        let area = Mapping::of(file.as_fd(), LENGTH, 0).unwrap();
+        let umem = Umem::on(file, area);
+        let other = Mapping::of(umem.file(), LENGTH, 0).unwrap();
+        assert_ne!(other.start(), umem.area().start());
+        let mut chunk = umem.state().lend().unwrap();
+        chunk.bytes_mut()[100..107].copy_from_slice(b"a frame");
+        let address = umem.address_of(&chunk.bytes()[100..107]).unwrap();
+        assert_eq!(other.kernel_reads(address, 7), b"a frame");
+        other.kernel_writes(address, b"another");
+        assert_eq!(&chunk.bytes()[100..107], b"another");
+        chunk.give_back();
     }
 }
