@@ -1,4 +1,4 @@
-"""Vectors of repeats, ranges, the receive buffer and segments: rules E18, R1 to R7, G1 to G7 and A9."""
+"""Vectors of repeats, blocks, ranges, the receive buffer and segments: rules E18, E23, R1 to R7, G1 to G7 and A9."""
 
 from events import CALL, refused
 from kit import *
@@ -57,6 +57,56 @@ refused(
     "E18-scratch-in-the-first-round", "E18 E5", "A repeat that is not reached by way of its first round.",
     {"internal_events": 3, "repeats": [repeat(0, 1, 2)], "registers": [register("t", scratch=True)], "rows": [row(0, PACKET, raises=1), row(0, internal(0), note(R(0))), row(0, internal(1), raises=0)]}, "rows[2]",
 )
+
+# Blocks.
+
+
+def block(*operations):
+    return {"operations": list(operations)}
+
+
+def run(number):
+    return {"run": {"block": number}}
+
+
+DOUBLE = block(compute("add", 0, R(0), R(0)), note(R(0)))
+notes(
+    "E23-in-its-place", "E23", "A block runs where it is called, as often as it is called, between the operations around it; scratch registers are its parameter and its result.",
+    {"registers": [register("t", scratch=True)], "blocks": [block(note(7)), DOUBLE], "rows": [row(0, PACKET, put(0, C(3)), run(1), note(1), run(0), run(1), compute("add", 0, R(0), C(1)), note(R(0)))]},
+    ONCE, [6, 1, 7, 12, 13],
+)
+notes(
+    "E23-shared", "E23 E9", "Rows of several events and states share a block; each has its own event's values, and the packet that it has.",
+    {
+        "registers": [register("r")], "states": states("one", "two"), "internal_events": 1, "timers": timers(tick=["v"]),
+        "blocks": [block(compute("add", 0, R(0), EV(0)), note(R(0)), note(HAS(CURRENT, "udp.length")))],
+        "rows": [row(0, PACKET, run(0), arm(0, 5, C(40)), next=1, raises=0), row(0, internal(0), run(0)), row(1, ENTER, note(9)), row(1, timer(0), run(0), next=1)],
+    },
+    ONCE + [fire(5)], [1, 1, 2, 1, 9, (42, 5), (0, 5), (9, 5)],
+)
+notes(
+    "E23-in-a-preparation", "E23 E6", "A preparation runs blocks, too; conditions see what these have written.",
+    {
+        "registers": [register("r", initial=4), register("t", scratch=True)], "conditions": [test("eq", R(1), C(9))],
+        "blocks": [block(compute("add", 1, R(1), C(2)))], "preparations": [prepare(0, PACKET, put(1, R(0)), run(0), compute("add", 1, R(1), C(1)), run(0))],
+        "rows": [row(0, PACKET, note(1), when=[(0, False)]), row(0, PACKET, note(R(1)))],
+    },
+    ONCE, [9],
+)
+notes("E23-empty", "E23", "A block may be empty.", {"blocks": [block()], "rows": [row(0, PACKET, run(0), note(1))]}, ONCE, [1])
+refused("E23-no-block", "E23", "There is no such block.", {"blocks": [block()], "rows": [row(0, PACKET, run(1))]}, "rows[0].operations[0].block")
+refused("E23-one-runs-another", "E23", "A block that runs a block.", {"blocks": [block(), block(note(1), run(0))]}, "blocks[1].operations[1]")
+refused("E23-runs-itself", "E23", "A block that runs itself.", {"blocks": [block(run(0))]}, "blocks[0].operations[0]")
+refused("E23-preparations-compute", "E23", "A preparation runs a block that notifies.", {"blocks": [block(note(1))], "preparations": [prepare(0, PACKET, run(0))], "rows": [row(0, PACKET)]}, "preparations[0].operations[0].block")
+refused(
+    "E23-values-of-the-event", "E23 V14", "A block that reads what one of the events that run it does not carry.",
+    {"blocks": [block(note(EV(1)))], "rows": [row(0, PACKET, run(0)), row(0, DATA, run(0))]}, "rows[1].operations[0].block",
+)
+refused(
+    "E23-scratch-read-first", "E23 E5", "A block that reads a scratch register which one of the rows that run it has not written.",
+    {"registers": [register("t", scratch=True)], "blocks": [DOUBLE], "rows": [row(0, PACKET, put(0, C(1)), run(0)), row(0, CLOSE, run(0))]}, "rows[1]",
+)
+refused("E23-too-many-operations", "E23", "1,025 operations, written out.", {"blocks": [block(*[note(1)] * 512)], "rows": [row(0, PACKET, run(0), note(1), run(0))]}, "rows[0].operations")
 
 # Ranges. Every packet runs all the operations of its vector.
 

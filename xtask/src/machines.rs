@@ -9,10 +9,10 @@ use weftwire_catalog::Catalog;
 const HEAD: &str = "# The machines in numbers
 
 What the example machines take as images: as many rows, operations, conditions and registers as an engine has to keep, and the operations that one event may take at worst: preparations, rows, the internal events raised from them
-with all rounds of repeats, and what is left and entered behind it. Lines are those of XL without comments and empty ones, with what is included. The page is made by `cargo run -p xtask -- generate`.
+with all rounds of repeats, and what is left and entered behind it. Operations that several rows have stand once, in a block. kB is the length of the document. Lines are those of XL without comments and empty ones, with what is included. The page is made by `cargo run -p xtask -- generate`.
 
-| machine | lines | states | rows | operations | conditions | registers | of these scratch | worst event |
-|---|---|---|---|---|---|---|---|---|
+| machine | lines | states | rows | operations | with blocks written out | conditions | registers | of these scratch | worst event | kB |
+|---|---|---|---|---|---|---|---|---|---|---|
 ";
 
 /// The page.
@@ -29,15 +29,16 @@ pub fn page(root: &Path) -> Result<String> {
         }
         let name = file.strip_prefix(root)?.display().to_string();
         let image = catalog.image(&file).map_err(|error| anyhow!("{name}: {error}"))?;
-        let operations = image.rows.iter().map(|row| row.operations.len()).sum::<usize>()
-            + image.preparations.iter().map(|preparation| preparation.operations.len()).sum::<usize>();
+        let operations = image.operation_count();
+        let written_out: usize = image.operation_lists().map(|list| image.written_out_length(list)).sum();
+        let kilobytes = image.to_json().len().div_ceil(1_000);
         let scratch = image.registers.iter().filter(|register| register.scratch).count();
         let (states, rows, conditions) = (image.states.len(), image.rows.len(), image.conditions.len());
         let (lines, registers) = (lines(&file, &text)?, image.registers.len());
         let worst = image.worst_case().map_or(0, |worst| worst.operations);
         writeln!(
             page,
-            "| `{name}` | {lines} | {states} | {rows} | {operations} | {conditions} | {registers} | {scratch} | {worst} |"
+            "| `{name}` | {lines} | {states} | {rows} | {operations} | {written_out} | {conditions} | {registers} | {scratch} | {worst} | {kilobytes} |"
         )?;
     }
     Ok(page)

@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 97] = [
+pub const MUTATIONS: [Mutation; 99] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -86,6 +86,8 @@ pub const MUTATIONS: [Mutation; 97] = [
         "expected",
     ),
     at("reference.rs", "*optional", "true"),
+    at("reference.rs", "self.execute_all(&self.program.image.blocks[usize::from(*block)].operations)", "()"),
+    at("reference.rs", "usize::from(*block)", "0"),
     at("reference.rs", "self.deleted = true", "()"),
     at("run.rs", "self.remove(PacketRef::Work);", ""),
     at("run.rs", "self.successor.is_none()", "true"),

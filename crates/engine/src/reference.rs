@@ -147,6 +147,7 @@ impl Run<'_> {
             Operation::DeleteInstance => self.deleted = true,
             Operation::RestartInstance => self.restart(),
             Operation::Snapshot { point } => self.snapshot(*point),
+            Operation::Run { block } => self.execute_all(&self.program.image.blocks[usize::from(*block)].operations),
         }
     }
 

@@ -329,9 +329,9 @@ impl<'a> Run<'a> {
         usize::try_from(self.read(operand).max(0)).unwrap_or(usize::MAX)
     }
 
-    /// Notes an operation that is about to run; only while tracing.
+    /// Notes an operation that is about to run, other than one that shows something else; only while tracing.
     pub fn show(&mut self, operation: &Operation) {
-        if !matches!(operation, Operation::Snapshot { .. }) {
+        if !matches!(operation, Operation::Snapshot { .. } | Operation::Run { .. }) {
             let text = self.describe(operation);
             self.actions.push(text);
         }

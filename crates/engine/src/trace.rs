@@ -148,6 +148,7 @@ impl Run<'_> {
                 let mut words = Words { value: &mut |operand| value(operand), packet: &|of| packet(&of).into() };
                 format!("{} := {}", register(target), image.query_text(query, &mut words))
             }
+            Operation::Run { block } => format!("run block {block}"),
             Operation::Snapshot { point } => format!("snapshot {}", image.debug.points[usize::from(*point)]),
             other => {
                 let mut words = Words { value: &mut |operand| value(operand), packet: &|of| packet(&of).into() };

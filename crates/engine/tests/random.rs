@@ -36,13 +36,29 @@ proptest! {
         );
     }
 
+    /// Rule E23: it does not matter whether operations stand in a row or in a block.
+    #[test]
+    fn blocks_do_what_stands_in_their_place(
+        image in random::image(),
+        cuts in proptest::collection::vec((0..8_usize, 0..8_usize), 1..8),
+        steps in random::steps(),
+        seed in 0..3_u64,
+    ) {
+        let blocks = random::in_blocks(image.clone(), &cuts);
+        prop_assert_eq!(blocks.blocks.len(), image.rows.len() + image.preparations.len());
+        let (image, blocks) = (verified(image), verified(blocks));
+        let outputs = run::<Reference>(&image, &steps, seed, true);
+        prop_assert_eq!(&outputs, &run::<Reference>(&blocks, &steps, seed, true));
+        prop_assert_eq!(&outputs, &run::<Plain>(&blocks, &steps, seed, true), "another engine does the same");
+    }
+
     #[test]
     fn hostile_documents_are_refused_or_run(
         mild: bool,
         changes in proptest::collection::vec((any::<u32>(), 0..HOSTILE.len() + 2), 1..4),
         steps in random::steps(),
     ) {
-        let mut document = serde_json::to_value(rich()).expect("an image is JSON");
+        let mut document = serde_json::to_value(random::in_blocks(rich(), &[(0, 2), (1, 9)])).expect("an image is JSON");
         for (place, change) in changes {
             spoil(&mut document, place as usize, change, mild);
         }

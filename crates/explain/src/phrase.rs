@@ -97,7 +97,7 @@ impl<'a> Phrases<'a> {
     }
 
     fn walk(&mut self, row: &Row) -> Vec<String> {
-        row.operations.iter().filter_map(|operation| self.operation(operation)).collect()
+        self.image.written_out(&row.operations).filter_map(|operation| self.operation(operation)).collect()
     }
 
     fn restart(&mut self, prepared: usize, current: BTreeMap<u16, usize>) {
@@ -271,6 +271,7 @@ impl<'a> Phrases<'a> {
             Operation::Snapshot { point } => {
                 format!("snapshot {}", name(self.image.debug.points.get(usize::from(*point)), "point", *point))
             }
+            Operation::Run { block } => format!("run block {block}"),
             other => {
                 let image = self.image;
                 let packet = match other {

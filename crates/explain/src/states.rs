@@ -65,7 +65,7 @@ impl Walk<'_> {
         for (position, row) in rows.enumerate() {
             let ends = [Operation::DeleteInstance, Operation::RestartInstance];
             let deleted = matches!(event, Event::Expire | Event::Abort)
-                || row.operations.iter().any(|operation| ends.contains(operation));
+                || image.written_out(&row.operations).any(|operation| ends.contains(operation));
             let mut own = key_conditions(&mut phrases, row);
             if own.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
                 own.push("otherwise".into());

@@ -97,7 +97,7 @@ fn live(image: &Image) -> BTreeMap<(u16, u16), BTreeSet<u16>> {
                 }
             }
             let mut written = prepared.clone();
-            for operation in &row.operations {
+            for operation in image.written_out(&row.operations) {
                 scan(operation, &mut live, &mut written);
             }
             let raised = row.raise.filter(|raised| *raised > number);
@@ -127,10 +127,10 @@ fn scan(operation: &Operation, live: &mut BTreeSet<u16>, written: &mut BTreeSet<
     written.extend(operation.target());
 }
 
-/// The operations of the preparation of (state, event).
-pub fn preparation(image: &Image, state: u16, event: Event) -> &[Operation] {
+/// The operations of the preparation of (state, event), blocks written out.
+pub fn preparation(image: &Image, state: u16, event: Event) -> impl Iterator<Item = &Operation> {
     let found = image.preparations.iter().find(|entry| entry.state == state && entry.event == event);
-    found.map_or(&[], |entry| &entry.operations)
+    found.into_iter().flat_map(|entry| image.written_out(&entry.operations))
 }
 
 /// The event as a heading says it: `packet`, `timer rto`, `packet, continued (#3)`.

@@ -30,6 +30,7 @@ impl Image {
         add(Feature::Tallies, !self.tallies.is_empty());
         add(Feature::Turns, !self.turns.is_empty());
         add(Feature::Segments, !self.segments.is_empty());
+        add(Feature::Blocks, !self.blocks.is_empty());
         add(Feature::Repeats, !self.repeats.is_empty());
         add(Feature::ImportedFormats, self.formats.iter().any(imported));
         add(Feature::Expiry, expires);
@@ -38,9 +39,8 @@ impl Image {
         add(Feature::EvictOldest, self.flow.when_full == WhenFull::EvictOldest);
         add(Feature::EvictOldestIn, matches!(self.flow.when_full, WhenFull::EvictOldestIn(_)));
         add(Feature::EvictInTurn, matches!(self.flow.when_full, WhenFull::EvictInTurn(_)));
-        let of_rows = self.rows.iter().map(|row| (row.event, &row.operations));
-        let of_preparations = self.preparations.iter().map(|it| (it.event, &it.operations));
-        for (event, operations) in of_rows.chain(of_preparations) {
+        let events = self.rows.iter().map(|row| row.event);
+        for event in events.chain(self.preparations.iter().map(|preparation| preparation.event)) {
             add(
                 Feature::Application,
                 matches!(event, Event::Connect | Event::Data | Event::Close | Event::Abort | Event::Read),
@@ -48,13 +48,10 @@ impl Image {
             add(Feature::ExpireEvent, event == Event::Expire);
             add(Feature::Icmp, event == Event::Icmp);
             add(Feature::SetEvent, event == Event::Set);
-            for operation in operations {
-                for feature in
-                    of_operation(operation).into_iter().chain(operation.operands().into_iter().filter_map(of_operand))
-                {
-                    add(feature, true);
-                }
-            }
+        }
+        for operation in self.operation_lists().chain(self.blocks.iter().map(|block| &block.operations)).flatten() {
+            let of_operands = operation.operands().into_iter().filter_map(of_operand);
+            of_operation(operation).into_iter().chain(of_operands).for_each(|feature| add(feature, true));
         }
         for condition in &self.conditions {
             for feature in [&condition.left, &condition.right].into_iter().filter_map(of_operand) {
@@ -103,7 +100,8 @@ fn of_operation(operation: &Operation) -> Option<Feature> {
         | Operation::Query { .. }
         | Operation::Notify { .. }
         | Operation::DeleteInstance
-        | Operation::Snapshot { .. } => None,
+        | Operation::Snapshot { .. }
+        | Operation::Run { .. } => None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`VerifiedImage::from_json`], which lets nothing through that an engine would have to check again.
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod canonical;
 pub mod chains;
 mod error;

@@ -57,10 +57,14 @@ pub const MAX_PREPARATIONS: usize = 65_535;
 pub const MAX_CONDITIONS: usize = 4_096;
 /// Most rows.
 pub const MAX_ROWS: usize = 65_535;
-/// Most operations of one row or preparation.
+/// Most operations of one row, preparation or block, blocks written out.
 pub const MAX_OPERATIONS: usize = 1_024;
-/// Most operations of all rows and preparations together.
+/// Most operations of all rows, preparations and blocks together.
 pub const MAX_ALL_OPERATIONS: usize = 1 << 18;
+/// Most operations of all rows and preparations together, blocks written out.
+pub const MAX_WRITTEN_OUT: usize = 1 << 20;
+/// Most blocks.
+pub const MAX_BLOCKS: usize = 65_535;
 /// Most tests of one operation, and most kinds of one `keep_options`.
 pub const MAX_TESTS: usize = 64;
 /// Most objects of ranges.

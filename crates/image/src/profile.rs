@@ -16,7 +16,7 @@ pub struct Profile {
     pub conditions: usize,
     /// Rows.
     pub rows: usize,
-    /// Operations of one row or preparation.
+    /// Operations of one row or preparation, blocks written out.
     pub operations: usize,
     /// Packet slots of an instance.
     pub slots: usize,
@@ -156,7 +156,7 @@ impl Profile {
         let preparations = image.preparations.iter().enumerate();
         let preparations = preparations.map(|(index, it)| ("preparations", index, it.state, it.event, &it.operations));
         for (list, index, state, event, operations) in rows.chain(preparations) {
-            let Some(operation) = operations.get(self.operations) else { continue };
+            let Some(operation) = image.written_out(operations).nth(self.operations) else { continue };
             let row = match list {
                 "rows" => image.rows.get(index),
                 _ => image.rows.iter().find(|row| (row.state, row.event) == (state, event)),
@@ -171,7 +171,7 @@ impl Profile {
             check(
                 "operations".into(),
                 self.operations,
-                operations.len(),
+                image.written_out_length(operations),
                 format!("{list}[{index}].operations"),
                 row,
                 at,

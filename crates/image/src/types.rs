@@ -18,7 +18,9 @@ pub use flow::{Eviction, Flow, OtherPackets, WhenFull};
 pub use image::{Debug, IMAGE_VERSION, Image, Sample};
 pub use operation::{Operation, Operator, PayloadTest};
 pub use packet::{FieldName, Format, FormatField, Place, Template, TemplateTransport, When};
-pub use rules::{Comparison, Condition, Environment, Event, Operand, PacketRef, Preparation, Repeat, Row, State};
+pub use rules::{
+    Block, Comparison, Condition, Environment, Event, Operand, PacketRef, Preparation, Repeat, Row, State,
+};
 pub use shared::{Tally, Turns};
 pub use store::{
     Asked, Query, Ranges, RangesQuery, SEGMENT_ENDS, SegmentField, Segments, SegmentsQuery, Store, TimerQuery,

@@ -1,7 +1,7 @@
 //! The worst case of an event: how many operations may run from its beginning to its end.
 
 use crate::chains::{Chains, event_name, state_name};
-use crate::types::{Event, Image, Preparation, Row};
+use crate::types::{Event, Image, Row};
 use std::collections::BTreeMap;
 
 /// The event with the longest way through it.
@@ -11,7 +11,7 @@ pub struct WorstCase {
     pub state: u16,
     /// this event
     pub event: Event,
-    /// may take so many operations, those of preparations, of internal events with all rounds of repeats, and of the `exit` and
+    /// may take so many operations, those of blocks, of preparations, of internal events with all rounds of repeats, and of the `exit` and
     /// `enter` that follow included.
     pub operations: u64,
 }
@@ -23,11 +23,12 @@ impl Image {
     pub fn worst_case(&self) -> Option<WorstCase> {
         let mut states: BTreeMap<u16, BTreeMap<Event, Cell<'_>>> = BTreeMap::new();
         for row in &self.rows {
-            states.entry(row.state).or_default().entry(row.event).or_default().rows.push(row);
+            let operations = self.written_out_length(&row.operations) as u64;
+            states.entry(row.state).or_default().entry(row.event).or_default().rows.push((row, operations));
         }
         for preparation in &self.preparations {
             if let Some(cell) = states.get_mut(&preparation.state).and_then(|cells| cells.get_mut(&preparation.event)) {
-                cell.preparation = Some(preparation);
+                cell.preparation = self.written_out_length(&preparation.operations) as u64;
             }
         }
         let ways = states.iter().map(|(state, cells)| (*state, Ways::new(self, *state, cells))).collect();
@@ -57,8 +58,10 @@ impl Image {
 /// What a (state, event) may do.
 #[derive(Default)]
 struct Cell<'a> {
-    preparation: Option<&'a Preparation>,
-    rows: Vec<&'a Row>,
+    /// Operations of its preparation.
+    preparation: u64,
+    /// Its rows, and the operations of each.
+    rows: Vec<(&'a Row, u64)>,
 }
 
 /// The longest ways through the events of one state.
@@ -104,7 +107,7 @@ impl<'a> Ways<'a> {
                 continue;
             }
             seen.push(event);
-            for row in self.cells.get(&event).into_iter().flat_map(|cell| &cell.rows) {
+            for (row, _) in self.cells.get(&event).into_iter().flat_map(|cell| &cell.rows) {
                 next.extend(row.next);
                 open.extend(row.raise.map(Event::Internal));
             }
@@ -120,18 +123,18 @@ fn longest(cells: &BTreeMap<Event, Cell<'_>>, rounds: &BTreeMap<Event, Round>, g
     let mut ways: BTreeMap<Event, u64> = BTreeMap::new();
     // Internal events raise greater ones, and are greater than all others.
     for (&event, cell) in cells.iter().rev() {
-        let own = cell.preparation.map_or(0, |preparation| preparation.operations.len());
-        let of_row = |row: &Row| {
+        let of_row = |row: &Row, operations: u64| {
             let further = match row.raise {
                 None => (goal == Goal::End).then_some(0)?,
                 Some(raised) if Event::Internal(raised) > event => into(&ways, cells, rounds, goal, raised)?,
                 Some(raised) => (goal == Goal::Again(raised)).then_some(0)?,
             };
-            Some(further.saturating_add((own + row.operations.len()) as u64))
+            Some(further.saturating_add(cell.preparation + operations))
         };
-        let mut ways_from_here = cell.rows.iter().filter_map(|row| of_row(row)).collect::<Vec<_>>();
+        let mut ways_from_here =
+            cell.rows.iter().filter_map(|(row, operations)| of_row(row, *operations)).collect::<Vec<_>>();
         // No row may match.
-        ways_from_here.extend((goal == Goal::End).then_some(own as u64));
+        ways_from_here.extend((goal == Goal::End).then_some(cell.preparation));
         if let Some(longest) = ways_from_here.into_iter().max() {
             ways.insert(event, longest);
         }

@@ -307,6 +307,94 @@ fn operations() {
     refuse_operation(".point", "no debug point", Operation::Snapshot { point: 1 });
 }
 
+fn run(block: u16) -> Operation {
+    Operation::Run { block }
+}
+
+#[test]
+fn blocks() {
+    let with = |image: &mut Image, operations: Vec<Operation>| image.blocks.push(Block { operations });
+    // Row 7 is of a timer with two values, row 8 of an event with one; register 2 is a scratch one.
+    let mut image = rich();
+    with(&mut image, vec![notify(Operand::Event(0))]);
+    with(&mut image, vec![set(2, Operand::Event(2))]);
+    image.rows[7].operations.push(run(0));
+    image.rows[8].operations.extend([run(0), run(0)]);
+    image.preparations[0].operations.push(run(1));
+    assert_eq!(findings(image.clone()), [""; 0]);
+    image.seal();
+    assert!(image.features.contains(&Feature::Blocks));
+    refuse("rows[8].operations[1].block", "no block 1", |image| {
+        with(image, Vec::new());
+        image.rows[8].operations.push(run(1));
+    });
+    refuse("rows[8].operations[1].block", "no value of this event 1", |image| {
+        with(image, vec![notify(Operand::Event(1))]);
+        image.rows[7].operations.push(run(0));
+        image.rows[8].operations.push(run(0));
+    });
+    refuse("blocks[0].operations[0].value", "no value of this event 255", |image| {
+        with(image, vec![notify(Operand::Event(255))]);
+    });
+    refuse("blocks[1].operations[0]", "a block that runs a block", |image| {
+        with(image, Vec::new());
+        with(image, vec![run(0)]);
+    });
+    for operation in [set(0, constant(1)), Operation::DeleteInstance] {
+        refuse("preparations[0].operations[2].block", "does more in a preparation", |image| {
+            with(image, vec![operation]);
+            image.preparations[0].operations.push(run(0));
+        });
+    }
+    refuse("rows[8]", "`hash` is read before it is written", |image| {
+        with(image, vec![notify(Operand::Register(2))]);
+        image.rows[8].operations.push(run(0));
+    });
+    refuse("rows[8].operations", "1025 is too many", |image| {
+        with(image, vec![Operation::DeleteInstance; 512]);
+        image.rows[8].operations = vec![run(0), Operation::DeleteInstance, run(0)];
+    });
+    refuse("blocks[0].operations", "1025 is too many", |image| {
+        with(image, vec![Operation::DeleteInstance; 1_025]);
+    });
+    refuse("rows", "1048577 operations, blocks written out", |image| {
+        image.preparations.clear();
+        with(image, vec![Operation::DeleteInstance; 1_024]);
+        image.rows = vec![row(0, Event::Packet, vec![run(0)]); 1_024];
+        image.rows.push(row(0, Event::Packet, vec![Operation::DeleteInstance]));
+    });
+    refuse("rows", "262145 operations", |image| {
+        image.preparations.clear();
+        image.rows = Vec::new();
+        image.blocks = vec![Block { operations: vec![Operation::DeleteInstance; 1_024] }; 256];
+        with(image, vec![Operation::DeleteInstance]);
+    });
+    refuse("blocks", "65536 is too many", |image| image.blocks = vec![Block { operations: Vec::new() }; 65_536]);
+}
+
+#[test]
+fn what_rows_share_stands_once() {
+    let mut image = rich();
+    let long = image.rows[0].operations.clone();
+    for (place, operations) in [(4, &long[..]), (9, &long[..]), (10, &long[..2]), (11, &long[..2])] {
+        image.rows[place].operations = operations.to_vec();
+    }
+    let plain = image.clone();
+    image.share_operations();
+    assert_eq!(image.blocks, [Block { operations: long }], "two operations twice take as many as in a block");
+    for (place, row) in image.rows.iter().enumerate() {
+        let shares = [0, 4, 9].contains(&place);
+        assert_eq!(row.operations == [run(0)], shares, "row {place}");
+        assert!(image.written_out(&row.operations).eq(&plain.rows[place].operations), "row {place}");
+    }
+    assert_eq!(image.operation_count(), plain.operation_count() - 2 * plain.rows[0].operations.len() + 3);
+    assert_eq!((image.worst_case(), image.worst_case_text()), (plain.worst_case(), plain.worst_case_text()));
+    assert_eq!(profile::FPGA.exceeded(&image), profile::FPGA.exceeded(&plain));
+    let again = image.clone();
+    image.share_operations();
+    assert_eq!(image, again, "there is no more to share");
+}
+
 fn field(packet: PacketRef, field: u16) -> Operand {
     Operand::Field { packet, field }
 }

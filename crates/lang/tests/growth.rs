@@ -237,15 +237,14 @@ fn statements_without_end() {
             (0..9).map(|n| format!("else if tcp.window == {n} {{ b = 2; }} ")).collect::<String>()
         )),
     );
-    refused(
-        "rows of many operations",
-        &at_packet(&format!(
-            "{} if tcp.syn {{ b = 1; }} {}",
-            "a = a + 1; ".repeat(900),
-            (0..400).map(|n| format!("else if tcp.window == {n} {{ b = 2; }} ")).collect::<String>()
-        )),
-        "more operations",
-    );
+    let rows = |count: usize, body: &dyn Fn(usize) -> String| {
+        let branch = |n| format!("else if tcp.window == {n} {{ {} }} ", body(n));
+        let branches: String = (0..count).map(branch).collect();
+        at_packet(&format!("{} if tcp.syn {{ b = 1; }} {branches}", "a = a + 1; ".repeat(900)))
+    };
+    bounded("rows of the same operations", &rows(400, &|_| "b = 2;".into()));
+    refused("rows of many operations", &rows(1_500, &|_| "b = 2;".into()), "more operations than");
+    refused("rows of other operations", &rows(400, &|n| format!("b = {n};")), "more different operations");
     let points: String = (0..900).map(|n| format!("\n#debug if b == {n} {{ }} else ")).collect();
     bounded("debug points", &at_packet(points.trim_end_matches("else ")));
     bounded(

@@ -10,7 +10,8 @@ mod tree;
 use generate::Choices;
 use interpret::{Flow, Interpreter, Seen, Setting};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
 use tree::{ARRAY, CHOSEN, MODULES, Program, REGISTERS, SLOTS, STATES, TIMERS};
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
@@ -194,4 +195,18 @@ proptest! {
         let program = Choices::new(program).program();
         agree(&program, &inputs)?;
     }
+}
+
+/// That rows of the programs above share operations (rule E23), in one of five at least.
+#[test]
+fn random_programs_have_blocks() {
+    let mut runner = TestRunner::deterministic();
+    let with_blocks = (0..50).filter(|_| {
+        let numbers = prop::collection::vec(any::<u16>(), 1_000).new_tree(&mut runner).expect("a vector").current();
+        let source = Choices::new(&numbers).program().source();
+        let compiled = compile("random.xl", Dialect::Xl, &source.as_str());
+        compiled.image.is_some_and(|image| !image.blocks.is_empty())
+    });
+    let count = with_blocks.count();
+    assert!(count >= 10, "{count} of 50 programs have blocks");
 }

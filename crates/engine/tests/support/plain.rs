@@ -60,7 +60,8 @@ fn holds(run: &Run<'_>, condition: &Condition) -> bool {
 }
 
 fn execute_all(run: &mut Run<'_>, operations: &[Operation]) {
-    for operation in operations {
+    let program = run.program;
+    for operation in program.image.written_out(operations) {
         if run.out.wants_trace() {
             run.show(operation);
         }
@@ -143,6 +144,7 @@ fn execute(run: &mut Run<'_>, operation: &Operation, values: &[i64]) {
         Operation::DeleteInstance => run.deleted = true,
         Operation::RestartInstance => run.restart(),
         Operation::Snapshot { point } => run.snapshot(*point),
+        Operation::Run { .. } => panic!("a block that runs a block"),
     }
 }
 

@@ -134,6 +134,19 @@ pub fn apart(mut image: Image) -> Image {
     image
 }
 
+/// The same image with a part of each row and preparation in a block: from one place to another of its operations, as `cuts` say in turn.
+pub fn in_blocks(mut image: Image, cuts: &[(usize, usize)]) -> Image {
+    let of_rows = image.rows.iter_mut().map(|row| &mut row.operations);
+    let lists = of_rows.chain(image.preparations.iter_mut().map(|it| &mut it.operations));
+    for (operations, (from, length)) in lists.zip(cuts.iter().cycle()) {
+        let from = (*from).min(operations.len());
+        let to = (from + length).min(operations.len());
+        let run = Operation::Run { block: image.blocks.len() as u16 };
+        image.blocks.push(Block { operations: operations.splice(from..to, [run]).collect() });
+    }
+    image
+}
+
 /// For each event of the outside that has rows: writes all scratch registers first, as the verifier wants; then, at the packet
 /// event of state 0, these operations.
 fn preparations(rows: &[Row], operations: Vec<Operation>) -> Vec<Preparation> {

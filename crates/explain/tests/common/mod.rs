@@ -84,6 +84,7 @@ pub fn sample() -> Image {
             .collect(),
         internal_events: 1,
         repeats: Vec::new(),
+        blocks: Vec::new(),
         ranges: Vec::new(),
         segments: Vec::new(),
         send_buffer: None,

@@ -13,6 +13,8 @@ pub enum Feature {
     Arrays,
     /// Events `connect`, `data` and `close`, a send buffer a flow, and bytes delivered.
     Application,
+    /// Operations that rows share.
+    Blocks,
     /// Packets built from templates.
     Build,
     /// A copy of a packet to work on.

@@ -1,8 +1,8 @@
 //! The document as a whole.
 
 use super::{
-    Condition, Creation, Feature, FieldName, Flow, Format, OtherPackets, Preparation, Ranges, Register, Repeat, Row,
-    Segments, State, Table, Tally, Template, Timer, Turns,
+    Block, Condition, Creation, Feature, FieldName, Flow, Format, OtherPackets, Preparation, Ranges, Register, Repeat,
+    Row, Segments, State, Table, Tally, Template, Timer, Turns,
 };
 use crate::limits::DEFAULT_SEND_BUFFER;
 use schemars::JsonSchema;
@@ -67,6 +67,9 @@ pub struct Image {
     /// Those that may be raised again, by increasing state and event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<Repeat>,
+    /// Operations that rows and preparations share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
     /// Operations that run before the conditions of a (state, event); at most one entry each.
     pub preparations: Vec<Preparation>,
     /// Numbered comparisons.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Something a row does.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// `register := left operator right`.
@@ -283,6 +283,11 @@ pub enum Operation {
         /// Index into `debug.points`.
         point: u16,
     },
+    /// Does the operations of a block here.
+    Run {
+        /// Index into `blocks`.
+        block: u16,
+    },
 }
 
 /// Visits each operand of an operation, in the order of the document.
@@ -374,7 +379,8 @@ macro_rules! visit_operands {
             | Operation::Withdraw { .. }
             | Operation::DeleteInstance
             | Operation::RestartInstance
-            | Operation::Snapshot { .. } => {}
+            | Operation::Snapshot { .. }
+            | Operation::Run { .. } => {}
         }
     };
 }
@@ -473,6 +479,7 @@ impl Operation {
             Operation::DeleteInstance => "delete_instance",
             Operation::RestartInstance => "restart_instance",
             Operation::Snapshot { .. } => "snapshot",
+            Operation::Run { .. } => "run",
         }
     }
 }

@@ -58,7 +58,15 @@ pub struct Preparation {
     pub state: u16,
     /// at this event,
     pub event: Event,
-    /// these run; only `compute`, `mul_div`, `lookup`, `element`, `query` allowed.
+    /// these run; only `compute`, `mul_div`, `lookup`, `element`, `query`, and `run` of blocks of these, allowed.
+    pub operations: Vec<Operation>,
+}
+
+/// Operations that [`Operation::Run`] does in place of itself: they stand once, for all rows and preparations that share them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// These, in order; no `run` among them.
     pub operations: Vec<Operation>,
 }
 

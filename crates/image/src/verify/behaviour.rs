@@ -3,7 +3,7 @@
 use super::Verifier;
 use super::report::Path;
 use crate::limits::*;
-use crate::types::{Environment, Event, Operand, Operation, Operator, PacketRef, PayloadTest};
+use crate::types::{Block, Environment, Event, Image, Operand, Operation, Operator, PacketRef, PayloadTest};
 use std::collections::BTreeSet;
 
 /// What an operation may refer to, by where it stands.
@@ -15,20 +15,84 @@ pub(super) struct Place {
     preparation: bool,
 }
 
+/// What a block needs of the place where it runs.
+pub(super) struct Needs {
+    /// So many values of the event.
+    event_values: u8,
+    /// That it may do more than write scratch registers.
+    acts: bool,
+}
+
+impl Needs {
+    fn of(block: &Block, image: &Image) -> Needs {
+        let is_scratch =
+            |number: u16| image.registers.get(usize::from(number)).is_some_and(|register| register.scratch);
+        let event_value = |operand: &Operand| match operand {
+            Operand::Event(value) => Some(value.saturating_add(1)),
+            _ => None,
+        };
+        let operands = block.operations.iter().flat_map(Operation::operands);
+        let prepares = |operation: &Operation| operation.is_pure() && operation.target().is_some_and(is_scratch);
+        Needs {
+            event_values: operands.filter_map(event_value).max().unwrap_or(0),
+            acts: !block.operations.iter().all(prepares),
+        }
+    }
+}
+
 impl Verifier<'_> {
     pub(super) fn behaviour(&mut self) {
         let limit = usize::from(MAX_INTERNAL_EVENTS);
         self.report.at_most(Path::Root.member("internal_events"), usize::from(self.image.internal_events), limit);
         self.conditions();
+        self.blocks();
         self.preparations();
         self.repeats();
         self.rows();
-        let rows = self.image.rows.iter().map(|row| row.operations.len());
-        let preparations = self.image.preparations.iter().map(|preparation| preparation.operations.len());
-        let all: usize = rows.chain(preparations).sum();
+        let rows = Path::Root.member("rows");
+        let all = self.image.operation_count();
         if all > MAX_ALL_OPERATIONS {
-            let remedy = format_args!("at most {MAX_ALL_OPERATIONS} in all rows and preparations together");
-            self.report.add(Path::Root.member("rows"), format_args!("{all} operations"), remedy);
+            let remedy = format_args!("at most {MAX_ALL_OPERATIONS} in all rows, preparations and blocks together");
+            self.report.add(rows, format_args!("{all} operations"), remedy);
+        }
+        let all: usize = self.image.operation_lists().map(|list| self.image.written_out_length(list)).sum();
+        if all > MAX_WRITTEN_OUT {
+            let remedy = format_args!("at most {MAX_WRITTEN_OUT} in all rows and preparations together");
+            self.report.add(rows, format_args!("{all} operations, blocks written out"), remedy);
+        }
+    }
+
+    fn blocks(&mut self) {
+        let blocks = Path::Root.member("blocks");
+        self.report.at_most(blocks, self.image.blocks.len(), MAX_BLOCKS);
+        self.blocks = self.image.blocks.iter().map(|block| Needs::of(block, self.image)).collect();
+        for (index, block) in self.image.blocks.iter().enumerate() {
+            let path = blocks.item(index);
+            let path = path.member("operations");
+            // Which event values there are, and what may be done, depends on who runs the block: they check it.
+            self.operations(path, &block.operations, Place { event_values: u8::MAX, preparation: false });
+            for (index, operation) in block.operations.iter().enumerate() {
+                if matches!(operation, Operation::Run { .. }) {
+                    let remedy = "write out the operations of the other one";
+                    self.report.add(path.item(index), "a block that runs a block", remedy);
+                }
+            }
+        }
+    }
+
+    /// Sees that a block can run at this place.
+    fn run(&mut self, path: Path<'_>, block: u16, place: Place) {
+        let block = usize::from(block);
+        if !self.report.index(path, "block", block, self.image.blocks.len()) {
+            return;
+        }
+        let Needs { event_values, acts } = self.blocks[block];
+        if let Some(greatest) = event_values.checked_sub(1) {
+            self.report.index(path, "value of this event", usize::from(greatest), usize::from(place.event_values));
+        }
+        if acts && place.preparation {
+            let problem = format_args!("block {block} does more in a preparation than compute scratch registers");
+            self.report.add(path, problem, "run blocks that only write scratch registers");
         }
     }
 
@@ -133,10 +197,10 @@ impl Verifier<'_> {
     }
 
     fn operations(&mut self, path: Path<'_>, operations: &[Operation], place: Place) {
-        self.report.at_most(path, operations.len(), MAX_OPERATIONS);
+        self.report.at_most(path, self.image.written_out_length(operations), MAX_OPERATIONS);
         for (index, operation) in operations.iter().enumerate() {
             let item = path.item(index);
-            if place.preparation && !operation.is_pure() {
+            if place.preparation && !operation.is_pure() && !matches!(operation, Operation::Run { .. }) {
                 self.report.add(
                     item,
                     "an action in a preparation",
@@ -289,6 +353,7 @@ impl Verifier<'_> {
                 let point = usize::from(*point);
                 self.report.index(path.member("point"), "debug point", point, self.image.debug.points.len());
             }
+            Operation::Run { block } => self.run(path.member("block"), *block, place),
         }
     }
 

@@ -66,7 +66,8 @@ impl Image {
     /// # Errors
     /// [`ImageError::Invalid`] with all findings.
     pub fn verify(self) -> Result<VerifiedImage, ImageError> {
-        let mut verifier = Verifier { image: &self, formats: Formats::default(), report: Report::default() };
+        let mut verifier =
+            Verifier { image: &self, formats: Formats::default(), blocks: Vec::new(), report: Report::default() };
         verifier.head();
         verifier.names();
         verifier.registers();
@@ -111,6 +112,8 @@ struct Verifier<'a> {
     image: &'a Image,
     /// The formats that are good, resolved.
     formats: Formats,
+    /// What each block needs of the place where it runs.
+    blocks: Vec<behaviour::Needs>,
     report: Report,
 }
 

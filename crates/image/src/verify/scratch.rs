@@ -4,18 +4,47 @@
 use super::Verifier;
 use super::report::{Path, quote};
 use crate::chains::preparation;
-use crate::types::{Event, Operand, Operation};
+use crate::types::{Event, Operand, Operation, Register};
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
-/// Registers by number.
-type Registers = BTreeSet<u16>;
+/// A set of registers: of each 64 a word. What is written is kept for every way of every event, and blocks make ways long.
+#[derive(Clone, Default)]
+struct Registers(Vec<u64>);
+
+impl Registers {
+    fn place(register: u16) -> (usize, u64) {
+        (usize::from(register / 64), 1 << (register % 64))
+    }
+
+    fn insert(&mut self, register: u16) {
+        let (word, bit) = Registers::place(register);
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= bit;
+    }
+
+    fn contains(&self, register: u16) -> bool {
+        let (word, bit) = Registers::place(register);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Takes out what is not in `other`.
+    fn intersect(&mut self, other: &Registers) {
+        let others = other.0.iter().chain(iter::repeat(&0));
+        self.0.iter_mut().zip(others).for_each(|(word, other)| *word &= other);
+    }
+
+    fn is_subset(&self, other: &Registers) -> bool {
+        let others = other.0.iter().chain(iter::repeat(&0));
+        self.0.iter().zip(others).all(|(word, other)| word & !other == 0)
+    }
+}
 
 impl Verifier<'_> {
     pub(super) fn scratch(&mut self) {
-        let is_scratch = |number: usize| self.image.registers.get(number).is_some_and(|register| register.scratch);
-        let scratch: Registers =
-            (0..self.image.registers.len()).filter(|number| is_scratch(*number)).map(|number| number as u16).collect();
-        if scratch.is_empty() {
+        if !self.image.registers.iter().any(|register| register.scratch) {
             return;
         }
         let mut rows_at: BTreeMap<(u16, Event), Vec<usize>> = BTreeMap::new();
@@ -32,10 +61,10 @@ impl Verifier<'_> {
                     Some(written) => written.clone(),
                     None => continue,
                 },
-                _ => Registers::new(),
+                _ => Registers::default(),
             };
-            let mut check = Check { scratch: &scratch, written, read: Registers::new() };
-            preparation(self.image, state, event).iter().for_each(|operation| check.operation(operation));
+            let mut check = Check { registers: &self.image.registers, written, read: BTreeSet::new() };
+            preparation(self.image, state, event).for_each(|operation| check.operation(operation));
             let prepared = check.written.clone();
             for &number in rows {
                 let row = &self.image.rows[number];
@@ -46,7 +75,7 @@ impl Verifier<'_> {
                         check.operand(&condition.right);
                     }
                 }
-                row.operations.iter().for_each(|operation| check.operation(operation));
+                self.image.written_out(&row.operations).for_each(|operation| check.operation(operation));
                 for register in std::mem::take(&mut check.read) {
                     let name = quote(&self.image.registers[usize::from(register)].name);
                     let problem = format_args!("the scratch register {name} is read before it is written");
@@ -74,7 +103,7 @@ impl Verifier<'_> {
                 };
                 written_before
                     .entry((state, Event::Internal(next)))
-                    .and_modify(|before| before.retain(|register| check.written.contains(register)))
+                    .and_modify(|before| before.intersect(&check.written))
                     .or_insert_with(|| check.written.clone());
             }
         }
@@ -83,17 +112,17 @@ impl Verifier<'_> {
 
 /// One way through an event.
 struct Check<'a> {
-    scratch: &'a Registers,
+    registers: &'a [Register],
     written: Registers,
     /// Scratch registers read before they were written.
-    read: Registers,
+    read: BTreeSet<u16>,
 }
 
 impl Check<'_> {
     fn operand(&mut self, operand: &Operand) {
         if let Operand::Register(register) = operand
-            && self.scratch.contains(register)
-            && !self.written.contains(register)
+            && self.registers[usize::from(*register)].scratch
+            && !self.written.contains(*register)
         {
             self.read.insert(*register);
         }
@@ -101,6 +130,8 @@ impl Check<'_> {
 
     fn operation(&mut self, operation: &Operation) {
         operation.operands().into_iter().for_each(|operand| self.operand(operand));
-        self.written.extend(operation.target());
+        if let Some(register) = operation.target() {
+            self.written.insert(register);
+        }
     }
 }

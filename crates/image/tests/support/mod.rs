@@ -63,6 +63,7 @@ pub fn machine() -> Image {
         states: vec![state("start")],
         internal_events: 0,
         repeats: Vec::new(),
+        blocks: Vec::new(),
         ranges: Vec::new(),
         segments: Vec::new(),
         send_buffer: None,

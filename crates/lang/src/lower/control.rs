@@ -10,7 +10,7 @@ use super::ir::{FIRST_LOCAL, Ir, SourceLine, Step, Writes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weftwire_image::limits::{
-    MAX_ALL_OPERATIONS, MAX_CONDITIONS, MAX_INTERNAL_EVENTS, MAX_OPERATIONS, MAX_REGISTERS, MAX_ROWS,
+    MAX_CONDITIONS, MAX_INTERNAL_EVENTS, MAX_OPERATIONS, MAX_REGISTERS, MAX_ROWS, MAX_WRITTEN_OUT,
 };
 use weftwire_image::{Asked, Comparison, Condition, Environment, Event, Operand, Operation, Preparation, Repeat, Row};
 
@@ -300,7 +300,7 @@ impl<'s, 'a> Rules<'s, 'a> {
             source: draft.line.file,
         });
         self.bound(self.rows.len() + making.rows.len(), MAX_ROWS, "the program needs more rows");
-        self.bound(self.operations + making.preparation.len(), MAX_ALL_OPERATIONS, "the program needs more operations");
+        self.bound(self.operations + making.preparation.len(), MAX_WRITTEN_OUT, "the program needs more operations");
         self.bound(self.tests, MAX_TESTS, "the rows test more conditions together");
     }
 

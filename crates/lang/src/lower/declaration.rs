@@ -61,6 +61,7 @@ pub(crate) fn empty_image(name: &str, dialect: Dialect, timers: Option<u32>) -> 
         states: Vec::new(),
         internal_events: 0,
         repeats: Vec::new(),
+        blocks: Vec::new(),
         ranges: Vec::new(),
         segments: Vec::new(),
         send_buffer: None,

@@ -595,6 +595,12 @@ impl Lowerer<'_> {
             }
             self.image.registers.push(Register { name, kind: *kind, initial: 0, scratch: true, values: Vec::new() });
         }
+        self.image.share_operations();
+        if exceeded.is_none() && self.image.operation_count() > limits::MAX_ALL_OPERATIONS {
+            let most = limits::MAX_ALL_OPERATIONS;
+            let found = format!("the program needs more different operations than an image may have ({most})");
+            exceeded = handlers.last().map(|handler| (found, handler.span));
+        }
         if let Some((found, span)) = exceeded {
             let help = "a condition on what a statement in front has changed takes an event; branches double the rows behind them";
             self.report(Diagnostic::error(span, found).help(help));

@@ -228,7 +228,7 @@ pub(super) fn settings_at_once(image: &Image) -> Option<u32> {
             Event::Timer(timer) => BTreeSet::from([timer]),
             _ => BTreeSet::new(),
         };
-        for operation in &row.operations {
+        for operation in image.written_out(&row.operations) {
             match operation {
                 Operation::CancelTimer { timer, tests } if tests.is_empty() => {
                     free.insert(*timer);

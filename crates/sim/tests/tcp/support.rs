@@ -26,8 +26,7 @@ impl Loader for Folder {
     }
 }
 
-/// The folder of the machine, and a sketch of a congestion control that takes the place of those that it has: all of them make an image that
-/// is larger than images may be.
+/// The folder of the machine, and a sketch of a congestion control beside those that it has.
 struct Sketched(Folder, &'static str);
 
 impl Loader for Sketched {
@@ -37,9 +36,9 @@ impl Loader for Sketched {
             let sketches = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp/sketches");
             return Folder(sketches).load(name, from);
         }
-        let (before, after) = ("include \"dctcp.xl\";", "newreno, cubic, dctcp by parameter control = cubic;");
+        let (before, after) = ("include \"dctcp.xl\";", "dctcp by parameter control = cubic;");
         let text = machine.load(name, from)?.replace(before, &format!("{before} include \"{sketch}.xl\";"));
-        Ok(text.replace(after, &format!("{sketch};")))
+        Ok(text.replace(after, &format!("dctcp, {sketch} by parameter control = {sketch};")))
     }
 }
 
@@ -58,7 +57,7 @@ pub fn machine(registers: &[(&str, i64)]) -> VerifiedImage {
     with(plain, registers)
 }
 
-/// The machine with a congestion control of `sketches/`, and warnings of modules that are not used.
+/// The machine with a congestion control of `sketches/`, which is the chosen one.
 pub fn sketched(name: &'static str) -> VerifiedImage {
     let compiled = compile("tcp.xl", Dialect::Xl, &Sketched(folder(), name));
     verified(compiled.image.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
