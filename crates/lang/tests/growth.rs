@@ -200,7 +200,7 @@ fn statements_without_end() {
         &at_packet(&(0..9_000).map(|n| format!("a = b + {n}; ")).collect::<String>()),
         "a row needs more operations than an image may have (1024)",
     );
-    refused("statements", &at_packet(&"a = 7; ".repeat(25_000)), "more than 20000 steps");
+    refused("statements", &at_packet(&"a = 7; ".repeat(120_000)), "more than 100000 steps");
     refused(
         "locals",
         &at_packet(&(0..9_000).map(|n| format!("let x{n} = a + {n}; ")).collect::<String>()),
@@ -280,7 +280,7 @@ fn expansion_without_end() {
     refused(
         "calls of a large action",
         &format!("{large}{}", at_packet(&"large(); ".repeat(9_000))),
-        "more than 20000 steps",
+        "more than 100000 steps",
     );
     // Conditions in conditions, each as long as may be, the next in front.
     let long = " + a".repeat(240);

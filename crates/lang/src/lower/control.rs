@@ -16,6 +16,8 @@ use weftwire_image::{Asked, Comparison, Condition, Environment, Event, Operand, 
 
 /// All rows together test so many conditions: no document of an image holds more.
 const MAX_TESTS: usize = 1 << 20;
+/// All states together have so many internal events: while rows are made, they are numbered together.
+const MAX_NODES: usize = 1 << 15;
 /// A plain continuation of at most so many steps is copied into the branches in front of it.
 const MAX_COPIED_STEPS: usize = 4;
 
@@ -33,6 +35,8 @@ pub(crate) struct Rules<'s, 'a> {
     /// What an image has no room for; nothing is made any more.
     pub(crate) exceeded: Option<String>,
     nodes: Vec<Node<'s>>,
+    /// How many of them each state has.
+    nodes_of: BTreeMap<u16, usize>,
     /// Where each condition stands.
     known_conditions: BTreeMap<Condition, u16>,
     /// Operations of all rows and preparations.
@@ -135,6 +139,7 @@ impl<'s, 'a> Rules<'s, 'a> {
             refreshed,
             exceeded: None,
             nodes: Vec::new(),
+            nodes_of: BTreeMap::new(),
             known_conditions: BTreeMap::new(),
             operations: 0,
             tests: 0,
@@ -201,7 +206,9 @@ impl<'s, 'a> Rules<'s, 'a> {
         self.bound(self.conditions.len(), MAX_CONDITIONS, "the program needs more conditions");
         let registers = usize::from(self.scratch.first()) + self.scratch.kinds().len();
         self.bound(registers, MAX_REGISTERS, "the program needs more registers, scratch ones included,");
-        self.bound(self.nodes.len(), MAX_INTERNAL_EVENTS.into(), "the program needs more internal events");
+        let nodes = self.nodes_of.get(&making.state).copied().unwrap_or(0);
+        self.bound(nodes, MAX_INTERNAL_EVENTS.into(), "a state needs more internal events");
+        self.bound(self.nodes.len(), MAX_NODES, "all states need more internal events");
     }
 
     fn steps(&mut self, making: &mut Making, mut draft: Draft, mut rest: Rest<'s>) {
@@ -283,6 +290,7 @@ impl<'s, 'a> Rules<'s, 'a> {
     /// A node for the rest of a handler.
     fn continuation(&mut self, state: u16, draft: &Draft, rest: Rest<'s>) -> usize {
         self.nodes.push(Node { state, event: None, rest, locals: draft.locals.clone(), line: draft.line });
+        *self.nodes_of.entry(state).or_default() += 1;
         self.nodes.len() - 1
     }
 
@@ -500,7 +508,8 @@ impl<'s, 'a> Rules<'s, 'a> {
         operand
     }
 
-    /// Numbers the internal events so that each raises only greater numbers, and returns how many there are.
+    /// Numbers the internal events of each state so that each raises only greater numbers, and returns how many the state with the
+    /// most has.
     pub(crate) fn number_internal_events(&mut self) -> u16 {
         let count = self.nodes.len();
         let behind: BTreeMap<u16, u16> = self.repeats.iter().map(|repeat| (repeat.event, repeat.then)).collect();
@@ -514,7 +523,7 @@ impl<'s, 'a> Rules<'s, 'a> {
         }
         // Depth-first; a node is finished after all it raises, so numbers are given from the back.
         let mut number = vec![usize::MAX; count];
-        let mut next = count;
+        let mut next = self.nodes_of.clone();
         for root in 0..count {
             let mut stack = vec![(root, 0)];
             while let Some((node, edge)) = stack.pop() {
@@ -527,8 +536,9 @@ impl<'s, 'a> Rules<'s, 'a> {
                         stack.push((*child, 0));
                     }
                     None => {
-                        next -= 1;
-                        number[node] = next;
+                        let next = next.entry(self.nodes[node].state).or_default();
+                        *next -= 1;
+                        number[node] = *next;
                     }
                 }
             }
@@ -550,7 +560,7 @@ impl<'s, 'a> Rules<'s, 'a> {
         }
         self.rows.sort_by_key(|row| (row.state, row.event));
         self.preparations.sort_by_key(|preparation| (preparation.state, preparation.event));
-        count as u16
+        self.nodes_of.values().max().map_or(0, |count| *count as u16)
     }
 }
 

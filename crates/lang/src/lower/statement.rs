@@ -16,7 +16,7 @@ use weftwire_text::diagnostic::Diagnostic;
 use weftwire_text::source::Span;
 
 /// A program may expand to this many steps.
-const MAX_STEPS: usize = 20_000;
+const MAX_STEPS: usize = 100_000;
 
 /// So many locals may be known at one place.
 const MAX_IN_SIGHT: usize = 1_024;
