@@ -28,6 +28,7 @@ mod log;
 mod rules;
 pub mod server;
 pub mod service;
+mod shared;
 pub mod state;
 pub mod store;
 pub mod switch;

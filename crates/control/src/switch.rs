@@ -1,19 +1,27 @@
 //! A subscription switch whose rules come from a controller while it forwards.
 
-use crate::table::{Live, Shared};
+use crate::shared::Shared;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::outbox::sent;
 use weftwire_core::{
     Arrivals, Change, Command, Deadline, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time,
 };
+use weftwire_subscribe::Compiler;
+use weftwire_switch::SubscriptionSwitch;
 
-/// The switch. Its rules may change between any two packets.
+/// The switch. Its rules may change between any two batches of packets: before each it takes over what the thread that follows has
+/// made ready, and never waits for that thread.
 ///
 /// A packet for the logical up port leaves by one of the ports that it stands for, the same one for all packets of a flow;
 /// a packet that came by one of them leaves by none. A flow whose port is down takes another one, if one is up.
 pub struct FollowingSwitch {
     shared: Shared,
+    /// Up to which change the rest is.
+    taken: u64,
+    switch: SubscriptionSwitch,
+    /// The ports here that the logical up port stands for; rules name the first one.
+    up: Vec<Port>,
     spread: Spread,
     /// The frame on its way into the inner switch.
     one: Arrivals,
@@ -29,9 +37,11 @@ struct Spread {
 impl FollowingSwitch {
     /// A switch with a table's rules, now and later, at these ports.
     pub fn new(shared: Shared, ports: Ports) -> FollowingSwitch {
-        shared.live().switch.set_ports(ports.clone());
         let formats = shared.formats().packet_formats().clone();
-        FollowingSwitch { shared, spread: Spread { ports, formats, packet: None }, one: Arrivals::new() }
+        let mut switch = SubscriptionSwitch::new(&Compiler::without_rules(shared.formats(), &[]), ports.clone());
+        let (taken, up) = shared.begin(&mut switch);
+        let spread = Spread { ports, formats, packet: None };
+        FollowingSwitch { shared, taken, switch, up, spread, one: Arrivals::new() }
     }
 }
 
@@ -63,8 +73,8 @@ impl Spread {
 
 impl Function for FollowingSwitch {
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
-        let FollowingSwitch { shared, spread, one } = self;
-        let Live { switch, up } = &mut *shared.live();
+        let FollowingSwitch { shared, taken, switch, up, spread, one } = self;
+        shared.catch_up(taken, switch, up);
         let Some(first) = up.first().copied().filter(|_| up.len() > 1) else {
             return switch.frames(now, arrivals, out);
         };
@@ -99,11 +109,11 @@ impl Function for FollowingSwitch {
         if let Change::Port { port, change } = command.change {
             self.spread.ports.change(port, change);
         }
-        self.shared.live().switch.control(now, command, out);
+        self.switch.control(now, command, out);
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {
-        self.shared.live().switch.fire(now, out);
+        self.switch.fire(now, out);
     }
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
@@ -114,6 +124,6 @@ impl Function for FollowingSwitch {
 
 impl Inspect for FollowingSwitch {
     fn counters(&self) -> Counters {
-        self.shared.live().switch.counters()
+        self.switch.counters()
     }
 }

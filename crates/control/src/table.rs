@@ -1,22 +1,23 @@
-//! A switch's table as the controller has it, compiled: one thread keeps it, another one forwards by it.
+//! A switch's table as the controller has it, compiled: one thread keeps it, another one forwards by what it [shares](Shared).
 
 use crate::protocol::{Entry, TableStart, TableUpdate};
 pub use crate::rules::FieldOrder;
 use crate::rules::{Forward, Rules};
+pub use crate::shared::Shared;
 use crate::wire::{self, WireError};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use thiserror::Error;
-use weftwire_core::{Port, Ports};
+use weftwire_core::Port;
 use weftwire_route::MessageFilter;
 use weftwire_subscribe::clauses::TooManyClauses;
 use weftwire_subscribe::{Budget, Compiler, MessageFormats};
-use weftwire_switch::{Pipeline, SubscriptionSwitch};
+use weftwire_switch::RulesKeeper;
 
 /// Most entries that a switch takes.
 const MOST_ENTRIES: usize = 10_000_000;
 /// After more changes than these, all is laid out anew: that takes less time than to carry each one over.
-const MANY: usize = 200;
+pub(crate) const MANY: usize = 200;
 
 /// Why an update makes no sense to a table.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -44,32 +45,6 @@ pub enum TableError {
     Double,
 }
 
-/// The switch that packets are forwarded by, shared between the thread that follows and the one that forwards. Neither holds
-/// it while rules are compiled: the first for as long as it takes to carry one rule's change over, the other for a packet.
-#[derive(Clone)]
-pub struct Shared {
-    formats: Arc<MessageFormats>,
-    live: Arc<Mutex<Live>>,
-}
-
-/// What is shared.
-pub(crate) struct Live {
-    pub(crate) switch: SubscriptionSwitch,
-    /// The ports here that the logical up port stands for; rules name the first one.
-    pub(crate) up: Vec<Port>,
-}
-
-impl Shared {
-    /// The formats of its messages.
-    pub(crate) fn formats(&self) -> &MessageFormats {
-        &self.formats
-    }
-
-    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Keeps a table by the controller's updates.
 pub struct FollowedTable {
     formats: Arc<MessageFormats>,
@@ -94,10 +69,8 @@ impl FollowedTable {
     /// An empty table of a switch with these ports.
     pub fn new(formats: Arc<MessageFormats>, order: FieldOrder, here: impl IntoIterator<Item = Port>) -> FollowedTable {
         let rules = Rules::new(formats.clone(), order);
-        // It has no ports before the one that forwards says what they are.
-        let live = Live { switch: SubscriptionSwitch::new(rules.compiler(), Ports::default()), up: Vec::new() };
         FollowedTable {
-            shared: Shared { formats: formats.clone(), live: Arc::new(Mutex::new(live)) },
+            shared: Shared::new(formats.clone(), RulesKeeper::new(rules.compiler())),
             formats,
             here: here.into_iter().collect(),
             rules,
@@ -234,24 +207,16 @@ impl FollowedTable {
         let shared = self.shared.clone();
         let followed = self.rules.update(added, &removed, start.is_some(), &mut |compiler, delta| {
             if !many {
-                shared.live().switch.apply(compiler, delta);
+                shared.follow(compiler, delta);
             }
         });
         if many || !followed {
-            self.lay_out();
+            self.shared.lay_out(self.rules.compiler());
         }
         if let Some(start) = start {
-            self.shared.live().up = self.up_ports(&start);
+            self.shared.set_up(self.up_ports(&start));
             self.start = start;
         }
         Ok(())
-    }
-
-    /// Lays all rules out anew, and lets the switch go over to them.
-    fn lay_out(&self) {
-        let compiler = self.rules.compiler();
-        let mut pipeline = Pipeline::new(compiler);
-        self.shared.live().switch.swap(compiler, &mut pipeline);
-        // The old one is freed here, and not while the switch waits.
     }
 }

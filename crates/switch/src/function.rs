@@ -2,7 +2,7 @@
 
 use crate::application::{Action, ActionError, Exit, Passing, Registry, Verdict};
 use crate::packets::{Engine, Outlet, Tally};
-use crate::pipeline::Pipeline;
+use crate::rules::{Changed, RulesChange};
 use crate::state::{RulesName, SwitchState, SwitchStateError};
 use crate::whole;
 use std::any::Any;
@@ -19,8 +19,7 @@ use weftwire_core::{
     Port, Ports, Segmentation, Time, segments,
 };
 use weftwire_subscribe::compiler::{CallId, Compiler};
-use weftwire_subscribe::diagram::SetId;
-use weftwire_subscribe::tables::Delta;
+use weftwire_subscribe::rules::Call;
 
 /// A switch that forwards by rules about messages. A packet never leaves by the port it came in, but for what actions
 /// answer.
@@ -76,7 +75,7 @@ impl SubscriptionSwitch {
             notes: BTreeMap::new(),
             whole: false,
         };
-        switch.name_calls(compiler, compiler.tables().leaves().values().copied());
+        switch.begin(compiler);
         switch
     }
 
@@ -93,7 +92,7 @@ impl SubscriptionSwitch {
         let mut switch = SubscriptionSwitch::new(compiler, ports);
         switch.registry = Some(registry);
         switch.calls.clear();
-        switch.name_calls(compiler, compiler.tables().leaves().values().copied());
+        switch.begin(compiler);
         Ok(switch)
     }
 
@@ -112,17 +111,15 @@ impl SubscriptionSwitch {
         self.ports = ports;
     }
 
-    /// Goes over to the rules that a compiler has now, laid out in `pipeline`, between two packets, and leaves the old ones
-    /// there: see [`Engine::swap`].
-    pub fn swap(&mut self, compiler: &Compiler, pipeline: &mut Pipeline) {
-        self.engine.swap(pipeline);
-        self.name_calls(compiler, compiler.tables().leaves().values().copied());
-    }
-
-    /// Follows the latest change of the compiler's rules, between two packets: see [`Engine::apply`].
-    pub fn apply(&mut self, compiler: &Compiler, delta: &Delta) {
-        self.engine.apply(compiler, delta);
-        self.name_calls(compiler, delta.leaves());
+    /// Takes over a change of its rules that was made ready, between two packets, and leaves what it replaces there, to be freed
+    /// elsewhere. Counts and windows go on.
+    pub fn take(&mut self, change: &mut RulesChange) {
+        match &mut change.tables {
+            Changed::All(pipeline) => self.engine.swap(pipeline),
+            Changed::Pieces(patch) => self.engine.take(patch),
+        }
+        self.name_calls(change.calls.iter().map(|(id, call)| (*id, call)));
+        self.whole = change.whole;
     }
 
     /// Goes over to the rules, formats and actions of another switch, between two packets, and leaves the old ones there: to
@@ -202,23 +199,27 @@ impl SubscriptionSwitch {
         Ok(())
     }
 
-    /// Gets ready for the actions of these leaves. A call keeps its number as long as the compiler lives.
-    fn name_calls(&mut self, compiler: &Compiler, leaves: impl Iterator<Item = SetId>) {
-        for id in leaves.flat_map(|set| compiler.actions(set).calls) {
+    /// Gets ready for the compiler's rules.
+    fn begin(&mut self, compiler: &Compiler) {
+        self.name_calls(compiler.calls().map(|id| (id, compiler.call(id))));
+        self.whole = whole::alike(compiler, self.engine.pipeline().columns());
+    }
+
+    /// Gets ready for these actions. A call keeps its number as long as the compiler lives.
+    fn name_calls<'a>(&mut self, calls: impl Iterator<Item = (CallId, &'a Call)>) {
+        for (id, call) in calls {
             let place = id.0 as usize;
             if self.calls.len() <= place {
                 self.calls.resize_with(place + 1, RunningCall::default);
             }
             let running = &mut self.calls[place];
             if running.text.is_empty() {
-                let call = compiler.call(id);
                 running.text = call.to_string();
                 running.count = self.past_calls.remove(&running.text).unwrap_or(0);
                 // What cannot be done was refused before, or came with rules added since: then it is counted only.
                 running.action = self.registry.as_ref().and_then(|registry| registry.action(call).ok());
             }
         }
-        self.whole = whole::alike(compiler, self.engine.pipeline().columns());
     }
 
     fn one(&mut self, arrival: Arrival, link: LinkType, out: &mut Outbox) {

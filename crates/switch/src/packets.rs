@@ -1,7 +1,7 @@
 //! Packets in, copies out: to each port the packet with the messages that go there.
 
 use crate::extract::Extractor;
-use crate::pipeline::{ActionSet, Memory, Pipeline};
+use crate::pipeline::{ActionSet, Memory, Patch, Pipeline};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use weftwire_core::{DropReason, Frame, LinkType, Offload, Packet, Port};
@@ -85,7 +85,7 @@ struct Wanted {
 }
 
 impl Engine {
-    /// An engine before any packet. It follows the compiler when told to: [`Engine::apply`], [`Engine::swap`].
+    /// An engine before any packet. It follows the compiler when told to: [`Engine::apply`], [`Engine::take`], [`Engine::swap`].
     pub fn new(compiler: &Compiler) -> Engine {
         let pipeline = Pipeline::new(compiler);
         Engine {
@@ -117,6 +117,15 @@ impl Engine {
         self.pipeline.apply(compiler, delta, &mut self.memory);
         if self.pipeline.columns().len() != columns {
             self.extractor = Extractor::new(compiler.formats(), &self.pipeline);
+        }
+    }
+
+    /// Takes over a change that was made ready, as [`Pipeline::take`] does. Counts and windows go on.
+    pub fn take(&mut self, patch: &mut Patch) {
+        let columns = self.pipeline.columns().len();
+        self.pipeline.take(patch, &mut self.memory);
+        if self.pipeline.columns().len() != columns {
+            self.extractor = Extractor::new(&self.formats, &self.pipeline);
         }
     }
 

@@ -1,5 +1,9 @@
 //! The tables in flat arrays, and the walk through them.
 
+mod patch;
+
+pub use patch::Patch;
+
 use crate::search::{Bounds, Guide, Hash, Steps, Target, runs};
 use std::collections::BTreeMap;
 use weftwire_core::Port;
@@ -83,7 +87,8 @@ struct Actions {
 }
 
 /// A compiler's tables, laid out for one processor to walk. They follow the compiler when told to:
-/// [`Pipeline::apply`] what a rule changed, [`Pipeline::swap`] to what was laid out anew.
+/// [`Pipeline::apply`] what a rule changed, [`Pipeline::swap`] to what was laid out anew. Where another thread follows the compiler,
+/// that one has a pipeline of its own, and this one [takes over](Pipeline::take) what the other [makes of it](Pipeline::follow).
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     columns: Vec<Column>,

@@ -10,8 +10,9 @@ use weftwire_subscribe::evaluate::Evaluator;
 use weftwire_subscribe::formats::{FieldId, HeaderId};
 use weftwire_subscribe::rules::Call;
 use weftwire_subscribe::switch::Switch;
+use weftwire_subscribe::tables::Delta;
 use weftwire_subscribe::{Compiler, Message, MessageFormats, Rule, RuleId};
-use weftwire_switch::{Memory, Pipeline};
+use weftwire_switch::{ActionSet, Memory, Pipeline};
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="700ns"]
@@ -81,35 +82,49 @@ fn message(formats: &MessageFormats, (values, headers): ([u8; 5], u8)) -> Messag
     message
 }
 
-/// The engine beside the compiler whose changes it follows.
+/// The engine beside the compiler whose changes it follows, and one that takes them over from another.
 struct Running {
     compiler: Compiler,
     pipeline: Pipeline,
     memory: Memory,
+    kept: Pipeline,
+    taking: Pipeline,
+    taking_memory: Memory,
     switch: Switch,
 }
 
 impl Running {
     fn new(compiler: Compiler) -> Running {
         let pipeline = Pipeline::new(&compiler);
-        Running { compiler, pipeline, memory: Memory::default(), switch: Switch::default() }
+        let (kept, taking) = (pipeline.clone(), pipeline.clone());
+        let [memory, taking_memory] = <[Memory; 2]>::default();
+        Running { compiler, pipeline, memory, kept, taking, taking_memory, switch: Switch::default() }
     }
 
     fn lay_out(&mut self) {
         self.pipeline.swap(&mut Pipeline::new(&self.compiler), &mut self.memory);
+        self.kept = Pipeline::new(&self.compiler);
+        self.taking.swap(&mut self.kept.clone(), &mut self.taking_memory);
+    }
+
+    fn follow(&mut self, delta: &Delta) {
+        self.pipeline.apply(&self.compiler, delta, &mut self.memory);
+        let mut patch = self.kept.follow(&self.compiler, delta);
+        self.taking.take(&mut patch, &mut self.taking_memory);
+        // All of it is alike, so that it stays so.
+        assert_eq!(format!("{:?}", self.taking), format!("{:?}", self.kept));
+        self.switch.apply(delta);
     }
 
     fn add(&mut self, rule: &Rule) -> RuleId {
         let (id, delta) = self.compiler.add(rule).expect("few clauses");
-        self.pipeline.apply(&self.compiler, &delta, &mut self.memory);
-        self.switch.apply(&delta);
+        self.follow(&delta);
         id
     }
 
     fn remove(&mut self, id: RuleId) {
         let delta = self.compiler.remove(id).unwrap().expect("it is there");
-        self.pipeline.apply(&self.compiler, &delta, &mut self.memory);
-        self.switch.apply(&delta);
+        self.follow(&delta);
     }
 
     /// What the engine does with a message; the slow switch must do the same.
@@ -118,8 +133,14 @@ impl Running {
         self.pipeline.push_row(message, &mut row);
         self.pipeline.walk(&row, now_ns, &mut self.memory, &mut sets);
         let name = |id: &_| self.compiler.call(*id).to_string();
-        let found =
-            (self.pipeline.ports(sets[0]).to_vec(), self.pipeline.calls(sets[0]).iter().map(name).collect::<Vec<_>>());
+        let named = |pipeline: &Pipeline, set: ActionSet| {
+            (pipeline.ports(set).to_vec(), pipeline.calls(set).iter().map(name).collect::<Vec<_>>())
+        };
+        let found = named(&self.pipeline, sets[0]);
+        row.clear();
+        self.taking.push_row(message, &mut row);
+        self.taking.walk(&row, now_ns, &mut self.taking_memory, &mut sets);
+        assert_eq!(named(&self.taking, sets[1]), found);
         let slow = self.switch.message(&self.compiler, message, now_ns);
         assert_eq!(found, (slow.ports, slow.calls.iter().map(name).collect()));
         found
