@@ -12,6 +12,7 @@ mod recovery;
 mod reductions;
 mod response;
 mod support;
+mod ways;
 
 use proptest::prelude::*;
 use support::{CLEAN, Line, brought, machine};

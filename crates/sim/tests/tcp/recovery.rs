@@ -83,7 +83,7 @@ fn undone(plain: &[(&str, i64)]) {
     });
     connection.open();
     assert!(connection.until(|connection| connection.register(0, "backoff") > Some(0)), "a timeout");
-    let before = connection.register(0, "kept_window");
+    let before = connection.register(0, "rack.kept_window");
     assert!(connection.until(|connection| connection.register(0, "phase") == Some(0)), "it is over");
     assert!(connection.register(0, "congestion_window") >= before, "{plain:?}");
     assert!(connection.until(all_arrived));
@@ -110,7 +110,7 @@ fn a_recovery_for_nothing_is_undone() {
     assert!(connection.until(|connection| connection.register(0, "phase") == Some(1)), "a recovery");
     let before = connection.register(0, "cubic.before_loss");
     assert!(connection.register(0, "congestion_window") < before);
-    assert!(connection.until(|connection| connection.register(0, "doubtful") == Some(0)), "it is undone");
+    assert!(connection.until(|connection| connection.register(0, "rack.doubtful") == Some(0)), "it is undone");
     assert!(connection.register(0, "congestion_window") >= before);
     assert!(connection.until(all_arrived));
 }

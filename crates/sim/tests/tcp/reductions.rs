@@ -257,7 +257,7 @@ fn a_loss_that_a_probe_makes_good_reduces() {
         });
         connection.open();
         assert!(connection.until(all_arrived));
-        assert!(get(&connection, "tail_out") == 1, "a probe has left");
+        assert!(get(&connection, "rack.tail_out") == 1, "a probe has left");
         // All copies arrive, and all acknowledgments of them.
         connection
             .until(|connection| connection.flying.is_empty() && get(connection, "una") == get(connection, "next"));

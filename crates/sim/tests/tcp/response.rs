@@ -33,7 +33,7 @@ impl Seen {
             una: get("una"),
             recover: get("recover"),
             limited: get("limited") != 0,
-            doubtful: get("doubtful") != 0,
+            doubtful: get("rack.doubtful") != 0,
             fresh: get("fresh"),
             window: get("congestion_window") as f64,
             least: get("least") as f64 / 1e9,
