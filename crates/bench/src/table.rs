@@ -75,10 +75,15 @@ impl fmt::Display for Results {
             let reference = median(&rounds[0]);
             for values in rounds {
                 let value = median(values);
-                let digits = if reference < 1000.0 { 2 } else { 0 };
-                write!(f, " {:>22}", format!("{value:.digits$} ({:.2})", value / reference))?;
+                let digits = if reference >= 1000.0 { 0 } else { 2 };
+                let text = match values.len() {
+                    0 => "-".to_owned(),
+                    _ => format!("{} ({})", number(value, digits), number(value / reference, 2)),
+                };
+                write!(f, " {text:>22}")?;
             }
-            writeln!(f, " {:>7.0}% {:>7}", 100.0 * spread(&rounds[0]) / reference, rounds[0].len())?;
+            let noise = number(100.0 * spread(&rounds[0]) / reference, 0);
+            writeln!(f, " {noise:>7}% {:>7}", rounds[0].len())?;
         }
         Ok(())
     }
@@ -103,7 +108,7 @@ impl Results {
                 let (mean, half, count) = (mean(values), half_interval(values), values.len());
                 let text = match count {
                     0 => "-".to_owned(),
-                    _ => format!("{mean:.2} +- {half:.2}, {count} ({:.3})", mean / reference),
+                    _ => format!("{mean:.2} +- {}, {count} ({})", number(half, 2), number(mean / reference, 3)),
                 };
                 write!(f, " {text:>32}")?;
             }
@@ -111,6 +116,11 @@ impl Results {
         }
         Ok(())
     }
+}
+
+/// A number as people read it; where there is none, as of no rounds, `-`.
+fn number(value: f64, digits: usize) -> String {
+    if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -186,6 +196,18 @@ mod tests {
         }
         let text = results.to_string();
         assert!(text.contains("3.00 +- 1.07, 10 (1.000)") && text.trim_end().ends_with(" -"), "{text}");
+    }
+
+    /// The first system may have no figure of what is measured, or only one round.
+    #[test]
+    fn what_was_not_measured_is_a_dash() {
+        let mut results = Results::new(["a", "b"].into_iter());
+        results.add("speed", "Gbit/s", "b", 5.0);
+        let row = |results: &Results| results.to_string().lines().last().map(str::to_owned).unwrap_or_default();
+        let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<String>>();
+        assert_eq!(words(row(&results)), ["speed", "Gbit/s", "-", "5.00", "(-)", "-%", "0"]);
+        results.show_means();
+        assert_eq!(words(row(&results)), ["speed", "Gbit/s", "-", "5.00", "+-", "-,", "1", "(-)"]);
     }
 
     #[test]
