@@ -213,6 +213,20 @@ fn what_is_wrong_is_said_with_its_line() {
     assert!(!folder.0.join("out/results.json").exists());
 }
 
+/// The example as it stands: the flow with least left is done first, the one with most last.
+#[test]
+fn the_network_of_credits_runs() {
+    let folder = Folder::new("credits");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/networks/credits.toml");
+    let said = folder.done(example, "out", &[]);
+    assert!(said.contains("of them complete 4"), "{said}");
+    let results: serde_json::Value = serde_json::from_slice(&folder.read_bytes("out", "results.json")).unwrap();
+    let mut flows: Vec<_> = results["flows"].as_array().unwrap().iter().collect();
+    flows.sort_by_key(|flow| flow["end"].as_i64());
+    let order: Vec<&str> = flows.iter().map(|flow| flow["traffic"].as_str().unwrap()).collect();
+    assert_eq!((order[0], order[3]), ("shortest", "longest"), "{order:?}");
+}
+
 #[test]
 fn chaos_says_what_it_examined() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/networks/arq.toml");

@@ -135,7 +135,7 @@ pub trait Connections: Function {
         Ok(())
     }
 
-    /// Sets a parameter of `flow`.
+    /// Sets a parameter of `flow`; the flow is told (event `set`).
     ///
     /// # Errors
     /// See [`CallError`].
