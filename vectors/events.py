@@ -369,6 +369,15 @@ vector(
     [frame(0, "a", udp(1)), {"flow": "a", "set": {"register": "address", "value": -1}}, frame(1, "a", udp(1)), {"flow": "a", "delete": True}],
     flows={"a": [noted(0), noted(0xFFFFFFFF, 1)]}, live=[], due=None,
 )
+notes(
+    "D04-parameters", "D4 F4", "Another initial value of a register is for instances to come: those that are there keep what they have. A value that its type does not hold is refused, and so is all that comes with it.",
+    {"registers": [register("limit", "u8", 5), register("gap", "time", 9)], "rows": [row(0, PACKET, note(R(0)), note(R(1)))]},
+    [
+        frame(0, "a", udp(1)), {"at": 1, "parameters": [["gap", "2us"], ["limit", "7"]]}, frame(2, "a", udp(1)), frame(3, "b", udp(2)),
+        {"at": 4, "parameters": [["gap", "3us"], ["limit", "256"]], "refused": "unfit"}, {"at": 5, "parameters": [["width", "1"]], "refused": "unfit"}, frame(6, "c", udp(3)),
+    ],
+    [(5, 0), (9, 0), (5, 2), (9, 2)], flows={"b": [noted(7, 3), noted(2000, 3)], "c": [noted(7, 6), noted(2000, 6)]},
+)
 def setting(at, flow, register, value):
     return {"at": at, "flow": flow, "set": {"register": register, "value": value}}
 

@@ -205,6 +205,7 @@ const CALLS: &[(&str, &str)] = &[
     ("flows list", "--control none-such"),
     ("flows show", "1 --control none-such"),
     ("flows set", "1 a=1 --control none-such"),
+    ("flows parameters", "a=1 --control none-such"),
     ("flows delete", "1 --control none-such"),
     ("flows snapshot", "--all --control none-such"),
     ("flows adopt", "good.xl --control none-such"),

@@ -49,6 +49,8 @@ fn errors_say_what_would_be_right() {
         ),
         (refused(&["flows", "--control", "/nonexistent/x.sock"]), "is `weft run` active?"),
         (refused(&["flows", "set", "1", "window"]), "REGISTER=VALUE"),
+        (refused(&["flows", "parameters"]), "<NAME=VALUE>..."),
+        (refused(&["flows", "parameters", "timeout"]), "write NAME=VALUE, e.g. timeout=200ms"),
         (refused(&["flows", "snapshot"]), "<FLOW|--all>"),
         (refused(&["flows", "adopt", "--control", "/nonexistent/x.sock", "x"]), "is `weft run` active?"),
         (refused(&["replay", &example, "--port", "1=none", "--from", &example]), "a file of flows begins otherwise"),

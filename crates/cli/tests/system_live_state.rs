@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests: real processes and sockets")]
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -52,6 +52,19 @@ impl Proxy {
 
     fn flows(&self, words: &[&str]) -> Result<Output> {
         weft(&[&["flows", "--control", text(&self.control)], words].concat())
+    }
+
+    /// What each flow says of its parameter, the oldest first.
+    fn answers_unknown(&self) -> Result<Vec<String>> {
+        let list: Vec<serde_json::Value> = serde_json::from_slice(&self.flows(&["--json"])?.stdout)?;
+        let told = |flow: &serde_json::Value| {
+            let detail = self.flows(&["show", &flow["flow"].to_string(), "--json"])?;
+            let detail: serde_json::Value = serde_json::from_slice(&detail.stdout)?;
+            let registers = detail["registers"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let found = registers.iter().find(|register| register["name"] == "answer_unknown");
+            found.and_then(|register| register["text"].as_str()).map(str::to_owned).context("no such register")
+        };
+        list.iter().map(told).collect()
     }
 
     /// Has it read its file again, and waits until it says that.
@@ -148,6 +161,22 @@ fn a_connection_talks_on_in_another_process() -> Result<()> {
     let adopted = second.flows(&["adopt", text(&file)])?;
     ensure!(adopted.status.success() && adopted.stdout == format!("flow {flow}\n").into_bytes(), "{adopted:?}");
     talk(&mut near, &mut far, b"last")?;
+
+    // Other parameters for connections to come; this one keeps what it has.
+    refused(&second.flows(&["parameters", "answer_unknwon=true"])?, "did you mean `answer_unknown`?")?;
+    refused(&second.flows(&["parameters", "answer_unknown=maybe"])?, "write true or false")?;
+    let changed = second.flows(&["parameters", "answer_unknown=true"])?;
+    ensure!(changed.status.success() && changed.stdout.is_empty(), "{changed:?}");
+    let mut later = client.connect(address, LIMIT)??;
+    let (mut served, _) = listener.accept()?;
+    for stream in [&later, &served] {
+        stream.set_read_timeout(Some(LIMIT))?;
+    }
+    talk(&mut later, &mut served, b"more")?;
+    ensure!(second.answers_unknown()? == ["false", "true"], "{:?}", second.answers_unknown()?);
+    drop(later);
+    served.read_to_end(&mut Vec::new())?;
+
     drop(near);
     // Until it has seen the end: nothing was reset.
     far.read_to_end(&mut Vec::new())?;

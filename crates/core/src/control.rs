@@ -37,6 +37,11 @@ pub enum Change {
         /// Its new value.
         value: i64,
     },
+    /// Registers have other initial values: flows that live keep theirs, those to come begin with these.
+    SetParameters {
+        /// Names of registers, and values as they are written for their types: `timeout`, `200ms`.
+        parameters: Vec<(String, String)>,
+    },
     /// A flow ends with its timers and packets; its application is not told.
     Delete {
         /// The flow.
@@ -82,6 +87,7 @@ impl Change {
         match self {
             Change::SetRegister { .. } => "registers",
             Change::SetEntry { .. } => "tables",
+            Change::SetParameters { .. } => "parameters",
             Change::Delete { .. } | Change::Take { .. } | Change::Adopt { .. } => "flows",
             Change::Rules { .. } => "rules",
             Change::Image { .. } => "images",
@@ -227,7 +233,7 @@ pub enum ControlError {
     /// The command came without what should have been prepared for it.
     #[error("the change was not prepared for this function")]
     Unprepared,
-    /// What is to be adopted can't go on here, or live flows can't go on in another image.
+    /// What is to be adopted can't go on here, live flows can't go on in another image, or a machine has no such parameter.
     #[error("{0}")]
     Unfit(String),
 }

@@ -96,6 +96,9 @@ pub struct FlowDetail {
     pub registers: Vec<RegisterValue>,
     /// Pending timers, earliest first.
     pub timers: Vec<PendingTimer>,
+    /// Turns that it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<WaitingTurn>,
     /// Stored packets: slot name and frame length in bytes.
     pub packets: Vec<(String, usize)>,
     /// Counts of this flow.
@@ -122,6 +125,19 @@ pub struct PendingTimer {
     pub due: Time,
     /// What it carries.
     pub payload: Vec<i64>,
+}
+
+/// A turn that a flow waits for, in a queue that it shares with others.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WaitingTurn {
+    /// The queue's name.
+    pub name: String,
+    /// The flow's rank: the least is first.
+    pub rank: i64,
+    /// Nanoseconds from its turn to the next one.
+    pub cost: i64,
+    /// How many flows have their turn before it, as things stand.
+    pub ahead: usize,
 }
 
 /// Counts since the start.

@@ -8,7 +8,7 @@ use weftwire_core::{Change, ControlError, FlowId, Outbox, Time};
 use weftwire_image::Event;
 
 impl<E: Executor> Runtime<E> {
-    /// Carries a command out at `now`, unless it brings another image.
+    /// Carries a command out at `now`, unless it makes another image.
     pub(crate) fn change(&mut self, now: Time, change: &Change, out: &mut Outbox) -> Result<Done, ControlError> {
         match change {
             Change::SetRegister { flow, register, value } => self.set_register(now, *flow, register, *value, out)?,
@@ -24,7 +24,9 @@ impl<E: Executor> Runtime<E> {
                 let adopted = state.and_then(|state| self.restore(now, &state, clocks.as_ref()));
                 return adopted.map(Done::Flow).map_err(|error| ControlError::Unfit(error.to_string()));
             }
-            Change::Rules { .. } | Change::Image { .. } => return Err(ControlError::Unsupported(change.subject())),
+            Change::Rules { .. } | Change::Image { .. } | Change::SetParameters { .. } => {
+                return Err(ControlError::Unsupported(change.subject()));
+            }
         }
         Ok(Done::Done)
     }

@@ -1,10 +1,13 @@
 //! An engine seen from outside.
 
 use crate::instance::Instance;
+use crate::state::TurnState;
 use crate::text::{key_text, value_text};
 use crate::{Executor, Runtime};
 use std::collections::BTreeMap;
-use weftwire_core::inspect::{Counters, FlowDetail, FlowPage, FlowSummary, Inspect, PendingTimer, RegisterValue};
+use weftwire_core::inspect::{
+    Counters, FlowDetail, FlowPage, FlowSummary, Inspect, PendingTimer, RegisterValue, WaitingTurn,
+};
 use weftwire_core::live::Clocks;
 use weftwire_core::{ControlError, DropReason, FlowId};
 
@@ -44,6 +47,7 @@ impl<E: Executor> Inspect for Runtime<E> {
                     }
                 })
                 .collect(),
+            turns: self.waiting_of(instance),
             packets: slots.filter_map(|(name, slot)| Some((name.clone(), slot.as_ref()?.frame_length()))).collect(),
             counters: counters_of(instance),
         })
@@ -82,6 +86,16 @@ impl<E: Executor> Inspect for Runtime<E> {
 }
 
 impl<E: Executor> Runtime<E> {
+    fn waiting_of(&self, instance: &Instance) -> Vec<WaitingTurn> {
+        let queues = self.program.image.turns.iter().zip(&self.shared.turns).zip(&instance.waiting);
+        let waiting = queues.filter_map(|((declared, queue), place)| {
+            let place = (*place)?;
+            let TurnState { rank, cost } = queue.request(place)?;
+            Some(WaitingTurn { name: declared.name.clone(), rank, cost, ahead: queue.ahead(place) })
+        });
+        waiting.collect()
+    }
+
     fn summary(&self, instance: &Instance) -> FlowSummary {
         FlowSummary {
             flow: instance.flow,

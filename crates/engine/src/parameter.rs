@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use thiserror::Error;
 use weftwire_core::MacAddress;
 use weftwire_image::registers::element_of;
-use weftwire_image::{Image, ImageError, Register, RegisterType, VerifiedImage};
+use weftwire_image::{Image, Register, RegisterType, VerifiedImage};
 use weftwire_text::diagnostic::{list, nearest};
 use weftwire_text::quantity::{parse_duration, parse_rate};
 
@@ -37,9 +37,6 @@ pub enum ParameterError {
         /// What values look like.
         form: String,
     },
-    /// With these values the image cannot run.
-    #[error("the image does not verify with these parameters")]
-    Image(#[source] ImageError),
 }
 
 /// Reads `NAME=VALUE`.
@@ -59,22 +56,24 @@ pub fn apply(image: VerifiedImage, parameters: &[Parameter]) -> Result<VerifiedI
     if parameters.is_empty() {
         return Ok(image);
     }
-    let mut image = image.into_image();
-    for (name, text) in parameters {
-        let Some(at) = image.registers.iter().position(|register| register.name == *name && is_parameter(register))
-        else {
-            let hint = hint(name, &registers(&image));
-            return Err(ParameterError::Unknown { machine: image.name, name: name.clone(), hint });
-        };
-        let register = &mut image.registers[at];
-        register.initial = register_value(register, text).ok_or_else(|| ParameterError::Unfit {
-            name: name.clone(),
-            text: text.clone(),
-            form: form(register),
-        })?;
-    }
-    image.seal();
-    image.verify().map_err(ParameterError::Image)
+    let values: Vec<(usize, i64)> =
+        parameters.iter().map(|parameter| initial_value(&image, parameter)).collect::<Result<_, _>>()?;
+    Ok(image.with_initial_values(values))
+}
+
+/// The register that a parameter names, by its index, and its value.
+fn initial_value(image: &Image, (name, text): &Parameter) -> Result<(usize, i64), ParameterError> {
+    let mut registers_of_flows = image.registers.iter().enumerate().filter(|(_, register)| is_parameter(register));
+    let Some((index, register)) = registers_of_flows.find(|(_, register)| register.name == *name) else {
+        let hint = hint(name, &registers(image));
+        return Err(ParameterError::Unknown { machine: image.name.clone(), name: name.clone(), hint });
+    };
+    let value = register_value(register, text).ok_or_else(|| ParameterError::Unfit {
+        name: name.clone(),
+        text: text.clone(),
+        form: form(register),
+    })?;
+    Ok((index, value))
 }
 
 /// The names of the registers that flows of a machine have.

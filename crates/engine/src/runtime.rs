@@ -511,6 +511,10 @@ impl<E: Executor> Function for Runtime<E> {
                 Ok((done, before)) => (Ok(done), Some(before)),
                 Err(error) => (Err(error), None),
             },
+            Change::SetParameters { parameters } => match self.set_parameters(parameters) {
+                Ok((done, before)) => (Ok(done), Some(before)),
+                Err(error) => (Err(error), None),
+            },
             change => (self.change(now, change, out), None),
         };
         out.answer(Answer { number: command.number, at: now, result }, leftover);

@@ -1,5 +1,6 @@
-//! Another image in place of the running one (semantics, rule D6).
+//! Another image in place of the running one, or the same with other initial values (semantics, rules D6 and D4).
 
+use crate::parameter::{Parameter, apply};
 use crate::program::Program;
 use crate::{EngineError, Executor, Runtime};
 use std::any::Any;
@@ -71,9 +72,26 @@ impl<E: Executor> Runtime<E> {
         self.shared.counts.rows = vec![0; ready.program.image.rows.len()];
         self.shared.rounds = vec![0; ready.program.image.repeats.len()];
         let tables = std::mem::replace(&mut self.shared.tables, ready.program.image.tables.clone());
-        let program = std::mem::replace(&mut self.program, ready.program);
-        let executor = std::mem::replace(&mut self.executor, ready.executor);
-        Ok((Done::Done, Box::new((tables, Ready { program, executor }))))
+        Ok((Done::Done, Box::new((tables, self.exchange(ready)))))
+    }
+
+    /// Goes over to the same image with other initial values (rule D4). What it replaces comes back.
+    pub(crate) fn set_parameters(
+        &mut self,
+        parameters: &[Parameter],
+    ) -> Result<(Done, Box<dyn Any + Send>), ControlError> {
+        let image = apply(self.program.image.clone(), parameters);
+        let image = image.map_err(|error| ControlError::Unfit(error.to_string()))?;
+        let ready = Ready::of_program(Arc::new(Program::new(image)));
+        let ready = ready.map_err(|error| ControlError::Unfit(error.to_string()))?;
+        Ok((Done::Done, Box::new(self.exchange(ready))))
+    }
+
+    /// Puts what is ready in place of what runs, which comes back.
+    fn exchange(&mut self, Ready { program, executor }: Ready<E>) -> Ready<E> {
+        let program = std::mem::replace(&mut self.program, program);
+        let executor = std::mem::replace(&mut self.executor, executor);
+        Ready { program, executor }
     }
 }
 

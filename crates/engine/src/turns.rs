@@ -93,6 +93,11 @@ impl Turns {
         Some(TurnState { rank: place.rank, cost })
     }
 
+    /// How many have their turn before a flow that stands here.
+    pub fn ahead(&self, place: Place) -> usize {
+        self.queue.range(..place).count()
+    }
+
     /// When the next turn is, and who waits, in order.
     pub fn state(&self) -> TurnsState {
         TurnsState { next: self.next, waiting: self.queue.values().map(|waiting| waiting.flow).collect() }

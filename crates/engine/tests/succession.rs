@@ -1,11 +1,13 @@
-//! Rule D6 of the semantics page: another image in place of the running one.
+//! Another image in place of the running one, or the same with other parameters (semantics, rules D6 and D4).
 
+#[macro_use]
 mod support;
 
 use support::*;
 use weftwire_core::control::Done;
-use weftwire_core::{Change, Command, ControlError, Function, Output};
-use weftwire_engine::change_to;
+use weftwire_core::{Change, Command, ControlError, Function, Output, Ports};
+use weftwire_engine::parameter::apply;
+use weftwire_engine::{EngineOptions, Executor, Runtime, change_to};
 use weftwire_image::*;
 
 /// A machine that adds to a count at each packet, and tells it.
@@ -51,3 +53,50 @@ fn an_image_in_which_flows_know_something_else_is_refused() {
     bench.packet(2, 1);
     assert_eq!(bench.notices(), [1, 2]);
 }
+
+fn parameters(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// A machine that tells its parameters, and an entry of a table.
+fn telling() -> Image {
+    let mut image = machine();
+    image.registers = vec![Register { kind: RegisterType::U8, initial: 5, ..register("limit") }, register("entry")];
+    image.tables = vec![Table { name: "steps".into(), base: 0, entries: vec![1] }];
+    let look = Operation::Lookup { table: 0, register: 1, index: constant(0) };
+    image.rows.push(row(0, Event::Packet, vec![look, notify(Operand::Register(0)), notify(Operand::Register(1))]));
+    image
+}
+
+fn flows_to_come_begin_with_other_parameters<E: Executor>() {
+    let mut bench = Bench::<E>::new(telling());
+    bench.packet(0, 1);
+    bench.change(Change::SetEntry { table: "steps".into(), index: 0, value: 2 }).expect("there is such an entry");
+    let change = |list| Change::SetParameters { parameters: parameters(list) };
+    assert_eq!(bench.change(change(&[("limit", "7")])), Ok(Done::Done));
+    assert_eq!(bench.out.take_leftovers().len(), 1, "the old one is freed elsewhere");
+    bench.packet(1, 1);
+    bench.packet(2, 2);
+    assert_eq!(bench.notices(), [5, 1, 5, 2, 7, 2], "tables stay as they are");
+    assert_eq!(bench.counters().rows.iter().map(|(_, count)| *count).collect::<Vec<u64>>(), [3]);
+
+    // What is wrong is told with what would be right, and nothing of the command is done.
+    for (list, because) in [
+        (&[("limit", "8"), ("limti", "9")][..], "has no register `limti` to be a parameter; did you mean `limit`?"),
+        (&[("limit", "8"), ("limit", "256")], "parameter limit: `256` does not fit; write a number from 0 to 255"),
+    ] {
+        let refused = bench.change(change(list)).expect_err(because);
+        assert!(refused.to_string().contains(because), "{refused}");
+    }
+    bench.packet(3, 3);
+    assert_eq!(bench.notices()[6..], [7, 2]);
+
+    // The state of the function is that of the image with these parameters.
+    let state = bench.engine.snapshot_all(None);
+    let load = |image| Runtime::<E>::new(image, Ports::default(), EngineOptions::default()).expect("it lacks nothing");
+    assert!(load(verified(telling())).restore_all(&state).is_err());
+    let image = apply(verified(telling()), &parameters(&[("limit", "7")])).expect("there is such a register");
+    load(image).restore_all(&state).expect("it is of this image");
+}
+
+on_every_engine! { flows_to_come_begin_with_other_parameters }

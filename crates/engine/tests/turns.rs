@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::*;
 use weftwire_core::function::{Function, Placed};
+use weftwire_core::inspect::{Inspect, WaitingTurn};
 use weftwire_core::{Change, FlowId, Output, Port};
 use weftwire_engine::Executor;
 use weftwire_image::limits::MAX_TURN_COST;
@@ -245,6 +246,19 @@ fn a_flow_for_which_there_is_no_place_in_the_queue_stays_out<E: Executor>() {
     assert_eq!(bench.flows(), [2, 3, 4]);
 }
 
+fn who_looks_on_sees_what_a_flow_waits_for<E: Executor>() {
+    let mut bench = Bench::<E>::new(asking());
+    for (client, rank) in [(1, 5), (2, 3), (3, 4)] {
+        let told = Told::Ask { rank, cost: 10, again: 0 };
+        bench.frame(0, &datagram(client, &told.payload()));
+    }
+    let turns = |bench: &Bench<E>, flow| bench.engine.flow(FlowId(flow)).expect("it is there").turns;
+    let waits = |rank, ahead| vec![WaitingTurn { name: "go".into(), rank, cost: 10, ahead }];
+    assert_eq!([1, 2, 3].map(|flow| turns(&bench, flow)), [waits(3, 2), waits(1, 0), waits(2, 1)]);
+    bench.fire(0);
+    assert_eq!([1, 2, 3].map(|flow| turns(&bench, flow)), [waits(3, 1), vec![], waits(2, 0)]);
+}
+
 fn all_flows_that_share_turns_have_one_place<E: Executor>() {
     let bench = Bench::<E>::new(asking());
     let frame = |client| datagram(client, &[0; 16]);
@@ -265,6 +279,7 @@ on_every_engine! {
     turns_come_as_in_the_model,
     a_flow_that_comes_in_stands_behind_those_of_its_rank,
     a_flow_for_which_there_is_no_place_in_the_queue_stays_out,
+    who_looks_on_sees_what_a_flow_waits_for,
     all_flows_that_share_turns_have_one_place,
     deleted_from_outside_a_flow_waits_no_more,
 }

@@ -50,6 +50,11 @@ pub enum Request {
         /// Its new value.
         value: i64,
     },
+    /// Gives registers other initial values, for flows to come.
+    Parameters {
+        /// Names of registers, and values as they are written for their types.
+        parameters: Vec<(String, String)>,
+    },
     /// Deletes a flow.
     Delete {
         /// Which.

@@ -269,6 +269,7 @@ impl Client {
             Request::Set { flow, register, value } => {
                 done(asked.change(now, Change::SetRegister { flow, register, value }))
             }
+            Request::Parameters { parameters } => done(asked.change(now, Change::SetParameters { parameters })),
             Request::Delete { flow } => done(asked.change(now, Change::Delete { flow })),
             Request::State { flow, take } => states(control_states::state(asked, flow, take)),
             Request::States { after } => states(control_states::states(asked, after)),

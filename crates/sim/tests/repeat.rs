@@ -104,6 +104,7 @@ enum Step {
     Delete(u64),
     Port(u16, PortChange),
     Image(&'static str, bool),
+    Parameters(&'static str, u8),
     Fire,
     Wait(i64),
 }
@@ -126,6 +127,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (1..4_u16, port_changes()).prop_map(|(port, change)| Step::Port(port, change)),
         1 => (prop::sample::select(&["count + 5", "count + zero"][..]), any::<bool>())
             .prop_map(|(other, prepared)| Step::Image(other, prepared)),
+        1 => (prop::sample::select(&["count", "counts"][..]), any::<u8>())
+            .prop_map(|(name, value)| Step::Parameters(name, value)),
         2 => Just(Step::Fire),
         2 => (0..9_000_i64).prop_map(Step::Wait),
     ];
@@ -219,6 +222,10 @@ fn recording(steps: &[Step], seed: u64, room: usize) -> Vec<u8> {
                 let (change, ready) = change_to("reference", image(&text)).expect("an engine");
                 let command = if *prepared { Command::prepared(3, change, ready) } else { Command::new(3, change) };
                 function.control(at, command, &mut out);
+            }
+            Step::Parameters(name, value) => {
+                let parameters = vec![((*name).to_owned(), value.to_string())];
+                function.control(at, Command::new(4, Change::SetParameters { parameters }), &mut out);
             }
             Step::Fire => function.fire(at, &mut out),
             Step::Wait(time) => now += time,

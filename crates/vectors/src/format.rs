@@ -112,6 +112,8 @@ pub(crate) struct Input {
     #[serde(default)]
     pub(crate) delete: bool,
     pub(crate) replace: Option<Value>,
+    /// Names of registers and initial values, as they are written.
+    pub(crate) parameters: Option<Vec<(String, String)>>,
     pub(crate) refused: Option<String>,
 }
 

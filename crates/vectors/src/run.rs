@@ -150,8 +150,11 @@ impl Seen {
         } else if input.delete {
             let change = Change::Delete { flow };
             control::change(engine.as_mut(), now, change, out).map_err(|error| error.to_string())?;
-        } else if let Some(patch) = &input.replace {
-            let change = Change::Image { document: vector.patched(patch)? };
+        } else if input.replace.is_some() || input.parameters.is_some() {
+            let change = match (&input.replace, &input.parameters) {
+                (Some(patch), _) => Change::Image { document: vector.patched(patch)? },
+                (None, parameters) => Change::SetParameters { parameters: parameters.clone().unwrap_or_default() },
+            };
             match control::change(engine.as_mut(), now, change, out) {
                 Ok(_) => {}
                 Err(ControlError::Unfit(why)) => refused = Some(CallError::Unfit(why)),

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use weftwire_core::FlowId;
 use weftwire_core::inspect::{FlowDetail, FlowSummary};
+use weftwire_engine::parameter::{Parameter, parse_parameter};
 use weftwire_linux::control::{PortStatus, Request, Response, RunCounters};
 use weftwire_linux::control_client::ControlClient;
 use weftwire_linux::report::write_counters;
@@ -30,7 +31,7 @@ pub struct Arguments {
 enum Action {
     /// List all flows (the default)
     List,
-    /// Show one flow: registers, timers, stored packets, counters
+    /// Show one flow: registers, timers, turns that it waits for, stored packets, counters
     Show {
         /// Its number, as `list` shows it
         flow: u64,
@@ -42,6 +43,12 @@ enum Action {
         /// The register and its new value
         #[arg(value_name = "REGISTER=VALUE", value_parser = assignment)]
         assignment: (String, i64),
+    },
+    /// Give registers other initial values: flows to come begin with them, those that live keep theirs
+    Parameters {
+        /// Registers and their initial values, as for `weft run --parameter`
+        #[arg(value_name = "NAME=VALUE", value_parser = parse_parameter, required = true)]
+        parameters: Vec<Parameter>,
     },
     /// Delete a flow with its timers and packets
     Delete {
@@ -88,6 +95,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         Action::Adopt { file, copy } => return states::adopt(&mut client, &file, copy),
         Action::Show { flow } => Request::Flow { flow: FlowId(flow) },
         Action::Set { flow, assignment: (register, value) } => Request::Set { flow: FlowId(flow), register, value },
+        Action::Parameters { parameters } => Request::Parameters { parameters },
         Action::Delete { flow } => Request::Delete { flow: FlowId(flow) },
         Action::Counters => Request::Counters,
     };
@@ -163,6 +171,10 @@ fn detail(flow: &FlowDetail) -> String {
         text += &format!("timer     {} due at {}", printable(&timer.name), timer.due);
         text += &if timer.payload.is_empty() { "\n".to_owned() } else { format!(" with {:?}\n", timer.payload) };
     }
+    for turn in &flow.turns {
+        let (name, rank, ahead) = (printable(&turn.name), turn.rank, turn.ahead);
+        text += &format!("turn      {name} with rank {rank} and cost {} ns, {ahead} ahead\n", turn.cost);
+    }
     for (slot, length) in &flow.packets {
         text += &format!("packet    {}, {length} bytes\n", printable(slot));
     }
@@ -177,7 +189,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use weftwire_core::Time;
-    use weftwire_core::inspect::{PendingTimer, RegisterValue};
+    use weftwire_core::inspect::{PendingTimer, RegisterValue, WaitingTurn};
 
     #[test]
     fn columns_stay_aligned_and_all_of_a_flow_is_shown() {
@@ -193,6 +205,7 @@ mod tests {
             summary,
             registers: vec![RegisterValue { name: "window".into(), value: 10, text: "10".into() }],
             timers: vec![PendingTimer { name: "resend".into(), due: Time::ZERO, payload: vec![3] }],
+            turns: vec![WaitingTurn { name: "pull".into(), rank: -5, cost: 1_200, ahead: 2 }],
             packets: vec![("last".into(), 60)],
             counters: BTreeMap::from([("no_row".into(), 1)]),
         });
@@ -203,6 +216,7 @@ mod tests {
             [
                 "register  window  10",
                 "timer     resend due at 0.000000000 with [3]",
+                "turn      pull with rank -5 and cost 1200 ns, 2 ahead",
                 "packet    last, 60 bytes",
                 "counter   no_row  1"
             ]
@@ -220,7 +234,14 @@ mod tests {
             events: 0,
         };
         let registers = vec![RegisterValue { name: "\x1b[2J".into(), value: 0, text: "\u{9b}1m".into() }];
-        let flow = FlowDetail { summary, registers, timers: vec![], packets: vec![], counters: BTreeMap::new() };
+        let flow = FlowDetail {
+            summary,
+            registers,
+            timers: vec![],
+            turns: vec![],
+            packets: vec![],
+            counters: BTreeMap::new(),
+        };
         let rendered = detail(&flow);
         assert_eq!(rendered.lines().count(), 3, "{rendered}");
         assert!(rendered.chars().all(|letter| letter == '\n' || !letter.is_control()), "{rendered:?}");

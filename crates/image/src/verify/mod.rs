@@ -46,6 +46,19 @@ impl VerifiedImage {
         self.0.fields.iter().map(|name| place(name).expect("the verifier resolved the same fields")).collect()
     }
 
+    /// The same machine with other initial values of registers, by their index. It need not be verified again: of an initial value
+    /// nothing matters but that the register's type holds it, to which it is cut.
+    #[must_use]
+    pub fn with_initial_values(self, values: impl IntoIterator<Item = (usize, i64)>) -> VerifiedImage {
+        let VerifiedImage(mut image) = self;
+        for (index, value) in values {
+            let register = &mut image.registers[index];
+            register.initial = register.kind.cut(value);
+        }
+        image.seal();
+        VerifiedImage(image)
+    }
+
     /// The image itself, to change it. It has to be sealed and verified again.
     pub fn into_image(self) -> Image {
         self.0

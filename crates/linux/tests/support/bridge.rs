@@ -85,7 +85,14 @@ impl Inspect for Bridge {
             events: self.counters.frames_in,
         };
         let registers = vec![RegisterValue { name: "limit".into(), value, text: value.to_string() }];
-        Some(FlowDetail { summary, registers, timers: Vec::new(), packets: Vec::new(), counters: BTreeMap::new() })
+        Some(FlowDetail {
+            summary,
+            registers,
+            timers: Vec::new(),
+            turns: Vec::new(),
+            packets: Vec::new(),
+            counters: BTreeMap::new(),
+        })
     }
 
     fn counters(&self) -> Counters {

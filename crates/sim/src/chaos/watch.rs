@@ -534,7 +534,8 @@ mod tests {
             let timers = self.timer.map(|due| PendingTimer { name: "again".into(), due, payload: Vec::new() });
             let timers: Vec<_> = timers.into_iter().collect();
             let summary = self.flows().pop()?;
-            Some(FlowDetail { summary, registers: Vec::new(), timers, packets: Vec::new(), counters: BTreeMap::new() })
+            let (registers, turns, packets) = (Vec::new(), Vec::new(), Vec::new());
+            Some(FlowDetail { summary, registers, timers, turns, packets, counters: BTreeMap::new() })
         }
 
         fn counters(&self) -> Counters {
