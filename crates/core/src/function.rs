@@ -11,7 +11,8 @@
 //! Time never goes back: each input's `now` is at least that of the input before (a smaller one is taken as equal).
 //! Every input first runs, each at its own time, the timers that are due *before* `now`; those due exactly at
 //! `now` wait for [`Function::fire`]. At one instant, a platform hands in commands, then calls of the application, then
-//! frames, by port and in the order of the wire, and then calls `fire`; after that, the next input is later.
+//! frames, by port and in the order of the wire, and then calls `fire`; after that, the next input is later. A
+//! [`crate::order::InputOrder`] gives a platform such times.
 //!
 //! Frames come in batches. A function stops between two events when the outbox is full: what it has not consumed stays in
 //! the batch. The platform does what the outbox says, clears it, and calls again at the same time. So the memory of a

@@ -18,6 +18,7 @@ pub mod inspect;
 mod layout;
 pub mod live;
 mod mac;
+pub mod order;
 pub mod outbox;
 pub mod p4;
 pub mod packet;

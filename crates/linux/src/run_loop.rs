@@ -26,6 +26,7 @@ use std::io::Write;
 use std::time::Duration;
 use weftwire_core::control::{PortChange, change};
 use weftwire_core::live::Clocks;
+use weftwire_core::order::{Input, InputOrder};
 use weftwire_core::{Arrivals, CallError, Change, Command, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
 
@@ -118,6 +119,7 @@ impl Run<'_> {
     pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
         let Run { mut ports, application, recorder, control, commands, flows, stop, messages, options } = self;
         let watch = LinkWatch::open()?;
+        ports.sort_by_key(|open| open.port);
         let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
         let messages = Messages::start(messages).map_err(|error| LinuxError::system("begin a run", error))?;
         let mut effects = Effects { application, recorder, control, messages, silent: options.silent, no_port: 0 };
@@ -140,7 +142,7 @@ impl Run<'_> {
             commands,
             clock: Clock::start(),
             function_clock: options.resumes.map(|(time, clocks)| Clock::resume(time, &clocks)),
-            fired: Time::ZERO,
+            order: InputOrder::default(),
             outbox,
             arrivals: Arrivals::with_capacity(BATCH),
             handed: Arrivals::with_capacity(BATCH),
@@ -166,8 +168,8 @@ struct Turns<'a> {
     clock: Clock,
     /// The function's time; stands at 0 before the first input.
     function_clock: Option<Clock>,
-    /// The latest time for which what was due then has run: the next input is later.
-    fired: Time,
+    /// Which inputs there were last.
+    order: InputOrder,
     outbox: Outbox,
     /// The batch that was taken, and what of it is being handed in; kept for their memory.
     arrivals: Arrivals,
@@ -229,13 +231,12 @@ impl Turns<'_> {
     }
 
     /// The function's time of an input that comes at `at`. The first one starts its clock.
-    fn input_time(&mut self, at: Time) -> Time {
+    fn input_time(&mut self, input: Input, at: Time) -> Time {
         if self.function_clock.is_none() {
             self.function_clock = Some(Clock::start());
             self.effects.recorder.start();
-            return Time::ZERO;
         }
-        at.max(self.fired.after(1))
+        self.order.time(input, at)
     }
 
     /// The deadline that a turn is late for.
@@ -243,44 +244,44 @@ impl Turns<'_> {
         self.function.next_deadline().map(|deadline| deadline.at).filter(|at| *at < looked)
     }
 
-    /// Takes one batch of every port, or all that waits if the turn is late. Returns whether there was anything.
+    /// Takes one batch of every port, or all that waits if the turn is late: port by port, as frames of one instant come (rule E1).
+    /// Returns whether there was anything.
     fn receive(&mut self, looked: Time) -> Result<bool, LinuxError> {
         let batches = if self.missed(looked).is_some() { CATCH_UP } else { 1 };
-        for batch in 0..batches {
-            if !self.receive_batch(looked)? {
-                return Ok(batch > 0);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Takes one batch of every port. Returns whether there was anything.
-    fn receive_batch(&mut self, looked: Time) -> Result<bool, LinuxError> {
         let mut busy = false;
-        for at in 0..self.ports.len() {
-            let OpenPort { port, name, device } = &mut self.ports[at];
-            device
-                .receive(*port, self.outbox.pool(), &mut self.arrivals)
-                .map_err(|error| LinuxError::system(format!("receive on port {port} ({name})"), error))?;
-            if self.arrivals.is_empty() {
-                continue;
+        for place in 0..self.ports.len() {
+            for _ in 0..batches {
+                if !self.receive_batch(place, looked)? {
+                    break;
+                }
+                busy = true;
             }
-            busy = true;
-            self.hand_in(looked);
         }
         Ok(busy)
     }
 
-    /// Hands in the batch that was taken: as a whole, or as long as a deadline was missed, frame by frame at the time of that deadline,
-    /// which a frame may put off.
-    fn hand_in(&mut self, looked: Time) {
+    /// Takes one batch of a port. Returns whether there was anything.
+    fn receive_batch(&mut self, place: usize, looked: Time) -> Result<bool, LinuxError> {
+        let OpenPort { port, name, device } = &mut self.ports[place];
+        device
+            .receive(*port, self.outbox.pool(), &mut self.arrivals)
+            .map_err(|error| LinuxError::system(format!("receive on port {port} ({name})"), error))?;
+        let port = *port;
+        let busy = !self.arrivals.is_empty();
+        self.hand_in(port, looked);
+        Ok(busy)
+    }
+
+    /// Hands in the batch that a port gave: as a whole, or as long as a deadline was missed, frame by frame at the time of that
+    /// deadline, which a frame may put off.
+    fn hand_in(&mut self, port: Port, looked: Time) {
         while let Some(first) = self.arrivals.pop_front() {
             self.handed.push_back(first);
             let missed = self.missed(looked);
             if missed.is_none() {
                 self.handed.append(&mut self.arrivals);
             }
-            let now = self.input_time(missed.unwrap_or(looked));
+            let now = self.input_time(Input::Frame(port), missed.unwrap_or(looked));
             for arrival in &self.handed {
                 self.effects.recorder.received(now, arrival.port, &arrival.frame());
             }
@@ -295,8 +296,8 @@ impl Turns<'_> {
     fn fire(&mut self, now: Time) -> bool {
         let due = self.function.next_deadline().is_some_and(|deadline| deadline.at <= now);
         if due {
+            let now = self.order.time(Input::Fire, now);
             self.function.fire(now, &mut self.outbox);
-            self.fired = self.fired.max(now);
             self.dispatch();
         }
         due
@@ -313,7 +314,7 @@ impl Turns<'_> {
 
     /// Opens the application's connections.
     fn connect(&mut self) -> Result<(), LinuxError> {
-        let now = self.input_time(self.function_time());
+        let now = self.input_time(Input::Call, self.function_time());
         let function = self.function.connections().ok_or(CallError::NoConnections)?;
         let connected = self.effects.application.connect(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
@@ -323,6 +324,7 @@ impl Turns<'_> {
     /// Lets the application work. Returns whether there may be more at once.
     fn work(&mut self, now: Time) -> bool {
         let Some(function) = self.function.connections() else { return false };
+        let now = self.order.time(Input::Call, now);
         let more = self.effects.application.work(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
         more
@@ -332,6 +334,7 @@ impl Turns<'_> {
     fn interrupt(&mut self) {
         let now = self.function_time();
         let Some(function) = self.function.connections() else { return };
+        let now = self.order.time(Input::Call, now);
         self.effects.application.interrupt(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
     }
@@ -339,7 +342,7 @@ impl Turns<'_> {
     /// Puts in the flows that the function begins with.
     fn adopt(&mut self, flows: Vec<Vec<u8>>) -> Result<(), LinuxError> {
         for (number, state) in flows.into_iter().enumerate() {
-            let now = self.input_time(self.function_time());
+            let now = self.input_time(Input::Change, self.function_time());
             let clocks = self.function_clock.map(|clock| clock.clocks());
             change(self.function, now, Change::Adopt { state, clocks }, &mut self.outbox)
                 .map_err(|reason| LinuxError::Flow { number: number + 1, reason })?;
@@ -349,14 +352,14 @@ impl Turns<'_> {
     }
 
     /// The function's time of a command, which does not start its clock.
-    fn command_time(&self) -> Time {
-        self.function_clock.map_or(Time::ZERO, |clock| clock.now().max(self.fired.after(1)))
+    fn command_time(&mut self) -> Time {
+        let now = self.function_time();
+        self.order.time(Input::Change, now)
     }
 
     /// Hands in the command that another thread has sent.
     fn obey(&mut self) {
-        let Some(queue) = &self.commands else { return };
-        let Some(command) = queue.next() else { return };
+        let Some(command) = self.commands.as_ref().and_then(CommandQueue::next) else { return };
         let now = self.command_time();
         self.function.control(now, command, &mut self.outbox);
         let replaced = self.outbox.take_leftovers();
@@ -364,7 +367,7 @@ impl Turns<'_> {
             Output::Answered(answer) => Some((**answer).clone()),
             _ => None,
         });
-        if let Some(answer) = answer {
+        if let (Some(queue), Some(answer)) = (&self.commands, answer) {
             queue.reply(answer, replaced);
         }
         self.dispatch();
@@ -378,14 +381,14 @@ impl Turns<'_> {
             let (ports, links) = (&mut self.ports, &self.links);
             let mut status = || ports.iter_mut().zip(links).map(|(open, link)| open.status(link)).collect();
             let (function_clock, recorder) = (&mut self.function_clock, &mut self.effects.recorder);
-            let fired = self.fired;
+            let order = &mut self.order;
             let mut time = |start| {
                 if start && function_clock.is_none() {
                     *function_clock = Some(Clock::start());
                     recorder.start();
                 }
                 let (now, clocks) = function_clock.map_or_else(Default::default, |clock| (clock.now(), clock.clocks()));
-                (now.max(fired), clocks)
+                (order.time(Input::Change, now), clocks)
             };
             let mut asked =
                 Asked { function: &mut *self.function, out: &mut self.outbox, ports: &mut status, time: &mut time };

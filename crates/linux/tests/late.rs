@@ -7,6 +7,7 @@
 )]
 
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -54,9 +55,10 @@ impl Stall {
     }
 }
 
-/// Each frame but the first and the last sets the timer anew.
+/// The last frame stops the timer; each but the first and the last sets it anew, if they move it.
 struct Waiting {
-    times: Vec<Time>,
+    moves: bool,
+    times: Vec<(Time, Port)>,
     fired: usize,
     stall: Rc<Stall>,
 }
@@ -65,8 +67,10 @@ impl Function for Waiting {
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
         self.stall.first.get_or_init(Instant::now);
         self.fire(now.after(-1), out);
-        self.times.extend(arrivals.drain(..).map(|_| now));
-        self.stall.due.set((2..FRAMES).contains(&self.times.len()).then(|| now.after(PATIENCE)));
+        self.times.extend(arrivals.drain(..).map(|arrival| (now, arrival.port)));
+        let anew = now.after(PATIENCE);
+        let due = if self.moves { anew } else { self.stall.due.get().unwrap_or(anew) };
+        self.stall.due.set((2..FRAMES).contains(&self.times.len()).then_some(due));
     }
 
     fn fire(&mut self, now: Time, _: &mut Outbox) {
@@ -83,11 +87,12 @@ impl Function for Waiting {
 
 impl Inspect for Waiting {}
 
-/// It has these frames, a batch each time it is asked; while the second is taken the process is kept from running.
+/// It has these frames, a batch each time it is asked; while the second is taken the process is kept from running, if there is a
+/// stall.
 struct Slow {
     batches: Vec<usize>,
     asked: Rc<Cell<usize>>,
-    stall: Rc<Stall>,
+    stall: Option<Rc<Stall>>,
     always_readable: UnixStream,
 }
 
@@ -102,8 +107,8 @@ impl FramePort for Slow {
 
     fn receive(&mut self, port: Port, _: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()> {
         let asked = self.asked.replace(self.asked.get() + 1);
-        if asked == 1 {
-            self.stall.happens();
+        if let Some(stall) = self.stall.as_ref().filter(|_| asked == 1) {
+            stall.happens();
         }
         let count = self.batches.get(asked).copied().unwrap_or(0);
         let arrival = || Arrival { port, buffer: Buffer::with_capacity(60), offload: Offload::default() };
@@ -127,28 +132,55 @@ impl Application for Until {
     }
 }
 
-#[test]
-fn what_came_before_a_late_timer_is_handed_in_before_it() {
-    for batches in [vec![1, 32, 8], vec![1, 0, 32, 8], vec![1, 1, 1, 1, 1, 32, 4]] {
+/// Runs ports with these batches, until the last one was asked for all of its own. What the function has seen.
+fn run(ports: &[(u16, &[usize])], moves: bool) -> Waiting {
+    let stall = Stall::new();
+    let mut waiting = Waiting { moves, times: Vec::new(), fired: 0, stall: stall.clone() };
+    let (mut open, mut until, mut others) = (Vec::new(), Until(Rc::default(), 0), Vec::new());
+    for (number, batches) in ports {
         let (always_readable, mut other) = UnixStream::pair().expect("a pair of sockets");
         other.write_all(b"!").expect("a byte fits");
-        let (stall, asked) = (Stall::new(), Rc::new(Cell::new(0)));
-        let (device_asked, device_stall) = (asked.clone(), stall.clone());
-        let device = Slow { batches: batches.clone(), asked: device_asked, stall: device_stall, always_readable };
-        let run = Run {
-            ports: vec![OpenPort { port: Port(1), name: "slow".into(), device: Box::new(device) }],
-            application: &mut Until(asked, batches.len()),
-            recorder: Recorder::new(),
-            control: None,
-            commands: None,
-            flows: Vec::new(),
-            stop: StopSignal::never().expect("a descriptor"),
-            messages: Box::new(io::sink()),
-            options: RunOptions::default(),
-        };
-        let mut function = Waiting { times: Vec::new(), fired: 0, stall };
-        run.run(&mut function).expect("a run");
-        assert_eq!((function.times.len(), function.fired), (FRAMES, 0), "{batches:?}");
-        assert!(function.times.is_sorted(), "time does not go back");
+        others.push(other);
+        let asked = Rc::new(Cell::new(0));
+        until = Until(asked.clone(), batches.len());
+        let stall = (*number == 1).then(|| stall.clone());
+        let device = Slow { batches: batches.to_vec(), asked, stall, always_readable };
+        open.push(OpenPort { port: Port(*number), name: "slow".into(), device: Box::new(device) });
+    }
+    let run = Run {
+        ports: open,
+        application: &mut until,
+        recorder: Recorder::new(),
+        control: None,
+        commands: None,
+        flows: Vec::new(),
+        stop: StopSignal::never().expect("a descriptor"),
+        messages: Box::new(io::sink()),
+        options: RunOptions::default(),
+    };
+    run.run(&mut waiting).expect("a run");
+    waiting
+}
+
+#[test]
+fn what_came_before_a_late_timer_is_handed_in_before_it() {
+    for batches in [&[1, 32, 8][..], &[1, 0, 32, 8], &[1, 1, 1, 1, 1, 32, 4]] {
+        let seen = run(&[(1, batches)], true);
+        assert_eq!((seen.times.len(), seen.fired), (FRAMES, 0), "{batches:?}");
+        assert!(seen.times.is_sorted(), "time does not go back");
+    }
+}
+
+/// Rule E1: a capture of the run, whose frames stand by time and port, is the run.
+#[test]
+fn frames_of_one_instant_come_by_port_however_ports_were_given() {
+    for moves in [true, false] {
+        let seen = run(&[(2, &[0, 16, 2, 2]), (1, &[1, 16, 2, 2])], moves);
+        assert_eq!((seen.times.len(), seen.fired), (FRAMES, 0));
+        assert!(seen.times.is_sorted(), "{:?}", seen.times);
+        // What came together has one time, and so has what waits for a late timer that it does not move.
+        let times = |frames: &[(Time, Port)]| frames.iter().map(|(at, _)| *at).collect::<BTreeSet<Time>>().len();
+        assert_eq!(times(&seen.times[1..33]), 1, "{:?}", seen.times);
+        assert_eq!(times(&seen.times[33..]), if moves { 8 } else { 1 }, "{:?}", seen.times);
     }
 }
