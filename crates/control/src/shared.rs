@@ -1,6 +1,5 @@
 //! What the thread that follows a controller makes ready for the one that forwards.
 
-use crate::table::MANY;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use weftwire_core::Port;
@@ -28,8 +27,8 @@ struct Kept {
     rules: RulesKeeper,
     /// The ports here that the logical up port stands for.
     up: Vec<Port>,
-    /// Changes that nobody has taken over, for a switch that has all up to this number.
-    changes: Vec<RulesChange>,
+    /// What nobody has taken over, for a switch that has all changes up to this number.
+    change: Option<RulesChange>,
     taken: u64,
     /// Changes that were taken over, with what they have replaced.
     spent: Vec<RulesChange>,
@@ -37,7 +36,7 @@ struct Kept {
 
 impl Shared {
     pub(crate) fn new(formats: Arc<MessageFormats>, rules: RulesKeeper) -> Shared {
-        let kept = Kept { rules, up: Vec::new(), changes: Vec::new(), taken: 0, spent: Vec::new() };
+        let kept = Kept { rules, up: Vec::new(), change: None, taken: 0, spent: Vec::new() };
         Shared { formats, handover: Arc::new(Handover { latest: AtomicU64::new(0), kept: Mutex::new(kept) }) }
     }
 
@@ -46,41 +45,33 @@ impl Shared {
         &self.formats
     }
 
-    /// Follows the latest change of the compiler's rules, in time that goes with what it changes.
+    /// Follows the latest change of the compiler's rules, in time that goes with what it changes. Switches get it when it is
+    /// published.
     pub(crate) fn follow(&self, compiler: &Compiler, delta: &Delta) {
-        self.change(|kept| {
-            let change = kept.rules.follow(compiler, delta);
-            kept.changes.push(change);
-            // Nobody forwards, or no packets come: all at once takes less than so many pieces.
-            if kept.changes.len() > MANY {
-                kept.changes = vec![kept.rules.all()];
-            }
-        });
+        self.kept().rules.follow(compiler, delta);
     }
 
-    /// Lays all rules of the compiler out anew.
+    /// Lays all rules of the compiler out anew. Switches get them when they are published.
     pub(crate) fn lay_out(&self, compiler: &Compiler) {
         let mut rules = RulesKeeper::new(compiler);
-        let mut changes = vec![rules.all()];
-        self.change(|kept| {
-            std::mem::swap(&mut kept.rules, &mut rules);
-            std::mem::swap(&mut kept.changes, &mut changes);
-        });
-    }
-
-    /// Other ports that the logical up port stands for.
-    pub(crate) fn set_up(&self, up: Vec<Port>) {
-        self.change(|kept| kept.up = up);
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Kept)) {
+        let mut change = Some(rules.all());
         let mut kept = self.kept();
-        change(&mut kept);
+        std::mem::swap(&mut kept.rules, &mut rules);
+        std::mem::swap(&mut kept.change, &mut change);
+        // The old ones are freed while nobody needs the lock.
+        drop(kept);
+    }
+
+    /// Has switches take over what has changed, all at once; with it, other ports that the logical up port stands for.
+    pub(crate) fn publish(&self, up: Option<Vec<Port>>) {
+        let mut kept = self.kept();
+        let untaken = kept.change.take();
+        kept.change = Some(kept.rules.change(untaken));
+        kept.up = up.unwrap_or(std::mem::take(&mut kept.up));
         let spent = std::mem::take(&mut kept.spent);
         // Release: who sees the number sees the change when it has the lock.
         self.handover.latest.fetch_add(1, Ordering::Release);
         drop(kept);
-        // Freed while nobody needs the lock.
         drop(spent);
     }
 
@@ -117,10 +108,12 @@ impl Kept {
     fn hand_over(&mut self, latest: u64, taken: &mut u64, switch: &mut SubscriptionSwitch, up: &mut Vec<Port>) {
         // Another switch has taken over what this one has not: a new one, usually.
         if *taken != self.taken {
-            self.changes = vec![self.rules.all()];
+            self.change = Some(self.rules.all());
         }
-        self.changes.iter_mut().for_each(|change| switch.take(change));
-        self.spent.append(&mut self.changes);
+        if let Some(mut change) = self.change.take() {
+            switch.take(&mut change);
+            self.spent.push(change);
+        }
         up.clone_from(&self.up);
         (self.taken, *taken) = (latest, latest);
     }
@@ -157,13 +150,23 @@ mod tests {
             let formats = self.compiler.formats();
             let rules: Vec<Rule> = read_rules("rules", rule, formats, &mut SourceMap::default(), &mut Vec::new());
             let (id, delta) = self.compiler.add(&rules[0]).unwrap();
-            self.shared.follow(&self.compiler, &delta);
+            self.follow(&delta);
             id
         }
 
         fn remove(&mut self, id: RuleId) {
             let delta = self.compiler.remove(id).unwrap().unwrap();
-            self.shared.follow(&self.compiler, &delta);
+            self.follow(&delta);
+        }
+
+        fn follow(&self, delta: &Delta) {
+            self.shared.follow(&self.compiler, delta);
+            self.shared.publish(None);
+        }
+
+        fn lay_out(&self) {
+            self.shared.lay_out(&self.compiler);
+            self.shared.publish(None);
         }
 
         fn switch(&self) -> FollowingSwitch {
@@ -206,23 +209,41 @@ mod tests {
         drop(busy);
         assert_eq!(sent(&mut switch), [[2]; 4]);
         // What was replaced is freed by the thread that follows.
-        assert_eq!(shared.kept().spent.len(), 2);
+        assert_eq!(shared.kept().spent.len(), 1);
         following.add("kind == 3 : fwd(3);");
         assert!(shared.kept().spent.is_empty());
         assert_eq!(sent(&mut switch), [vec![2], vec![2], vec![2], vec![2, 3]]);
     }
 
     #[test]
-    fn changes_that_nobody_takes_do_not_pile_up() {
+    fn changes_that_nobody_takes_become_one() {
         let mut following = Following::new();
         let mut switch = following.switch();
-        following.add("kind == 2 : fwd(2);");
-        for _ in 0..3 * MANY {
-            let id = following.add("kind != 0 : fwd(4);");
-            following.remove(id);
-            assert!(following.shared.kept().changes.len() <= MANY);
+        for laid_out in [false, true] {
+            let first = following.add("kind == 2 : fwd(2);");
+            if laid_out {
+                following.lay_out();
+            }
+            let second = following.add("kind != 0 : fwd(4);");
+            following.remove(first);
+            let third = following.add("kind == 3 : fwd(3);");
+            assert!(following.shared.kept().spent.is_empty());
+            assert_eq!(sent(&mut switch), [vec![], vec![4], vec![4], vec![3, 4]]);
+            [second, third].into_iter().for_each(|id| following.remove(id));
+            assert_eq!(sent(&mut switch), [[]; 4] as [[u16; 0]; 4]);
         }
-        assert_eq!(sent(&mut switch), [vec![], vec![], vec![2], vec![]]);
+    }
+
+    #[test]
+    fn what_is_not_published_is_not_seen_and_comes_all_at_once() {
+        let mut following = Following::new();
+        let mut switch = following.switch();
+        let first = following.add("kind == 1 : fwd(1);");
+        let delta = following.compiler.remove(first).unwrap().unwrap();
+        following.shared.follow(&following.compiler, &delta);
+        assert_eq!(sent(&mut switch), [vec![], vec![1], vec![], vec![]]);
+        following.add("kind == 1 : fwd(2);");
+        assert_eq!(sent(&mut switch), [vec![], vec![2], vec![], vec![]]);
     }
 
     #[test]
@@ -233,7 +254,7 @@ mod tests {
         for port in 2..=4 {
             following.add(&format!("kind == {} : fwd({port});", port - 1));
             if port == 3 {
-                following.shared.lay_out(&following.compiler);
+                following.lay_out();
             }
             let [one, other] = switches.each_mut().map(|switch| sent(switch));
             assert_eq!(one, other);
@@ -260,7 +281,7 @@ mod tests {
                 let id = following.add(&format!("kind == {kind} : fwd({});", kind + 1));
                 match step {
                     0..996 => following.remove(id),
-                    _ => following.shared.lay_out(&following.compiler),
+                    _ => following.lay_out(),
                 }
             }
             over.store(true, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use weftwire_switch::RulesKeeper;
 /// Most entries that a switch takes.
 const MOST_ENTRIES: usize = 10_000_000;
 /// After more changes than these, all is laid out anew: that takes less time than to carry each one over.
-pub(crate) const MANY: usize = 200;
+const MANY: usize = 200;
 
 /// Why an update makes no sense to a table.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -213,10 +213,8 @@ impl FollowedTable {
         if many || !followed {
             self.shared.lay_out(self.rules.compiler());
         }
-        if let Some(start) = start {
-            self.shared.set_up(self.up_ports(&start));
-            self.start = start;
-        }
+        self.shared.publish(start.as_ref().map(|start| self.up_ports(start)));
+        self.start = start.unwrap_or(std::mem::take(&mut self.start));
         Ok(())
     }
 }

@@ -21,5 +21,5 @@ mod whole;
 pub use extract::Extractor;
 pub use function::SubscriptionSwitch;
 pub use packets::{Engine, Outlet, Tally};
-pub use pipeline::{ActionSet, Column, Memory, Patch, Pipeline};
+pub use pipeline::{ActionSet, Column, Memory, Patch, Pipeline, Touched};
 pub use rules::{RulesChange, RulesKeeper};

@@ -2,7 +2,7 @@
 
 mod patch;
 
-pub use patch::Patch;
+pub use patch::{Patch, Touched};
 
 use crate::search::{Bounds, Guide, Hash, Steps, Target, runs};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ struct Actions {
 
 /// A compiler's tables, laid out for one processor to walk. They follow the compiler when told to:
 /// [`Pipeline::apply`] what a rule changed, [`Pipeline::swap`] to what was laid out anew. Where another thread follows the compiler,
-/// that one has a pipeline of its own, and this one [takes over](Pipeline::take) what the other [makes of it](Pipeline::follow).
+/// that one has a pipeline of its own, which [follows](Pipeline::follow), and this one [takes over](Pipeline::take) the [pieces that changed](Pipeline::pieces).
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     columns: Vec<Column>,

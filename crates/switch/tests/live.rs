@@ -12,7 +12,7 @@ use weftwire_subscribe::rules::Call;
 use weftwire_subscribe::switch::Switch;
 use weftwire_subscribe::tables::Delta;
 use weftwire_subscribe::{Compiler, Message, MessageFormats, Rule, RuleId};
-use weftwire_switch::{ActionSet, Memory, Pipeline};
+use weftwire_switch::{ActionSet, Memory, Pipeline, Touched};
 
 const FORMATS: &str = r#"
     @subscribe_counter[name=hits, window="700ns"]
@@ -88,6 +88,7 @@ struct Running {
     pipeline: Pipeline,
     memory: Memory,
     kept: Pipeline,
+    touched: Touched,
     taking: Pipeline,
     taking_memory: Memory,
     switch: Switch,
@@ -98,7 +99,16 @@ impl Running {
         let pipeline = Pipeline::new(&compiler);
         let (kept, taking) = (pipeline.clone(), pipeline.clone());
         let [memory, taking_memory] = <[Memory; 2]>::default();
-        Running { compiler, pipeline, memory, kept, taking, taking_memory, switch: Switch::default() }
+        Running {
+            compiler,
+            pipeline,
+            memory,
+            kept,
+            touched: Touched::default(),
+            taking,
+            taking_memory,
+            switch: Switch::default(),
+        }
     }
 
     fn lay_out(&mut self) {
@@ -109,7 +119,8 @@ impl Running {
 
     fn follow(&mut self, delta: &Delta) {
         self.pipeline.apply(&self.compiler, delta, &mut self.memory);
-        let mut patch = self.kept.follow(&self.compiler, delta);
+        self.kept.follow(&self.compiler, delta, &mut self.touched);
+        let mut patch = self.kept.pieces(std::mem::take(&mut self.touched));
         self.taking.take(&mut patch, &mut self.taking_memory);
         // All of it is alike, so that it stays so.
         assert_eq!(format!("{:?}", self.taking), format!("{:?}", self.kept));

@@ -7,11 +7,32 @@ use weftwire_subscribe::compiler::Compiler;
 use weftwire_subscribe::tables::{Change, Delta, State};
 use weftwire_subscribe::window::Window;
 
-/// The pieces of a pipeline that one change of the compiler has made anew: [`Pipeline::follow`] makes it, and
-/// [`Pipeline::take`] takes it over.
+/// Which pieces of a pipeline changes have made anew.
+#[derive(Clone, Debug, Default)]
+pub struct Touched {
+    /// How many columns there were before the first of them.
+    columns: Option<usize>,
+    states: BTreeSet<State>,
+    places: BTreeSet<Target>,
+    windows: BTreeSet<u32>,
+}
+
+impl Touched {
+    /// With those of other changes, before or after these.
+    pub fn join(&mut self, mut other: Touched) {
+        self.columns = self.columns.into_iter().chain(other.columns).min();
+        self.states.append(&mut other.states);
+        self.places.append(&mut other.places);
+        self.windows.append(&mut other.windows);
+    }
+}
+
+/// The pieces of a pipeline that were touched, as they are afterwards: [`Pipeline::pieces`] makes it, and [`Pipeline::take`] takes it
+/// over.
 #[derive(Clone, Debug)]
 pub struct Patch {
-    /// Behind those that there were.
+    touched: Touched,
+    /// Behind those that there were before.
     columns: Vec<Column>,
     masks: Vec<u64>,
     initial: Target,
@@ -26,38 +47,57 @@ pub struct Patch {
     windows: Vec<(u32, Option<WindowPlan>)>,
 }
 
+impl Patch {
+    /// Which pieces they are.
+    pub fn into_touched(self) -> Touched {
+        self.touched
+    }
+}
+
 impl Pipeline {
-    /// Follows the latest change of the compiler as [`Pipeline::apply`] does. The result makes the same of pipelines that were
-    /// like this one before.
-    pub fn follow(&mut self, compiler: &Compiler, delta: &Delta) -> Patch {
+    /// Follows the latest change of the compiler as [`Pipeline::apply`] does, and notes what it touches.
+    pub fn follow(&mut self, compiler: &Compiler, delta: &Delta, touched: &mut Touched) {
         let states: BTreeSet<State> = delta.changes.iter().filter_map(state).collect();
         let place = |pipeline: &Pipeline, state: &State| {
             let target = pipeline.target(*state);
             (target < END).then_some(target & !WINDOW)
         };
-        let columns = self.columns.len();
-        let mut places: BTreeSet<Target> = states.iter().filter_map(|state| place(self, state)).collect();
+        let mut new = Touched { columns: Some(self.columns.len()), ..Touched::default() };
+        // Nodes that go, and those that come.
+        new.places.extend(states.iter().filter_map(|state| place(self, state)));
         self.apply(compiler, delta, &mut Memory::default());
-        places.extend(states.iter().filter_map(|state| place(self, state)));
-        let windows =
-            delta.gone_states.iter().chain(&delta.new_states).filter(|id| (id.0 as usize) < self.windows.len());
+        new.places.extend(states.iter().filter_map(|state| place(self, state)));
+        new.windows.extend(delta.gone_states.iter().chain(&delta.new_states).map(|id| id.0));
+        new.states = states;
+        touched.join(new);
+    }
+
+    /// These pieces, for pipelines that were like this one before they were touched.
+    pub fn pieces(&self, touched: Touched) -> Patch {
+        let columns = touched.columns.unwrap_or(self.columns.len());
+        let plan = |id: &u32| (*id, self.windows.get(*id as usize).cloned().flatten());
         Patch {
             columns: self.columns[columns..].to_vec(),
             masks: self.masks[columns..].to_vec(),
             initial: self.initial,
             states: self.targets.len() as State,
-            targets: states.iter().map(|state| (*state, self.target(*state))).collect(),
-            ends: states.iter().map(|state| (*state, self.ends[*state as usize].clone())).collect(),
+            targets: touched.states.iter().map(|state| (*state, self.target(*state))).collect(),
+            ends: touched.states.iter().map(|state| (*state, self.ends[*state as usize].clone())).collect(),
             count: self.nodes.len(),
-            nodes: places.iter().map(|place| (*place, self.nodes[*place as usize].clone())).collect(),
+            nodes: touched.places.iter().map(|place| (*place, self.nodes[*place as usize].clone())).collect(),
             free: self.free.clone(),
-            windows: windows.map(|id| (id.0, self.windows[id.0 as usize].clone())).collect(),
+            windows: touched.windows.iter().map(plan).collect(),
+            touched,
         }
     }
 
-    /// Takes a change over, between two packets and in time that goes with the number of its pieces, and leaves what they replace
-    /// there, to be freed elsewhere. Windows go on.
+    /// Takes pieces over, between two packets and in time that goes with their number, and leaves what they replace there, to be
+    /// freed elsewhere. Windows go on.
     pub fn take(&mut self, patch: &mut Patch, memory: &mut Memory) {
+        if let Some(columns) = patch.touched.columns {
+            self.columns.truncate(columns);
+            self.masks.truncate(columns);
+        }
         self.columns.append(&mut patch.columns);
         self.masks.append(&mut patch.masks);
         self.initial = patch.initial;
