@@ -18,6 +18,8 @@ pub struct Profile {
     pub rows: usize,
     /// Operations of one row or preparation, blocks written out.
     pub operations: usize,
+    /// Blocks.
+    pub blocks: usize,
     /// Packet slots of an instance.
     pub slots: usize,
     /// Rounds of repeats inside one another.
@@ -39,6 +41,7 @@ pub const SOFTWARE: Profile = Profile {
     conditions: limits::MAX_CONDITIONS,
     rows: limits::MAX_ROWS,
     operations: limits::MAX_OPERATIONS,
+    blocks: limits::MAX_BLOCKS,
     slots: limits::MAX_SLOTS,
     rounds: limits::MAX_ROUNDS as usize,
     event_operations: None,
@@ -54,6 +57,7 @@ pub const FPGA: Profile = Profile {
     conditions: 32,
     rows: 64,
     operations: 16,
+    blocks: 64,
     slots: 8,
     rounds: 64,
     event_operations: Some(4_096),
@@ -129,6 +133,7 @@ impl Profile {
             ),
             ("conditions".into(), self.conditions, image.conditions.len(), "conditions", first_test_beyond),
             ("rows".into(), self.rows, image.rows.len(), "rows", first_row_beyond(self.rows)),
+            ("blocks".into(), self.blocks, image.blocks.len(), "blocks", None),
             ("packet slots".into(), self.slots, image.slots.len(), "slots", None),
             ("flows waiting for turns".into(), self.waiting, waiting as usize, "turns", None),
             ("rounds of repeats".into(), self.rounds, rounds as usize, "repeats", first_repeated),

@@ -443,6 +443,14 @@ fn profiles_say_what_is_too_much() {
     );
     let row = &profile::FPGA.exceeded(&image)[1];
     assert_eq!(row.line, image.rows[0].line);
+    image.blocks = vec![Block { operations: image.rows[0].operations.clone() }; 65];
+    image.rows[0].operations = vec![run(64)];
+    let shared: Vec<String> = profile::FPGA.exceeded(&image).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shared,
+        [&texts[..1], &["blocks: 65 blocks, 1 more than the 64 of the profile".into()], &texts[1..]].concat()
+    );
+    let row = &profile::FPGA.exceeded(&image)[2];
     assert!(row.at.starts_with("state ") && row.at.ends_with("operation 17 is `delete_instance`"), "{}", row.at);
     assert_eq!(profile::SOFTWARE.exceeded(&image), []);
     assert_eq!(profile::Profile::named("fpga"), Some(profile::FPGA));
