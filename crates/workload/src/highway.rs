@@ -2,6 +2,8 @@
 
 use crate::Numbers;
 use std::net::Ipv4Addr;
+use std::time::Duration;
+use weftwire_core::Time;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 
 /// UDP port of reports.
@@ -18,8 +20,8 @@ const EVERY: u64 = 100_000_000;
 /// What a car says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Nanoseconds after the start.
-    pub at_ns: u64,
+    /// When, after the start.
+    pub at: Time,
     /// The car.
     pub car: u32,
     /// Feet along the highway.
@@ -34,10 +36,11 @@ pub struct Report {
     pub segment: u8,
 }
 
-/// Reports of `cars` cars for `duration_ns`, by time. In the second third of it cars crawl in segment 3; from a quarter to
+/// Reports of `cars` cars for so long, by time. In the second third of it cars crawl in segment 3; from a quarter to
 /// three quarters of it two cars stand in lane 2 of segment 6.
-pub fn reports(cars: u32, duration_ns: u64, seed: u64) -> Vec<Report> {
+pub fn reports(cars: u32, duration: Duration, seed: u64) -> Vec<Report> {
     let mut numbers = Numbers::new(seed);
+    let end = duration.as_nanos() as u64;
     let mut reports = Vec::new();
     for car in 0..cars {
         let lane = 1 + numbers.below(LANES.into()) as u32;
@@ -51,18 +54,18 @@ pub fn reports(cars: u32, duration_ns: u64, seed: u64) -> Vec<Report> {
             place = u64::from(6 * SEGMENT + 100 + 20 * car) * 1_000_000;
         }
         let mut at = numbers.below(EVERY);
-        while at < duration_ns {
+        while at < end {
             let x = (place / 1_000_000) as u32 % (SEGMENT * SEGMENTS);
             let segment = x / SEGMENT;
-            let jam = segment == 3 && (duration_ns / 3..duration_ns * 2 / 3).contains(&at);
-            let stands = broken && (duration_ns / 4..duration_ns * 3 / 4).contains(&at);
+            let jam = segment == 3 && (end / 3..end * 2 / 3).contains(&at);
+            let stands = broken && (end / 4..end * 3 / 4).contains(&at);
             let speed = match (stands, jam) {
                 (true, _) => 0,
                 (false, true) => 80 + numbers.below(170),
                 (false, false) => cruise + numbers.below(20),
             };
             reports.push(Report {
-                at_ns: at,
+                at: Time::from_nanoseconds(at as i64),
                 car,
                 x,
                 y: lane * 12 - 6,
@@ -70,13 +73,13 @@ pub fn reports(cars: u32, duration_ns: u64, seed: u64) -> Vec<Report> {
                 lane: lane as u8,
                 segment: segment as u8,
             });
-            if !(broken && at < duration_ns / 4) {
+            if !(broken && at < end / 4) {
                 place += speed * 14_667;
             }
             at += EVERY;
         }
     }
-    reports.sort_by_key(|report| (report.at_ns, report.car));
+    reports.sort_by_key(|report| (report.at, report.car));
     reports
 }
 
@@ -84,7 +87,7 @@ pub fn reports(cars: u32, duration_ns: u64, seed: u64) -> Vec<Report> {
 pub fn report_frame(report: &Report) -> Vec<u8> {
     let mut data = Vec::with_capacity(24);
     data.extend_from_slice(&report.car.to_be_bytes());
-    data.extend_from_slice(&((report.at_ns / 1_000_000) as u32).to_be_bytes());
+    data.extend_from_slice(&((report.at.nanoseconds() / 1_000_000) as u32).to_be_bytes());
     data.extend_from_slice(&report.x.to_be_bytes());
     data.extend_from_slice(&report.y.to_be_bytes());
     data.extend_from_slice(&report.speed.to_be_bytes());

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests read and write files")]
 
 use std::path::Path;
+use std::time::Duration;
 use weftwire_capture::{CaptureInterface, CaptureWriter};
 use weftwire_core::{LinkType, Time};
 use weftwire_workload::market::{Feed, FeedSettings};
@@ -51,14 +52,15 @@ fn the_reports_of_switches() {
 #[test]
 fn the_requests_for_content() {
     let settings = content::RequestSettings::default();
-    let frames = content::requests(&settings, 1).into_iter().map(|(at, _, frame)| (at, frame));
+    let frames = content::requests(&settings, 1).into_iter();
+    let frames = frames.map(|request| (request.at.nanoseconds() as u64, request.frame));
     is_generated("hicn.pcapng", &capture("consumers", frames), 220_000);
     is_generated("hicn.rules", content::split_rules(settings.contents, 10, "100ms").as_bytes(), 8_000);
 }
 
 #[test]
 fn the_reports_of_cars() {
-    let reports = highway::reports(48, 3_000_000_000, 1);
-    let frames = reports.iter().map(|report| (report.at_ns, highway::report_frame(report)));
+    let reports = highway::reports(48, Duration::from_secs(3), 1);
+    let frames = reports.iter().map(|report| (report.at.nanoseconds() as u64, highway::report_frame(report)));
     is_generated("highway.pcapng", &capture("cars", frames), 200_000);
 }

@@ -69,12 +69,12 @@ pub(super) fn run(options: &Options, work: &mut Work<'_>) -> Result<Vec<Run>, St
     let settings = RequestSettings::default();
     let split = split_rules(settings.contents, 10, "100ms");
     let list = requests(&settings, options.seed);
-    let frames: Frames = list.iter().map(|(at, _, frame)| (*at as i64, frame.clone())).collect();
+    let frames: Frames = list.into_iter().map(|request| (request.at.nanoseconds(), request.frame)).collect();
     let mut runs = Vec::new();
     for (name, rules) in [("meter", &*split), ("all", "udp.destination_port == 9695 : fwd(2);")] {
         let mut cache = Cache::default();
         let (mut at_cache, mut past_cache, mut cold_ns) = (0, 0, Vec::new());
-        let mut hot_by_window = vec![(0, 0); (settings.duration_ns / WINDOW_NS + 1) as usize];
+        let mut hot_by_window = vec![(0, 0); settings.duration.as_nanos() as usize / WINDOW_NS as usize + 1];
         let mut arrive = |node: usize, at: u64, frame: &[u8]| {
             let content = frame.get(NAME).map_or(0, |name| u16::from_be_bytes([name[0], name[1]]));
             // Links: 10 us to the cache, 10 ms to the producer.
@@ -83,7 +83,7 @@ pub(super) fn run(options: &Options, work: &mut Work<'_>) -> Result<Vec<Run>, St
                 _ => (at.saturating_sub(PRODUCER_NS / 2), Some(at + PRODUCER_NS / 2)),
             };
             *(if node == 0 { &mut at_cache } else { &mut past_cache }) += 1;
-            if content != settings.hot.0 {
+            if content != settings.hot.content {
                 cold_ns.extend(answer.map(|answer| answer - left));
             } else if let Some((cached, past)) = hot_by_window.get_mut((left / WINDOW_NS) as usize) {
                 *(if node == 0 { cached } else { past }) += 1;

@@ -4,6 +4,7 @@ use super::StudyError;
 use super::stage::{Frames, Stage};
 use super::work::Work;
 use serde::Serialize;
+use std::time::Duration;
 use weftwire_workload::highway::{report_frame, reports};
 
 const NETWORK: &str = include_str!("../../../../examples/networks/highway.toml");
@@ -31,8 +32,8 @@ pub struct Alert {
 
 /// The example's cars and rules.
 pub(super) fn run(work: &mut Work<'_>) -> Result<Vec<Alert>, StudyError> {
-    let frames: Frames =
-        reports(48, 3_000_000_000, 1).iter().map(|report| (report.at_ns as i64, report_frame(report))).collect();
+    let reports = reports(48, Duration::from_secs(3), 1);
+    let frames: Frames = reports.iter().map(|report| (report.at.nanoseconds(), report_frame(report))).collect();
     let mut alerts = Vec::new();
     let mut arrive = |node: usize, at_ns: u64, frame: &[u8]| {
         let Some([a, b, c, d, report @ ..]) = frame.get(REPORT..) else { return };
