@@ -104,3 +104,101 @@ fn the_port_says_how_large_segments_are() {
         assert!(connection.ends[1].received == connection.ends[0].to_send);
     }
 }
+
+/// The platform says that an end's port has another MTU now.
+fn port_changes(connection: &mut Connection, end: usize, bytes: u32) {
+    let (now, end) = (connection.at(), &mut connection.ends[end]);
+    let told = Change::Port { port: Port(1), change: PortChange::Mtu { bytes } };
+    change(&mut end.engine, now, told, &mut end.out).expect("a port");
+    end.out.clear();
+}
+
+/// What is sent behind a change of the port's MTU fits it, and fills it, as far as the other end takes that and unless the user has said otherwise.
+#[test]
+fn segments_follow_the_port() {
+    // The sender's MTU at first, then, that of the receiver, the user's, and what packets have at most then.
+    for (first, then, other, given, expected) in [
+        (1_500, 1_280, 1_500, 0, 1_280),
+        (1_280, 1_500, 1_500, 0, 1_500),
+        (1_500, 9_000, 9_000, 0, 9_000),
+        (1_500, 9_000, 4_000, 0, 4_000),
+        (9_000, 1_500, 9_000, 0, 1_500),
+        (1_400, 9_000, 9_000, 1_400, 1_400),
+        (1_500, 1_300, 9_000, 1_400, 1_300),
+    ] {
+        let cell = format!("{first}, then {then}, {other} at the other end, {given} given");
+        let machines = [machine(&[("mtu", given)]), machine(&[])];
+        let mut connection = Connection::new(machines, [data(1_500_000, 7), Vec::new()], CLEAN, 1);
+        connection.ends[0].closes = false;
+        port_changes(&mut connection, 0, first);
+        port_changes(&mut connection, 1, other);
+        let (limit, largest) = (Rc::new(Cell::new(first as usize)), Rc::new(Cell::new(0)));
+        let (port, seen) = (limit.clone(), largest.clone());
+        let mut count = 0;
+        connection.fates = Box::new(move |sending| {
+            let bytes = sending.frame.len() - LINK;
+            assert!(sending.to == 0 || bytes <= port.get(), "{bytes} bytes leave by a port of {}", port.get());
+            seen.set(seen.get().max(bytes));
+            count += 1;
+            // Some of what left in the old size is sent again in the new one.
+            if sending.to == 1 && count % 50 == 0 { Fate::Lost } else { Fate::Passes }
+        });
+        connection.open();
+        assert!(connection.until(|connection| connection.ends[1].received.len() > 300_000), "{cell}");
+        port_changes(&mut connection, 0, then);
+        limit.set(then as usize);
+        largest.set(0);
+        assert!(connection.until(all_arrived), "{cell}");
+        assert_eq!(largest.get(), expected, "{cell}");
+        assert!(connection.ends[1].received == connection.ends[0].to_send, "{cell}");
+    }
+}
+
+/// A way that is known to be narrower than the port stays so, whatever becomes of the port.
+#[test]
+fn a_wider_port_makes_no_way_wider() {
+    let mut connection = Connection::new([machine(&[]), machine(&[])], [data(1_500_000, 7), Vec::new()], CLEAN, 1);
+    connection.ends[0].closes = false;
+    port_changes(&mut connection, 0, 1_500);
+    port_changes(&mut connection, 1, 9_000);
+    connection.fates = Box::new(|sending| match sending.to == 1 && sending.frame.len() > LINK + 1_280 {
+        true => Fate::TooBig(1_280),
+        false => Fate::Passes,
+    });
+    connection.open();
+    assert!(connection.until(|connection| connection.ends[1].received.len() > 300_000));
+    port_changes(&mut connection, 0, 9_000);
+    let sent = connection.ends[0].sent;
+    assert!(connection.until(all_arrived));
+    assert_eq!(connection.register(0, "mtu"), Some(1_280));
+    assert!(connection.ends[0].sent - sent < 1_210_000, "{} sent again", connection.ends[0].sent - sent);
+}
+
+/// So does what a timer sends: the probe of a lost end is the first to leave.
+#[test]
+fn the_probe_of_the_tail_follows_the_port() {
+    let mut connection = Connection::new([machine(&[]), machine(&[])], [data(14_480, 7), Vec::new()], CLEAN, 1);
+    connection.ends[0].closes = false;
+    port_changes(&mut connection, 0, 1_500);
+    let cut = Rc::new(Cell::new(true));
+    let (port, sizes) = (cut.clone(), Rc::new(Cell::new(0)));
+    let seen = sizes.clone();
+    connection.fates = Box::new(move |sending| {
+        if sending.to == 1 && sending.payload() > 0 {
+            if port.get() {
+                return Fate::Lost;
+            }
+            seen.set(seen.get().max(sending.frame.len() - LINK));
+        }
+        Fate::Passes
+    });
+    connection.open();
+    assert!(
+        connection.until(|connection| connection.ends[0].sent == 14_480 && connection.flying.is_empty()),
+        "all is lost"
+    );
+    port_changes(&mut connection, 0, 1_280);
+    cut.set(false);
+    assert!(connection.until(all_arrived));
+    assert_eq!(sizes.get(), 1_280);
+}
