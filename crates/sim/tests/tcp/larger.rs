@@ -60,6 +60,43 @@ fn the_widest_of_a_way_is_found() {
     }
 }
 
+/// A probe that is lost together with something else says nothing (RFC 4821, 7.5): what makes it good, in smaller segments, is no larger segment
+/// that has arrived.
+#[test]
+fn a_probe_that_is_lost_beside_other_segments_finds_nothing() {
+    let (mut connection, _) = narrow(2_000_000);
+    let (widest, too_large, mut beside) = (1_000, Rc::new(Cell::new(0)), 0);
+    let (counted, mut free) = (too_large.clone(), 0);
+    connection.fates = Box::new(move |sending| {
+        if sending.to == 0 {
+            return Fate::Passes;
+        }
+        if sending.frame.len() > LINK + widest {
+            counted.set(counted.get() + 1);
+            beside = 1;
+            return Fate::Lost;
+        }
+        if beside > 0 && sending.payload() > 0 {
+            beside -= 1;
+            return Fate::Lost;
+        }
+        free = free.max(sending.at) + sending.frame.len() as i64 * 8;
+        Fate::Late(free - sending.at)
+    });
+    connection.open();
+    let is = |connection: &Connection, name: &str| connection.register(0, name).unwrap_or(0);
+    assert!(connection.until(|connection| is(connection, "backoff") >= 3));
+    assert!(connection.until(|connection| is(connection, "backoff") == 0 && is(connection, "phase") == 0));
+    let before = too_large.get();
+    let mut largest = 0;
+    assert!(connection.until(|connection| {
+        largest = largest.max(is(connection, "mss"));
+        all_arrived(connection)
+    }));
+    assert!(largest <= widest as i64 - HEADERS, "segments of {largest} over a way of {widest}");
+    assert!(too_large.get() > before, "there were probes");
+}
+
 /// Ten minutes later the way may be another one.
 #[test]
 fn a_way_that_becomes_wider_is_tried_again() {
