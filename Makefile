@@ -74,7 +74,7 @@ docs:
 
 # Whole-system tests push gigabytes through the data path, so they run optimised; not across crates, which takes minutes.
 system:
-	cargo test --profile demo $(SYSTEM_TESTS)
+	cargo test --no-fail-fast --profile demo $(SYSTEM_TESTS)
 
 # Instructions of the engine per packet, compared with crates/bench/instructions.json.
 instructions:
