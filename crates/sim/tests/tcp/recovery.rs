@@ -1,6 +1,6 @@
 //! Losses, delays and quiet that a TCP has to make the best of, one of each kind.
 
-use crate::support::{CLEAN, Connection, Fate, Line, data, endpoints, machine, too_big};
+use crate::support::{CLEAN, Connection, Fate, Line, data, endpoints, machine, one_loss_after, too_big};
 use weftwire_core::{Connections, Endpoints, Frame, Function, Outbox, Port};
 
 const MILLISECOND: i64 = 1_000_000;
@@ -444,12 +444,7 @@ fn slow_start_ends_when_round_trips_become_longer() {
 fn cubic_follows_its_curve() {
     let line = Line { delay: 25 * MILLISECOND, ..CLEAN };
     let mut connection = pair([&[], &[]], 40_000_000, line);
-    let mut dropped = false;
-    connection.fates = Box::new(move |sending| {
-        let drop = !dropped && sending.to == 1 && sending.payload() > 0 && sending.at > 320 * MILLISECOND;
-        dropped |= drop;
-        if drop { Fate::Lost } else { Fate::Passes }
-    });
+    connection.fates = one_loss_after(320 * MILLISECOND);
     connection.open();
     assert!(connection.until(|connection| connection.register(0, "phase") == Some(1)), "a loss");
     assert!(connection.until(|connection| connection.register(0, "cubic.epoch") > Some(0)), "congestion avoidance");

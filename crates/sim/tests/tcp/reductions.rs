@@ -1,7 +1,7 @@
 //! Which losses shrink the window, which of those reductions are taken back, and what finds a loss: one scenario for each rule that was once
 //! broken.
 
-use crate::support::{CLEAN, Connection, Fate, Line, data, machine};
+use crate::support::{CLEAN, Connection, Fate, Line, data, machine, one_loss_after};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -309,12 +309,7 @@ fn cubic_begins_anew_after_a_timeout() {
 fn cubic_goes_on_after_a_timeout_for_nothing() {
     let line = Line { delay: 25 * MILLISECOND, ..CLEAN };
     let mut connection = sender_of(&[], 40_000_000, line);
-    let mut dropped = false;
-    connection.fates = Box::new(move |sending| {
-        let drop = !dropped && sending.to == 1 && sending.payload() > 0 && sending.at > 320 * MILLISECOND;
-        dropped |= drop;
-        if drop { Fate::Lost } else { Fate::Passes }
-    });
+    connection.fates = one_loss_after(320 * MILLISECOND);
     connection.open();
     assert!(connection.until(|connection| connection.register(0, "cubic.epoch") > Some(0)), "congestion avoidance");
     let now = connection.now;

@@ -191,6 +191,16 @@ fn payload_of(frame: &[u8]) -> usize {
 
 type Fates = Box<dyn FnMut(&Sending<'_>) -> Fate>;
 
+/// Loses the first segment with payload that leaves for the second end later than this, and nothing else.
+pub fn one_loss_after(time: i64) -> Fates {
+    let mut lost = false;
+    Box::new(move |sending| {
+        let loses = !lost && sending.to == 1 && sending.payload() > 0 && sending.at > time;
+        lost |= loses;
+        if loses { Fate::Lost } else { Fate::Passes }
+    })
+}
+
 /// Two ends and a line between them, in virtual time.
 pub struct Connection {
     pub ends: [End; 2],
