@@ -178,6 +178,7 @@ fn add_traffic(network: &mut Network, from: NodeIndex, to: NodeIndex, transport:
         port: 5000 + (number % 50_000) as u16,
         source_port: 10_000,
         congestion_control: None,
+        dscp: 0,
         kind,
         seed: number as u64,
     });

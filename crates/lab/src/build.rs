@@ -17,7 +17,7 @@ use weftwire_linux::namespace::{self, NetworkNamespace};
 use weftwire_linux::netlink::{Netlink, VethEnd};
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Rate};
-use weftwire_network::model::{Link, Node, NodeIndex, NodeKind, PortPlace};
+use weftwire_network::model::{ChangeKind, Link, Node, NodeIndex, NodeKind, PortPlace};
 use weftwire_network::routing::Routes;
 
 /// Bytes of an IP packet on a link.
@@ -125,12 +125,31 @@ pub fn refuse_taken(state: &State) -> Result<(), LabError> {
     }
 }
 
+/// Refuses what only the simulator does.
+///
+/// # Errors
+/// The network asks for it.
+fn refuse_simulated(network: &Network) -> Result<(), LabError> {
+    routing::refuse_spraying(network)?;
+    let changed = network.changes.iter().filter_map(|change| match &change.what {
+        ChangeKind::Settings { settings, .. } => Some(&**settings),
+        _ => None,
+    });
+    if network.links.iter().flat_map(|link| &link.directions).chain(changed).any(|settings| settings.pause.is_some()) {
+        return Err(LabError::Pause);
+    }
+    match network.traffic.iter().find(|traffic| traffic.dscp > 0) {
+        Some(traffic) => Err(LabError::Dscp(traffic.name.clone())),
+        None => Ok(()),
+    }
+}
+
 /// Makes everything that the kernel holds. What was made stays when it fails: see [`remove`].
 ///
 /// # Errors
 /// What could not be made, and why.
 pub fn build(network: &Network, state: &State) -> Result<(), LabError> {
-    routing::refuse_spraying(network)?;
+    refuse_simulated(network)?;
     for name in state.namespaces() {
         namespace::add(&name)
             .map_err(|error| LabError::privileged(format!("make the namespace {name}"), "root", error))?;

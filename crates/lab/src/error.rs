@@ -60,6 +60,18 @@ pub enum LabError {
          routing.multipath=flow, or use `weft sim`"
     )]
     PacketMultipath,
+    /// The same of priority-based flow control.
+    #[error(
+        "`pause` of links can't be on Linux: its kernel forwards between links and hears of no pause; leave it out, or use \
+         `weft sim`"
+    )]
+    Pause,
+    /// The same of a traffic's DSCP.
+    #[error(
+        "the `dscp` of traffic `{0}` can't be on Linux: leave it out and send by a command of the host (`ping -Q`, `iperf3 \
+         --dscp`), or use `weft sim`"
+    )]
+    Dscp(String),
     /// A node that should run a function has none.
     #[error("node `{0}` has no function")]
     NoFunction(String),

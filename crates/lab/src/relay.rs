@@ -26,7 +26,7 @@ use weftwire_linux::pacer::{Place, Policy, SHORTEST_SLEEP, Step};
 use weftwire_linux::system::{monotonic_ns, realtime_ns};
 use weftwire_network::Network;
 use weftwire_network::link::field::FieldCorruptor;
-use weftwire_network::link::frame::{invert_bit, is_ecn_capable, mark_ce, pad};
+use weftwire_network::link::frame::{class, invert_bit, is_ecn_capable, mark_ce, pad};
 use weftwire_network::link::{Counts, Direction, Offer};
 use weftwire_network::model::{ChangeKind, LinkIndex};
 use weftwire_network::results::{Lateness, LinkSample};
@@ -272,9 +272,10 @@ impl<'a> Relay<'a> {
                 let frame = Captured { at, capture, sent: true, bytes: buffer.clone() };
                 *capture_losses += u64::from(captured.try_send(frame).is_err());
             }
-            let ecn_capable = lane.direction.settings().queue.ecn && is_ecn_capable(LinkType::Ethernet, &buffer);
+            let ecn_capable = lane.direction.settings().queue.marks() && is_ecn_capable(LinkType::Ethernet, &buffer);
             lane.last = lane.last.max(at);
-            let offer = Offer { bytes: buffer.len() as u32, ecn_capable };
+            let class = if lane.direction.settings().queue.priority { class(LinkType::Ethernet, &buffer) } else { 0 };
+            let offer = Offer { bytes: buffer.len() as u32, ecn_capable, class, holds: None };
             // What is dropped is counted by the direction.
             let _ = lane.direction.offer(lane.last, buffer, offer);
             lane.settle(*number, due);

@@ -164,6 +164,8 @@ table! {
         jitter: Option<JitterValue>,
         /// The queue before the link. Default 100 packets, drop-tail.
         queue: Option<QueueValue>,
+        /// The far end asks for a pause when too much waits in it of what came by here. Default: never.
+        pause: Option<Pause>,
         /// Loss before the queue. Default 0.
         loss: Option<LossValue>,
         /// Packets that others may overtake.
@@ -264,6 +266,8 @@ words! {
     pub enum Discipline {
         /// What finds the queue full is dropped.
         DropTail = "drop-tail",
+        /// ECN-capable arrivals that find more than `threshold` waiting are marked (RFC 8257).
+        Step = "step",
         /// Random early detection.
         Red = "red",
         /// Controlled delay (RFC 8289).
@@ -280,6 +284,10 @@ table! {
         discipline: Option<Discipline>,
         /// ECN-capable packets are marked where the discipline would drop them. Default false.
         ecn: Option<bool>,
+        /// There is such a queue for each of eight classes, the upper three bits of DSCP; higher ones go first. Default false.
+        priority: Option<bool>,
+        /// Of `step`: K. Default: a quarter of the limit.
+        threshold: Option<Amount>,
         /// Of `red`: average below which nothing is dropped. Default: a quarter of the limit.
         minimum: Option<Amount>,
         /// Of `red`: average at which `probability` is reached. Default: three quarters of the limit.
@@ -292,6 +300,20 @@ table! {
         target: Option<Duration>,
         /// Of `codel`: the sliding minimum's width. Default 100ms.
         interval: Option<Duration>,
+    }
+}
+
+table! {
+    /// Priority-based flow control of what came by a link.
+    pub struct Pause {
+        /// Above so many bytes of a class, a pause is asked for.
+        xoff: Bytes,
+        /// When no more than so many are left, packets are taken again. Default: half of `xoff`.
+        xon: Option<Bytes>,
+        /// Bytes that have room above `xoff`, for what is on its way. Default: as many as `xoff`.
+        headroom: Option<Bytes>,
+        /// For these classes, 0 to 7. Default: all.
+        classes: Option<Vec<u16>>,
     }
 }
 
@@ -378,6 +400,8 @@ table! {
         transport: Option<Transport>,
         /// The congestion control of its TCP connections, as Linux names it: `cubic`, `reno`. Default: the platform's.
         congestion_control: Option<Word>,
+        /// Of traffic between hosts: the DSCP of its packets, 0 to 63, both ways. Default 0.
+        dscp: Option<u16>,
         /// 4 or 6. Default 4.
         family: Option<u16>,
         /// The receiver's port number, default 5001 and up; of `capture` the port of the node, default 1.

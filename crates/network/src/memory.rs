@@ -1,7 +1,7 @@
 //! What a network will keep in memory, whoever runs it.
 
 use crate::Network;
-use crate::link::QueueLimit;
+use crate::link::{CLASSES, LinkSettings, QueueLimit};
 use crate::model::{Traffic, TrafficKind};
 use crate::traffic::Gap;
 
@@ -35,8 +35,10 @@ pub fn waiting(network: &Network) -> u64 {
     let directions = network.links.iter().flat_map(|link| &link.directions);
     let limited = directions.filter(|settings| settings.rate.is_some());
     let waiting = limited.map(|settings| match settings.queue.limit {
-        QueueLimit::Packets(packets) => packets,
-        QueueLimit::Bytes(bytes) => bytes / FRAME,
+        QueueLimit::Packets(packets) => (settings, packets),
+        QueueLimit::Bytes(bytes) => (settings, bytes / FRAME),
     });
+    let queues = |settings: &LinkSettings| if settings.queue.priority { CLASSES as u64 } else { 1 };
+    let waiting = waiting.map(|(settings, waiting)| waiting.saturating_mul(queues(settings)));
     waiting.fold(0, u64::saturating_add)
 }

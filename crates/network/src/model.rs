@@ -212,6 +212,8 @@ pub struct Traffic {
     pub source_port: u16,
     /// The congestion control of its TCP connections, as Linux names it (`cubic`, `reno`); `None`: the platform's own.
     pub congestion_control: Option<String>,
+    /// The DSCP of the packets that hosts send for it, below 64.
+    pub dscp: u8,
     /// What is sent.
     pub kind: TrafficKind,
     /// For its own random numbers: the same on every platform. Made from the network's seed by [`Network::reseed`].

@@ -249,6 +249,7 @@ mod tests {
             port: 80,
             source_port: 1_024,
             congestion_control: None,
+            dscp: 0,
             kind,
             seed: 42,
         }

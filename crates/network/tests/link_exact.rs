@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use weftwire_core::Time;
 use weftwire_network::link::{
-    Arrival, Counts, Direction, Discipline, DropCause, LinkSettings, Loss, Offer, Queue, QueueLimit, Rate, RateTrace,
+    Arrival, Counts, Direction, Discipline, DropCause, Holds, LinkSettings, Loss, Offer, Queue, QueueLimit, Rate,
+    RateTrace,
 };
 
 fn at(nanoseconds: i64) -> Time {
@@ -20,6 +21,7 @@ enum Input {
     Down,
     Up,
     Blackhole(bool),
+    Pause(u8, bool),
 }
 
 /// Nanoseconds after the input before, and whether somebody takes what arrives in between.
@@ -39,7 +41,7 @@ struct Outcome {
 fn run(settings: LinkSettings, seed: u64, steps: &[Step], looks: bool) -> (Outcome, Vec<Arrival<u32>>, Counts) {
     let mut link = Direction::new(settings, seed);
     let mut outcome = Outcome::default();
-    let mut arrivals = Vec::new();
+    let (mut arrivals, mut held, mut freed) = (Vec::new(), Vec::new(), Vec::new());
     let mut now = 0;
     for (number, (gap, look, input)) in steps.iter().enumerate() {
         now += gap;
@@ -51,25 +53,39 @@ fn run(settings: LinkSettings, seed: u64, steps: &[Step], looks: bool) -> (Outco
         }
         match input {
             Input::Offer(bytes) => {
-                let offer = Offer { bytes: *bytes, ecn_capable: bytes % 2 == 0 };
-                if let Err(drop) = link.offer(at(now), number as u32, offer) {
-                    outcome.drops.push(drop);
+                let class = if link.settings().queue.priority { (bytes % 8) as u8 } else { 0 };
+                // Some take room elsewhere.
+                let holds = (class > 0 && bytes % 3 == 0).then_some(Holds { came_by: *bytes, class });
+                match link.offer(
+                    at(now),
+                    number as u32,
+                    Offer { bytes: *bytes, ecn_capable: bytes % 2 == 0, class, holds },
+                ) {
+                    Ok(()) => held.extend(holds.map(|holds| (holds, *bytes))),
+                    Err(drop) => outcome.drops.push(drop),
                 }
             }
             Input::Change(settings) => link.change(at(now), (**settings).clone()),
             Input::Down => link.down(at(now)),
             Input::Up => link.up(at(now)),
             Input::Blackhole(on) => link.set_blackhole(at(now), *on),
+            Input::Pause(class, on) => link.pause(at(now), *class, *on),
         }
         outcome.drops.extend(std::iter::from_fn(|| link.take_dropped()));
         outcome.waiting.push(link.waiting(at(now)));
+        freed.extend(std::iter::from_fn(|| link.take_freed()));
     }
+    (0..8).for_each(|class| link.pause(at(now), class, false));
     while let Some(next) = link.next() {
         arrivals.extend(link.arrive(next));
         now = now.max(next.nanoseconds());
     }
     outcome.drops.extend(std::iter::from_fn(|| link.take_dropped()));
     outcome.drops.sort();
+    freed.extend(std::iter::from_fn(|| link.take_freed()));
+    held.sort();
+    freed.sort();
+    assert_eq!(held, freed, "what took room is told to be gone, once");
     outcome.arrivals = arrivals.iter().map(|a| (a.packet, a.at.nanoseconds(), a.waited_ns)).collect();
     let counts = link.counts(at(now));
     (outcome.busy, outcome.integral) = (counts.busy, counts.queue_bytes_integral);
@@ -153,7 +169,7 @@ fn oracle(mut settings: LinkSettings, steps: &[Step]) -> Outcome {
                     last_arrival = last_arrival.min(now);
                 }
                 Input::Up => is_down = false,
-                Input::Blackhole(_) => {}
+                Input::Blackhole(_) | Input::Pause(..) => {}
             }
             outcome.waiting.push((queue.len() as u64, queue.iter().map(|w| u64::from(w.bytes)).sum()));
             due = inputs.peek().map_or(i64::MAX, |(_, step)| now + step.0);
@@ -177,7 +193,7 @@ fn plain() -> impl Strategy<Value = LinkSettings> {
             rate: Some(Rate::Constant(rate)),
             delay_ns: delay,
             overhead,
-            queue: Queue { limit, discipline: Discipline::DropTail, ecn: false },
+            queue: Queue { limit, discipline: Discipline::DropTail, ecn: false, priority: false },
             ..LinkSettings::default()
         }
     })
@@ -208,6 +224,7 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
         (0u64..4, 4u64..9, 0.1..1.0f64, 0.1..1.0f64).prop_map(|(minimum, maximum, probability, weight)| {
             Discipline::Red { minimum, maximum, probability, weight }
         }),
+        (0u64..9).prop_map(|threshold| Discipline::Step { threshold }),
         (0i64..20, 1i64..60)
             .prop_map(|(target, interval)| Discipline::Codel { target_ns: target, interval_ns: interval }),
     ];
@@ -226,7 +243,7 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
         (0i64..20, any::<bool>()),
         limit,
         discipline,
-        any::<bool>(),
+        any::<(bool, bool)>(),
         loss,
         (share(), 0i64..200),
         share(),
@@ -239,7 +256,7 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
                 (jitter, jitter_reorders),
                 limit,
                 discipline,
-                ecn,
+                (ecn, priority),
                 loss,
                 (reorder, reorder_delay),
                 duplicate,
@@ -250,13 +267,14 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
                     delay_ns: delay,
                     jitter_ns: jitter,
                     jitter_reorders,
-                    queue: Queue { limit, discipline, ecn },
+                    queue: Queue { limit, discipline, ecn, priority },
                     loss,
                     reorder,
                     reorder_delay_ns: reorder_delay,
                     duplicate,
                     corrupt,
                     overhead: 3,
+                    pause: None,
                 }
             },
         )
@@ -266,7 +284,8 @@ fn wild_steps() -> impl Strategy<Value = Vec<Step>> {
     let fault = prop_oneof![
         30 => Just(None),
         1 => Just(Some(Input::Blackhole(true))),
-        2 => Just(Some(Input::Blackhole(false)))
+        2 => Just(Some(Input::Blackhole(false))),
+        3 => (0u8..8, any::<bool>()).prop_map(|(class, on)| Some(Input::Pause(class, on)))
     ];
     vec(fault, 60).prop_flat_map(|faults| {
         steps(wild()).prop_map(move |mut steps| {

@@ -24,6 +24,7 @@ fn draws(seed: u64) -> Draws {
         port: 1,
         source_port: 1,
         congestion_control: None,
+        dscp: 0,
         kind: TrafficKind::Bulk { bytes: 0 },
         seed,
     })
@@ -33,7 +34,7 @@ fn draws(seed: u64) -> Draws {
 fn wire(limit: u64, discipline: Discipline) -> LinkSettings {
     LinkSettings {
         rate: Some(Rate::Constant(8_000_000_000)),
-        queue: Queue { limit: QueueLimit::Packets(limit), discipline, ecn: false },
+        queue: Queue { limit: QueueLimit::Packets(limit), discipline, ecn: false, priority: false },
         ..LinkSettings::default()
     }
 }
@@ -56,7 +57,7 @@ fn load(
             link.arrive(next).into_iter().for_each(&mut see);
         }
         let bytes = draws.size(size) as u32;
-        let _ = link.offer(at(now), packet, Offer { bytes, ecn_capable: false });
+        let _ = link.offer(at(now), packet, Offer::of(bytes));
         while link.take_dropped().is_some() {}
     }
     (link, at(now))
@@ -158,7 +159,7 @@ fn a_bounded_queue_loses_as_mm1k_does() {
 /// Which of many packets an otherwise ideal link loses.
 fn losses(loss: Loss, seed: u64) -> Vec<bool> {
     let mut link = Direction::new(LinkSettings { loss, ..LinkSettings::default() }, seed);
-    let offer = Offer { bytes: 100, ecn_capable: false };
+    let offer = Offer::of(100);
     (0..200_000)
         .map(|packet| {
             let lost = link.offer(at(packet), packet, offer).is_err();
@@ -322,7 +323,7 @@ fn red_never_drops_below_its_minimum_and_always_above_twice_its_maximum() {
         let mut settings = wire(100, red.clone());
         settings.queue.ecn = ecn;
         let mut link = Direction::new(settings, 7);
-        let offer = Offer { bytes: 1_000_000, ecn_capable: true };
+        let offer = Offer { ecn_capable: true, ..Offer::of(1_000_000) };
         for packet in 0..200 {
             let before = link.waiting(at(0)).0;
             let kept = link.offer(at(0), packet, offer).is_ok();
@@ -343,7 +344,7 @@ fn red_never_drops_below_its_minimum_and_always_above_twice_its_maximum() {
 fn red_forgets_while_the_link_is_idle() {
     let red = Discipline::Red { minimum: 5, maximum: 10, probability: 1.0, weight: 0.1 };
     let mut link = Direction::new(wire(100, red), 7);
-    let offer = Offer { bytes: 1_000, ecn_capable: false };
+    let offer = Offer::of(1_000);
     while link.offer(at(0), 0, offer).is_ok() {}
     let end = at(10_000_000);
     assert!(link.next().is_some());
@@ -360,7 +361,7 @@ fn codel() -> Discipline {
 #[test]
 fn codel_drops_at_the_times_of_its_control_law() {
     // 100 µs a packet; one and a half as many as it can take, and nobody slows down.
-    let offer = Offer { bytes: 100_000, ecn_capable: false };
+    let offer = Offer::of(100_000);
     let mut link = Direction::new(wire(u64::MAX, codel()), 1);
     let mut drops = Vec::new();
     let mut above = None;
@@ -394,7 +395,7 @@ fn codel_takes_a_standing_queue_down() {
         let mut settings = wire(u64::MAX, discipline);
         settings.queue.ecn = ecn;
         let mut link = Direction::new(settings, 1);
-        let offer = Offer { bytes: 100_000, ecn_capable: ecn };
+        let offer = Offer { ecn_capable: ecn, ..Offer::of(100_000) };
         // 20 ms of packets at once, then as many as it can take.
         (0..200).for_each(|_| link.offer(at(0), 0, offer).expect("no limit"));
         let mut last = 0;

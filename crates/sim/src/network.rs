@@ -9,6 +9,7 @@ mod lane;
 pub mod memory;
 mod opening;
 mod pattern;
+mod pause;
 mod probes;
 mod queue;
 mod simulation;

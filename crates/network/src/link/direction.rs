@@ -1,8 +1,9 @@
 //! The state machine of one direction.
 
-use super::LinkSettings;
 use super::loss::LossState;
+use super::pause::Holds;
 use super::queue::{Line, Verdict, Waiting};
+use super::{CLASSES, LinkSettings};
 use crate::chance::Chance;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -11,16 +12,25 @@ use weftwire_core::Time;
 
 /// One direction of a link, carrying packets known by handles of type `P` (the simulator's slots, the relay's buffers).
 ///
-/// Inputs: [`Direction::offer`], [`Direction::change`], [`Direction::down`], [`Direction::up`]. Times never go back.
+/// Inputs: [`Direction::offer`], [`Direction::change`], [`Direction::pause`], [`Direction::down`], [`Direction::up`]. Times never go back.
 /// Outputs: [`Direction::next`] says when the next packet reaches the far end (it is known exactly as soon as a packet
 /// is in service: one event per packet and link); [`Direction::arrive`] takes it. Dropped packets come back at
-/// once or, when dropped in the queue later, by [`Direction::take_dropped`], so that nobody's buffers leak.
+/// once or, when dropped in the queue later, by [`Direction::take_dropped`], so that nobody's buffers leak; and
+/// [`Direction::take_freed`] says what no longer waits of that which takes room elsewhere.
 ///
 /// What happens inside between two calls (packets begin service, CoDel drops) is made up for at the next one, with the
 /// times at which it happened; so it does not matter how often anybody looks.
 pub struct Direction<P> {
     settings: LinkSettings,
-    line: Line<P>,
+    /// By class; classes above the highest that was ever seen have none.
+    lines: Vec<Line<P>>,
+    /// Classes that may not be served, a bit each.
+    paused: u8,
+    /// Since when there are such classes.
+    paused_at: i64,
+    /// Packets that wait and hold room elsewhere.
+    holding: usize,
+    freed: VecDeque<(Holds, u32)>,
     /// When the server ends the packet in service, or ended the last one. Whoever waits has come before this.
     free_at: i64,
     /// How long the last packet was in service.
@@ -57,6 +67,17 @@ pub struct Offer {
     pub bytes: u32,
     /// Its transport is ECN-capable (ECT(0), ECT(1) or CE), so it may be marked.
     pub ecn_capable: bool,
+    /// Its class, below [`CLASSES`]; 0 where the queue has no priorities.
+    pub class: u8,
+    /// What it takes room of while it waits.
+    pub holds: Option<Holds>,
+}
+
+impl Offer {
+    /// A packet of class 0 of so many bytes, without ECN.
+    pub fn of(bytes: u32) -> Offer {
+        Offer { bytes, ecn_capable: false, class: 0, holds: None }
+    }
 }
 
 /// A packet at the far end.
@@ -130,6 +151,12 @@ pub struct Counts {
     pub waited_max: i64,
     /// Nanoseconds in which the server was busy.
     pub busy: u128,
+    /// How often the far end asked for a pause, of any class.
+    #[serde(default)]
+    pub pauses: u64,
+    /// Nanoseconds in which a class at least was paused.
+    #[serde(default)]
+    pub paused: u128,
     /// Most packets waiting at once.
     pub queue_packets_max: u64,
     /// Most bytes waiting at once.
@@ -146,7 +173,11 @@ impl<P: Clone> Direction<P> {
     pub fn new(settings: LinkSettings, seed: u64) -> Direction<P> {
         Direction {
             settings,
-            line: Line::new(),
+            lines: vec![Line::new()],
+            paused: 0,
+            paused_at: 0,
+            holding: 0,
+            freed: VecDeque::new(),
             free_at: i64::MIN,
             last_service: 0,
             flying: VecDeque::new(),
@@ -182,15 +213,18 @@ impl<P: Clone> Direction<P> {
             self.counts.lost += 1;
             return Err((packet, DropCause::Loss));
         }
-        // Nobody waits at an idle server.
-        let idle = self.free_at <= now;
-        let mut waiting =
-            Waiting { packet, since: now, bytes: offer.bytes, ecn_capable: offer.ecn_capable, mark: false };
+        let class = usize::from(offer.class).min(CLASSES - 1);
+        if class >= self.lines.len() {
+            self.lines.resize_with(class + 1, Line::new);
+        }
+        // Nobody waits at an idle server, unless there is a pause.
+        let idle = self.free_at <= now && !self.is_paused(class);
+        let Offer { bytes, ecn_capable, holds, .. } = offer;
+        let mut waiting = Waiting { packet, since: now, bytes, ecn_capable, mark: false, holds };
         if self.settings.rate.is_some() || !idle {
             let (free_at, service) = (self.free_at, self.last_service.max(1));
             let idle_services = || idle.then(|| now.saturating_sub(free_at) as f64 / service as f64);
-            match self.line.judge(&self.settings.queue, offer.bytes, offer.ecn_capable, idle_services, &mut self.chance)
-            {
+            match self.lines[class].judge(&self.settings.queue, &offer, idle_services, &mut self.chance) {
                 Verdict::Pass => {}
                 Verdict::Mark => waiting.mark = true,
                 Verdict::Drop => {
@@ -203,29 +237,83 @@ impl<P: Clone> Direction<P> {
                 }
             }
         }
+        self.holding += usize::from(holds.is_some());
         if idle {
             self.serve(now, waiting);
         } else {
             self.integrate(now);
-            self.line.push(waiting);
-            self.counts.queue_packets_max = self.counts.queue_packets_max.max(self.line.packets());
-            self.counts.queue_bytes_max = self.counts.queue_bytes_max.max(self.line.bytes());
+            self.lines[class].push(waiting);
+            let (packets, bytes) = self.in_lines();
+            self.counts.queue_packets_max = self.counts.queue_packets_max.max(packets);
+            self.counts.queue_bytes_max = self.counts.queue_bytes_max.max(bytes);
         }
         Ok(())
     }
 
     /// When the next packet reaches the far end, if any is on the link; ask anew after each input. It may become earlier by
     /// an offer (reordering), and may be gone by then (CoDel never drops what is in service; only [`Direction::down`]
-    /// empties a link). While a reordered packet is on its way and others wait behind it, it may be an instant at which
-    /// [`Direction::arrive`] has nothing yet: then ask again.
+    /// empties a link). While a reordered packet is on its way and others wait behind it, or those that wait hold room, it may
+    /// be an instant at which [`Direction::arrive`] has nothing yet: then ask again.
     pub fn next(&self) -> Option<Time> {
         let first = self.flying.front()?.at;
-        if self.line.is_empty() {
+        if self.servable().is_none() {
             return Some(Time::from_nanoseconds(first));
         }
-        // Who waits may overtake a reordered packet, at the soonest so.
+        // Who waits may overtake a reordered packet, at the soonest so; and frees the room that it holds.
         let overtaking = self.free_at.saturating_add(self.settings.delay_ns).max(self.in_order);
-        Some(Time::from_nanoseconds(first.min(overtaking)))
+        let freeing = if self.holding > 0 { self.free_at } else { i64::MAX };
+        Some(Time::from_nanoseconds(first.min(overtaking).min(freeing)))
+    }
+
+    /// The highest class that is served next.
+    fn servable(&self) -> Option<usize> {
+        (0..self.lines.len()).rev().find(|class| !self.lines[*class].is_empty() && !self.is_paused(*class))
+    }
+
+    fn is_paused(&self, class: usize) -> bool {
+        self.paused & 1 << class != 0
+    }
+
+    /// Packets and bytes that wait.
+    fn in_lines(&self) -> (u64, u64) {
+        self.lines.iter().fold((0, 0), |(packets, bytes), line| (packets + line.packets(), bytes + line.bytes()))
+    }
+
+    /// The far end asks for no more packets of a class, or takes them again. The packet in service is not held back.
+    pub fn pause(&mut self, now: Time, class: u8, on: bool) {
+        let now = now.nanoseconds();
+        self.advance(now);
+        self.count_pause(now);
+        let bit = 1_u8.checked_shl(class.into()).unwrap_or(0);
+        self.counts.pauses += u64::from(on && self.paused & bit == 0);
+        self.paused = if on { self.paused | bit } else { self.paused & !bit };
+        // What waited for the end of the pause begins service now, not when the server became free.
+        self.free_at = self.free_at.max(now);
+        self.advance(now);
+    }
+
+    /// Classes that are paused, a bit each.
+    pub fn paused(&self) -> u8 {
+        self.paused
+    }
+
+    /// Of those that wait in paused classes, what they hold.
+    pub fn stuck(&self) -> impl Iterator<Item = (u8, Holds)> + '_ {
+        let paused = (0..self.lines.len()).filter(|class| self.is_paused(*class));
+        paused.flat_map(|class| self.lines[class].iter().filter_map(move |waiting| Some((class as u8, waiting.holds?))))
+    }
+
+    /// What no longer waits, or never did, of that which was offered with something to hold; and its bytes.
+    pub fn take_freed(&mut self) -> Option<(Holds, u32)> {
+        self.freed.pop_front()
+    }
+
+    /// Adds the time of a pause up to `now`.
+    fn count_pause(&mut self, now: i64) {
+        if self.paused != 0 {
+            self.counts.paused += now.saturating_sub(self.paused_at).max(0) as u128;
+        }
+        self.paused_at = now;
     }
 
     /// Takes the next packet if it has reached the far end by `now`.
@@ -257,7 +345,7 @@ impl<P: Clone> Direction<P> {
     pub fn change(&mut self, now: Time, settings: LinkSettings) {
         self.advance(now.nanoseconds());
         if discriminant(&settings.queue.discipline) != discriminant(&self.settings.queue.discipline) {
-            self.line.reset_discipline();
+            self.lines.iter_mut().for_each(Line::reset_discipline);
         }
         self.settings = settings;
     }
@@ -283,8 +371,11 @@ impl<P: Clone> Direction<P> {
         let lost = self.flying.drain(arrived..).map(|flying| flying.packet);
         let before = self.dropped.len();
         self.dropped.extend(lost.map(|packet| (packet, DropCause::Down)));
-        while let Some(waiting) = self.line.shift() {
-            self.dropped.push_back((waiting.packet, DropCause::Down));
+        for line in self.lines.iter_mut().rev() {
+            while let Some(waiting) = line.shift() {
+                free(&waiting, &mut self.holding, &mut self.freed);
+                self.dropped.push_back((waiting.packet, DropCause::Down));
+            }
         }
         self.counts.dropped_down += (self.dropped.len() - before) as u64;
     }
@@ -304,7 +395,7 @@ impl<P: Clone> Direction<P> {
     /// Packets and bytes that wait at `now`, the one in service not counted.
     pub fn waiting(&mut self, now: Time) -> (u64, u64) {
         self.advance(now.nanoseconds());
-        (self.line.packets(), self.line.bytes())
+        self.in_lines()
     }
 
     /// What it has counted up to `now`.
@@ -312,8 +403,9 @@ impl<P: Clone> Direction<P> {
         let now = now.nanoseconds();
         self.advance(now);
         self.integrate(now);
+        self.count_pause(now);
         let mut counts = self.counts;
-        counts.on_link = self.line.packets() + self.flying.len() as u64;
+        counts.on_link = self.in_lines().0 + self.flying.len() as u64;
         counts.busy -= self.free_at.saturating_sub(now).max(0) as u128;
         counts
     }
@@ -322,28 +414,33 @@ impl<P: Clone> Direction<P> {
     pub fn end_warm_up(&mut self, now: Time) -> Counts {
         let counts = self.counts(now);
         self.counts.waited_max = 0;
-        self.counts.queue_packets_max = self.line.packets();
-        self.counts.queue_bytes_max = self.line.bytes();
+        (self.counts.queue_packets_max, self.counts.queue_bytes_max) = self.in_lines();
         counts
     }
 
     /// Lets begin service whoever has by `now`.
     fn advance(&mut self, now: i64) {
-        while self.free_at <= now && !self.line.is_empty() {
+        while self.free_at <= now
+            && let Some(class) = self.servable()
+        {
             let start = self.free_at;
             self.integrate(start);
-            let (dropped, early) = (&mut self.dropped, &mut self.counts.dropped_early);
-            let waiting = self.line.pop(&self.settings.queue, start, |waiting| {
+            let Direction { lines, settings, dropped, counts, holding, freed, .. } = self;
+            let waiting = lines[class].pop(&settings.queue, start, |waiting| {
+                free(&waiting, holding, freed);
                 dropped.push_back((waiting.packet, DropCause::Discipline));
-                *early += 1;
+                counts.dropped_early += 1;
             });
-            let Some(waiting) = waiting else { return };
-            self.serve(start, waiting);
+            // Of this class all may have been dropped.
+            if let Some(waiting) = waiting {
+                self.serve(start, waiting);
+            }
         }
     }
 
     /// A packet begins service: from here on its time of arrival is known.
     fn serve(&mut self, start: i64, waiting: Waiting<P>) {
+        free(&waiting, &mut self.holding, &mut self.freed);
         let Waiting { packet, since, bytes, mark, .. } = waiting;
         let waited = start - since;
         if let Some(rate) = &self.settings.rate {
@@ -409,9 +506,17 @@ impl<P: Clone> Direction<P> {
     fn integrate(&mut self, now: i64) {
         let waited = now.saturating_sub(self.integrated);
         if waited > 0 {
-            self.counts.queue_bytes_integral += u128::from(self.line.bytes()) * waited as u128;
+            self.counts.queue_bytes_integral += u128::from(self.in_lines().1) * waited as u128;
             self.integrated = now;
         }
+    }
+}
+
+/// A packet waits no longer.
+fn free<P>(waiting: &Waiting<P>, holding: &mut usize, freed: &mut VecDeque<(Holds, u32)>) {
+    if let Some(holds) = waiting.holds {
+        *holding -= 1;
+        freed.push_back((holds, waiting.bytes));
     }
 }
 
@@ -437,6 +542,8 @@ impl Counts {
             served: self.served - before.served,
             waited_sum: self.waited_sum - before.waited_sum,
             busy: self.busy.saturating_sub(before.busy),
+            pauses: self.pauses - before.pauses,
+            paused: self.paused - before.paused,
             queue_bytes_integral: self.queue_bytes_integral - before.queue_bytes_integral,
             // What is there now, and the greatest values, which began anew.
             ..*self
@@ -454,7 +561,7 @@ mod tests {
     }
 
     fn bytes(bytes: u32) -> Offer {
-        Offer { bytes, ecn_capable: false }
+        Offer::of(bytes)
     }
 
     /// 1 byte a nanosecond, 1,000 ns of delay, two packets may wait.
@@ -462,7 +569,12 @@ mod tests {
         LinkSettings {
             rate: Some(Rate::Constant(8_000_000_000)),
             delay_ns: 1_000,
-            queue: Queue { limit: QueueLimit::Packets(2), discipline: Discipline::DropTail, ecn: false },
+            queue: Queue {
+                limit: QueueLimit::Packets(2),
+                discipline: Discipline::DropTail,
+                ecn: false,
+                priority: false,
+            },
             ..LinkSettings::default()
         }
     }

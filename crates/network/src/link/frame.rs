@@ -51,6 +51,35 @@ pub fn is_ecn_capable(link: LinkType, frame: &[u8]) -> bool {
     place.and_then(|(start, version)| ecn(version, &frame[start..])).is_some_and(|ecn| ecn != 0)
 }
 
+/// The class of a frame: the upper three bits of DSCP (RFC 2474, 4.2.2); 0 if it is not IP.
+pub fn class(link: LinkType, frame: &[u8]) -> u8 {
+    let place = match link {
+        LinkType::Ethernet => ip_of_ethernet(frame),
+        LinkType::Ip => frame.first().map(|byte| (0, byte >> 4)),
+    };
+    let class = place.and_then(|(start, version)| match version {
+        4 => frame.get(start + 1).map(|byte| byte >> 5),
+        6 => frame.get(start).map(|byte| byte >> 1 & 7),
+        _ => None,
+    });
+    class.unwrap_or(0)
+}
+
+/// Writes the DSCP of an Ethernet frame, if it is IP; an IPv4 header's checksum is updated.
+pub fn set_dscp(frame: &mut [u8], dscp: u8) {
+    let Some((start, version)) = ip_of_ethernet(frame) else { return };
+    let Some(header) = frame.get_mut(start..).filter(|header| header.len() > 1) else { return };
+    let old = u16::from_be_bytes([header[0], header[1]]);
+    let new = match version {
+        6 => old & 0xf03f | u16::from(dscp & 63) << 6,
+        _ => old & 0xff03 | u16::from(dscp & 63) << 2,
+    };
+    header[..2].copy_from_slice(&new.to_be_bytes());
+    if let Some([high, low]) = header.get_mut(10..12).filter(|_| version == 4) {
+        [*high, *low] = update(u16::from_be_bytes([*high, *low]), old, new).to_be_bytes();
+    }
+}
+
 /// Marks an Ethernet frame with CE. Of IPv4 the header's checksum is updated (RFC 1624): a wrong one stays wrong. A frame
 /// that is not ECN-capable stays as it is.
 pub fn mark_ce(frame: &mut [u8]) {
@@ -120,14 +149,34 @@ mod tests {
     }
 
     #[test]
+    fn classes_are_those_of_the_dscp_whatever_else_is_in_its_byte() {
+        for (tags, version) in [(0, 4), (2, 4), (0, 6), (1, 6)] {
+            for dscp in 0..64 {
+                let mut written = frame(tags, version, 2);
+                set_dscp(&mut written, dscp);
+                assert_eq!(class(LinkType::Ethernet, &written), dscp >> 3);
+                assert_eq!(class(LinkType::Ip, &written[14 + 4 * tags..]), dscp >> 3);
+                let sum = checksum(&written[14 + 4 * tags..]);
+                assert!(version == 6 || sum == 0, "a checksum that is wrong by {sum}");
+                set_dscp(&mut written, 0x2e);
+                // The byte of the frames here is 0xb8 (expedited forwarding, 46) beside ECN.
+                assert_eq!(written, frame(tags, version, 2), "{tags} tags, IPv{version}, DSCP {dscp}");
+            }
+        }
+    }
+
+    #[test]
     fn leaves_what_it_does_not_know() {
         let whole = frame(3, 4, 1);
+        assert_eq!(class(LinkType::Ethernet, &whole), 0);
         assert!(!is_ecn_capable(LinkType::Ethernet, &whole), "three tags");
         for version in [4, 6] {
             let whole = frame(2, version, 1);
             for length in 0..whole.len() {
                 mark_ce(&mut whole[..length].to_vec());
                 is_ecn_capable(LinkType::Ip, &whole[..length]);
+                class(LinkType::Ip, &whole[..length]);
+                set_dscp(&mut whole[..length].to_vec(), 7);
             }
         }
     }

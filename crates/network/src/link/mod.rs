@@ -3,18 +3,20 @@
 //! [`Direction`] is a state machine without clock: packets are offered with the time, and come out with the time at
 //! which they reach the far end. The simulator and the relay on Linux run this same code.
 //!
-//! A packet passes, in this order: blackhole and random loss; the queue's discipline (drop-tail, RED, CoDel; each may
-//! mark instead of drop); the server, for its length over the rate (integrated over a rate trace); duplication;
+//! A packet passes, in this order: blackhole and random loss; the queue of its class, by a discipline (drop-tail, RED, CoDel; each may
+//! mark instead of drop; or marks above a step); the server, for its length over the rate (integrated over a rate trace); duplication;
 //! corruption; the delay with jitter and reordering.
 
 mod direction;
 pub mod field;
 pub mod frame;
 mod loss;
+mod pause;
 mod queue;
 mod rate;
 
 pub use direction::{Arrival, Counts, Direction, DropCause, Offer};
+pub use pause::{Holds, Ingress, Pause};
 
 use std::sync::Arc;
 
@@ -31,6 +33,9 @@ pub struct LinkSettings {
     pub jitter_reorders: bool,
     /// The queue before the server. The packet in service does not count.
     pub queue: Queue,
+    /// The node at the far end asks for a pause when too much waits in it of what came by here (IEEE 802.1Q, priority-based
+    /// flow control); `None`: it never does.
+    pub pause: Option<Pause>,
     /// Loss before the queue.
     pub loss: Loss,
     /// Share of packets that take `reorder_delay_ns` more and so may be overtaken, 0 to 1.
@@ -72,6 +77,18 @@ pub struct Queue {
     pub discipline: Discipline,
     /// Packets with an ECN-capable transport are marked where a discipline (not the limit) would drop them.
     pub ecn: bool,
+    /// There is such a queue for each of [`CLASSES`], of which the highest that is not empty is served; else one for all.
+    pub priority: bool,
+}
+
+/// Classes of traffic, 0 to 7: the upper three bits of DSCP (RFC 2474, 4.2.2). Higher ones go first.
+pub const CLASSES: usize = 8;
+
+impl Queue {
+    /// Whether packets may be marked.
+    pub fn marks(&self) -> bool {
+        self.ecn || matches!(self.discipline, Discipline::Step { .. })
+    }
 }
 
 /// How much may wait in a queue.
@@ -99,6 +116,12 @@ pub enum Discipline {
         probability: f64,
         /// Weight of a new sample in the average, above 0, at most 1.
         weight: f64,
+    },
+    /// ECN-capable arrivals that find more than so much waiting, in the limit's unit, are marked (RFC 8257, 3.1: K); others wait,
+    /// up to the limit.
+    Step {
+        /// K.
+        threshold: u64,
     },
     /// Controlled delay (RFC 8289).
     Codel {
@@ -135,7 +158,13 @@ impl Default for LinkSettings {
             delay_ns: 0,
             jitter_ns: 0,
             jitter_reorders: false,
-            queue: Queue { limit: QueueLimit::Packets(100), discipline: Discipline::DropTail, ecn: false },
+            queue: Queue {
+                limit: QueueLimit::Packets(100),
+                discipline: Discipline::DropTail,
+                ecn: false,
+                priority: false,
+            },
+            pause: None,
             loss: Loss::Random(0.0),
             reorder: 0.0,
             reorder_delay_ns: 0,

@@ -1,6 +1,7 @@
 //! The queue before the server, and its disciplines.
 
-use super::{Discipline, Queue, QueueLimit};
+use super::pause::Holds;
+use super::{Discipline, Offer, Queue, QueueLimit};
 use crate::chance::Chance;
 use std::collections::VecDeque;
 
@@ -13,6 +14,8 @@ pub(super) struct Waiting<P> {
     pub(super) ecn_capable: bool,
     /// To be marked with CE.
     pub(super) mark: bool,
+    /// What it takes room of while it waits.
+    pub(super) holds: Option<Holds>,
 }
 
 /// What becomes of a packet that comes to the queue.
@@ -57,24 +60,34 @@ impl<P> Line<P> {
         self.codel = Codel::default();
     }
 
+    /// All that wait.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Waiting<P>> {
+        self.packets.iter()
+    }
+
     /// Decides about a packet that comes now. `idle`: how long the server has been idle, in typical service times; `None`
-    /// while it is busy.
+    /// while it is busy, or paused. What takes room elsewhere is bounded there, not by the limit.
     pub(super) fn judge(
         &mut self,
         queue: &Queue,
-        bytes: u32,
-        ecn_capable: bool,
+        offer: &Offer,
         idle: impl FnOnce() -> Option<f64>,
         chance: &mut Chance,
     ) -> Verdict {
+        let Offer { bytes, ecn_capable, holds, .. } = *offer;
         self.longest = self.longest.max(bytes);
         let (length, full) = match queue.limit {
             QueueLimit::Packets(limit) => (self.packets(), self.packets() >= limit),
             QueueLimit::Bytes(limit) => (self.bytes, self.bytes.saturating_add(u64::from(bytes)) > limit),
         };
+        let full = full && holds.is_none();
         let Discipline::Red { minimum, maximum, probability, weight } = queue.discipline else {
             // What finds the server idle need not wait.
-            return if full && idle().is_none() { Verdict::Full } else { Verdict::Pass };
+            return match queue.discipline {
+                _ if full && idle().is_none() => Verdict::Full,
+                Discipline::Step { threshold } if ecn_capable && length > threshold => Verdict::Mark,
+                _ => Verdict::Pass,
+            };
         };
         let idle = idle();
         self.red.sample(length, idle, weight);

@@ -3,13 +3,14 @@
 use super::Reader;
 use crate::description::values::{Amount, JitterValue, LossValue, QueueValue, TraceValue};
 use crate::description::{self, DirectionSettings};
-use crate::link::{Discipline, LinkSettings, Loss, Queue, QueueLimit, Rate, RateTrace};
+use crate::link::{CLASSES, Discipline, LinkSettings, Loss, Pause, Queue, QueueLimit, Rate, RateTrace};
 use std::sync::Arc;
 use weftwire_text::Span;
 use weftwire_text::quantity::{self, parse_rate};
 
 const OF_RED: [&str; 4] = ["minimum", "maximum", "probability", "weight"];
 const OF_CODEL: [&str; 2] = ["target", "interval"];
+const OF_STEP: [&str; 1] = ["threshold"];
 
 /// A rate trace's steps; no file has more.
 const MOST_STEPS: usize = 1_000_000;
@@ -90,6 +91,11 @@ impl Reader<'_> {
         match &from.queue {
             Some(QueueValue::Limit(amount)) => {
                 to.queue.limit = limit(*amount);
+                if let (Discipline::Step { threshold }, QueueLimit::Packets(limit) | QueueLimit::Bytes(limit)) =
+                    (&mut to.queue.discipline, to.queue.limit)
+                {
+                    *threshold = limit / 4;
+                }
                 if let Discipline::Red { probability, weight, .. } = to.queue.discipline {
                     let span = from.places.value("queue");
                     to.queue.discipline = self.red(&to.queue, None, None, probability, weight, span);
@@ -98,6 +104,26 @@ impl Reader<'_> {
             Some(QueueValue::Table(queue)) => self.queue(queue, &mut to.queue),
             None => {}
         }
+        if let Some(pause) = &from.pause {
+            to.pause = Some(self.flow_control(pause));
+        }
+    }
+
+    fn flow_control(&mut self, from: &description::Pause) -> Pause {
+        let xoff = from.xoff.0;
+        let xon = from.xon.map_or(xoff / 2, |bytes| bytes.0);
+        if xon > xoff {
+            self.problems.error(from.places.value("xon"), "`xon` must be at most `xoff`");
+        }
+        let mut classes = 0;
+        for class in from.classes.as_deref().unwrap_or(&[0, 1, 2, 3, 4, 5, 6, 7]) {
+            if usize::from(*class) >= CLASSES {
+                self.problems
+                    .error(from.places.value("classes"), format!("there is no class {class}: they are 0 to 7"));
+            }
+            classes |= 1_u8.checked_shl(u32::from(*class)).unwrap_or(0);
+        }
+        Pause { xoff, xon, headroom: from.headroom.map_or(xoff, |bytes| bytes.0), classes }
     }
 
     fn queue(&mut self, from: &description::Queue, to: &mut Queue) {
@@ -107,14 +133,19 @@ impl Reader<'_> {
         if let Some(ecn) = from.ecn {
             to.ecn = ecn;
         }
+        if let Some(priority) = from.priority {
+            to.priority = priority;
+        }
         let discipline = from.discipline.unwrap_or(match to.discipline {
             Discipline::DropTail => description::Discipline::DropTail,
+            Discipline::Step { .. } => description::Discipline::Step,
             Discipline::Red { .. } => description::Discipline::Red,
             Discipline::Codel { .. } => description::Discipline::Codel,
         });
-        let all: Vec<&str> = OF_RED.into_iter().chain(OF_CODEL).collect();
+        let all: Vec<&str> = OF_RED.into_iter().chain(OF_CODEL).chain(OF_STEP).collect();
         let allowed: &[&str] = match discipline {
             description::Discipline::DropTail => &[],
+            description::Discipline::Step => &OF_STEP,
             description::Discipline::Red => &OF_RED,
             description::Discipline::Codel => &OF_CODEL,
         };
@@ -122,6 +153,20 @@ impl Reader<'_> {
         from.places.only(&what, &all, allowed, self.problems);
         to.discipline = match discipline {
             description::Discipline::DropTail => Discipline::DropTail,
+            description::Discipline::Step => {
+                let (QueueLimit::Packets(limit) | QueueLimit::Bytes(limit)) = to.limit;
+                let before = match to.discipline {
+                    Discipline::Step { threshold } if from.limit.is_none() => threshold,
+                    _ => limit / 4,
+                };
+                let span = from.places.value("threshold");
+                let given = from.threshold.and_then(|amount| self.in_unit(amount, to.limit, span));
+                let threshold = given.unwrap_or(before);
+                if threshold > limit {
+                    self.problems.error(span, format!("`threshold` {threshold} is above the limit, {limit}"));
+                }
+                Discipline::Step { threshold }
+            }
             description::Discipline::Red => {
                 let (before, mut probability, mut weight) = match to.discipline {
                     Discipline::Red { minimum, maximum, probability, weight } => {

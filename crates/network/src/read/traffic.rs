@@ -29,10 +29,11 @@ const MOST_PAYLOAD: u64 = 1_472;
 /// So many port numbers are set aside for traffic that opens many flows.
 const FLOWS_SPACING: u64 = 2_048;
 
-const ALL_KEYS: [&str; 17] = [
+const ALL_KEYS: [&str; 18] = [
     "to",
     "transport",
     "congestion_control",
+    "dscp",
     "port",
     "source_port",
     "bytes",
@@ -178,11 +179,12 @@ impl Reader<'_> {
             _ => Transport::Tcp,
         };
         let allowed: &[&str] = match item.kind {
-            Kind::Bulk => &["to", "transport", "congestion_control", "port", "source_port", "bytes"],
+            Kind::Bulk => &["to", "transport", "congestion_control", "dscp", "port", "source_port", "bytes"],
             Kind::RequestResponse => &[
                 "to",
                 "transport",
                 "congestion_control",
+                "dscp",
                 "port",
                 "source_port",
                 "request",
@@ -194,6 +196,7 @@ impl Reader<'_> {
                 "to",
                 "transport",
                 "congestion_control",
+                "dscp",
                 "port",
                 "source_port",
                 "count",
@@ -225,6 +228,9 @@ impl Reader<'_> {
                     format!("`cubic` or `reno`, say: at most {LONGEST_CONTROL} lower-case letters, digits, `-`, `_`");
                 self.problems.error_help(control.span, message, help);
             }
+        }
+        if item.dscp.is_some_and(|dscp| dscp > 63) {
+            self.problems.error(places.value("dscp"), "a DSCP is from 0 to 63");
         }
         let start = item.start.map_or(0, |start| start.0);
         let stop = item.stop.map_or(graph.duration, |stop| stop.0.min(graph.duration));
@@ -264,6 +270,7 @@ impl Reader<'_> {
             port,
             source_port: 0,
             congestion_control: item.congestion_control.as_ref().map(|word| word.text.clone()),
+            dscp: item.dscp.unwrap_or(0) as u8,
             kind,
             seed: 0,
         })

@@ -92,6 +92,8 @@ pub fn links(results: &Results) -> Table {
         .unsigned("queue_packets_max", count(|counts| counts.queue_packets_max))
         .float("queue_bytes_mean", rows().map(|row| row.queue_bytes_mean(lasted)))
         .unsigned("queue_bytes_max", count(|counts| counts.queue_bytes_max))
+        .unsigned("pauses", count(|counts| counts.pauses))
+        .unsigned("paused_ns", rows().map(|row| u64::try_from(row.counts.paused).unwrap_or(u64::MAX)))
 }
 
 /// A row for each flow.

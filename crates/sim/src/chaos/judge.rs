@@ -206,6 +206,7 @@ mod tests {
             port: 5000,
             source_port: 40000,
             congestion_control: None,
+            dscp: 0,
             kind: TrafficKind::Bulk { bytes: 1000 },
             seed: 1,
         };

@@ -10,6 +10,7 @@ use super::wire::{self, ACK, Ends, FIN, Packet, SYN, Segment};
 use std::io;
 use weftwire_core::Offload;
 use weftwire_core::port::Checksum;
+use weftwire_network::link::frame;
 use weftwire_network::model::{NodeIndex, PortPlace, TrafficKind, Transport};
 use weftwire_network::routing::{Flow, Hop};
 
@@ -139,6 +140,7 @@ impl Simulation<'_> {
             front.copy_from_slice(&head[..front.len()]);
             pattern.fill(phase, 0, data);
         });
+        frame::set_dscp(self.frames.get_mut(slot), traffic.dscp);
         self.flows.get_mut(number).packets += 1;
         self.transmit(lane, slot)
     }
@@ -218,8 +220,15 @@ impl Simulation<'_> {
         if let Some(to) = to {
             let [here, there] = flow.ports;
             let key = Key::new(Transport::Tcp, flow.source.is_ipv6(), (node, here), (to, there));
-            if let Some(number) = self.flows.find(key) {
+            let opened = self.flows.find(key);
+            if let Some(number) = opened {
                 self.note_sent(number, slot);
+            }
+            if let Some(number) = opened.or_else(|| self.flows.find(key.reversed())) {
+                let dscp = self.network.traffic[self.flows.get_mut(number).traffic as usize].dscp;
+                if dscp > 0 {
+                    frame::set_dscp(self.frames.get_mut(slot), dscp);
+                }
             }
         }
         self.send_to(node, to, slot)

@@ -1,10 +1,10 @@
 //! Directions of links with what the simulator knows of them.
 
 use super::frames::Slot;
-use weftwire_core::Port;
+use weftwire_core::{LinkType, Port};
 use weftwire_network::Network;
 use weftwire_network::link::field::FieldCorruptor;
-use weftwire_network::link::{Direction, LinkSettings};
+use weftwire_network::link::{Direction, LinkSettings, frame};
 use weftwire_network::model::{LinkIndex, NodeIndex, PortPlace};
 
 /// "Never", of instants.
@@ -28,6 +28,8 @@ pub struct Lane {
     pub duplicates: bool,
     /// The queue marks.
     pub ecn: bool,
+    /// It has a queue for each class.
+    pub priority: bool,
     /// Corrupts a field of headers.
     pub corruptor: Option<Box<FieldCorruptor>>,
 }
@@ -36,7 +38,13 @@ impl Lane {
     /// New settings were given.
     pub fn note(&mut self, settings: &LinkSettings) {
         self.duplicates |= settings.duplicate > 0.0;
-        self.ecn = settings.queue.ecn;
+        self.ecn = settings.queue.marks();
+        self.priority = settings.queue.priority;
+    }
+
+    /// The class that a frame has here.
+    pub fn class(&self, bytes: &[u8]) -> u8 {
+        if self.priority { frame::class(LinkType::Ethernet, bytes) } else { 0 }
     }
 }
 
@@ -86,6 +94,7 @@ impl Lanes {
                 capture_to: network.captures.contains(&to),
                 duplicates: false,
                 ecn: false,
+                priority: false,
                 corruptor: None,
             };
             lane.note(settings);
@@ -120,7 +129,18 @@ impl Lanes {
         self.of_link[link.0 as usize][direction & 1]
     }
 
+    /// The lane of the same link the other way.
+    pub fn back(&self, lane: u32) -> u32 {
+        let Lane { to, .. } = self.get(lane);
+        self.out(to.node, to.port).unwrap_or(lane)
+    }
+
     /// A lane.
+    pub fn get(&self, lane: u32) -> &Lane {
+        &self.lanes[lane as usize]
+    }
+
+    /// A lane, to be changed.
     pub fn get_mut(&mut self, lane: u32) -> &mut Lane {
         &mut self.lanes[lane as usize]
     }

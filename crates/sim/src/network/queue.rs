@@ -14,6 +14,8 @@ pub enum Event {
     Begin(u32),
     /// The application of a flow goes on: it has thought, or is to stop.
     Application(u32),
+    /// A pause begins or ends at a lane's beginning, by lane, class, and whether it begins.
+    Pause(u32),
     /// The next packet of a lane has reached its far end. Lanes are numbered by the port they lead to, so that packets
     /// of one instant arrive by node, then port.
     Arrival(u32),
@@ -40,9 +42,10 @@ impl Queue {
             Event::Reroute(number) => (1, number),
             Event::Begin(number) => (2, number),
             Event::Application(number) => (3, number),
-            Event::Arrival(number) => (4, number),
-            Event::Function(number) => (5, number),
-            Event::Sample => (6, 0),
+            Event::Pause(number) => (4, number),
+            Event::Arrival(number) => (5, number),
+            Event::Function(number) => (6, number),
+            Event::Sample => (7, 0),
         };
         let low = u64::from(number) | class << CLASS_SHIFT;
         self.heap.push(Reverse(u128::from(at.max(0).unsigned_abs()) << TIME_SHIFT | u128::from(low)));
@@ -57,8 +60,9 @@ impl Queue {
             1 => Event::Reroute(number),
             2 => Event::Begin(number),
             3 => Event::Application(number),
-            4 => Event::Arrival(number),
-            5 => Event::Function(number),
+            4 => Event::Pause(number),
+            5 => Event::Arrival(number),
+            6 => Event::Function(number),
             _ => Event::Sample,
         };
         Some(((key >> TIME_SHIFT) as i64, event))
@@ -83,6 +87,7 @@ mod tests {
             (5, Event::Reroute(0)),
             (5, Event::Begin(1)),
             (5, Event::Application(0)),
+            (5, Event::Pause(7)),
             (5, Event::Arrival(3)),
             (5, Event::Arrival(4)),
             (5, Event::Function(0)),

@@ -6,6 +6,7 @@ use super::frames::{Frames, Slot};
 use super::function::NodeFunction;
 use super::lane::{Lanes, NEVER};
 use super::pattern::Pattern;
+use super::pause::Pauses;
 use super::probes::Probes;
 use super::queue::{Event, Queue};
 use super::switch::Switch;
@@ -77,6 +78,7 @@ pub struct Simulation<'a> {
     pub pattern: Pattern,
     nodes_by_ipv4: Map<u32, u32>,
     nodes_by_ipv6: Map<u128, u32>,
+    pub pauses: Pauses,
     drops: BTreeMap<(u32, &'static str), u64>,
     warnings: Vec<String>,
     packet_hops: u64,
@@ -122,6 +124,7 @@ impl<'a> Simulation<'a> {
             pattern: Pattern::new(),
             nodes_by_ipv4: Map::default(),
             nodes_by_ipv6: Map::default(),
+            pauses: Pauses::default(),
             drops: BTreeMap::new(),
             warnings: Vec::new(),
             packet_hops: 0,
@@ -254,6 +257,10 @@ impl<'a> Simulation<'a> {
 
     fn handle(&mut self, event: Event) -> io::Result<()> {
         match event {
+            Event::Pause(number) => {
+                self.pause(number);
+                Ok(())
+            }
             Event::Arrival(lane) => self.arrival(lane),
             Event::Begin(traffic) => self.begin(traffic),
             Event::Application(flow) => self.application_continues(flow),
@@ -315,16 +322,26 @@ impl<'a> Simulation<'a> {
             self.surroundings.frame(now, lane.from, bytes, true)?;
         }
         let ecn_capable = lane.ecn && frame::is_ecn_capable(LinkType::Ethernet, bytes);
-        let offer = Offer { bytes: bytes.len() as u32, ecn_capable };
-        if let Err((slot, _)) = lane.direction.offer(now, slot, offer) {
-            self.frames.release(slot);
+        let (length, class) = (bytes.len() as u32, lane.class(bytes));
+        let from = lane.from.node.0;
+        let Ok(holds) = self.pauses.room(&mut self.lanes, length) else {
+            self.drop_packet(from, "no_headroom", slot);
+            return Ok(());
+        };
+        let offer = Offer { bytes: length, ecn_capable, class, holds };
+        let lane = self.lanes.get_mut(lane_number);
+        match lane.direction.offer(now, slot, offer) {
+            Ok(()) => self.pauses.enters(holds, length),
+            Err((slot, _)) => self.frames.release(slot),
         }
+        self.free(lane_number, holds);
         self.settle(lane_number);
         Ok(())
     }
 
     /// After anything that was done to a lane: what it dropped is free, its next arrival is in the queue.
-    fn settle(&mut self, lane_number: u32) {
+    pub fn settle(&mut self, lane_number: u32) {
+        self.free(lane_number, None);
         let lane = self.lanes.get_mut(lane_number);
         let mut last = None;
         while let Some((slot, _)) = lane.direction.take_dropped() {
@@ -378,16 +395,16 @@ impl<'a> Simulation<'a> {
             if lane.capture_to {
                 self.surroundings.frame(now, to, self.frames.get(slot), false)?;
             }
-            self.receive(to, slot)?;
+            self.receive(lane_number, to, slot)?;
         }
         self.settle(lane_number);
         Ok(())
     }
 
-    fn receive(&mut self, place: PortPlace, slot: Slot) -> io::Result<()> {
+    fn receive(&mut self, lane: u32, place: PortPlace, slot: Slot) -> io::Result<()> {
         match self.kinds[place.node.0 as usize] {
-            Kind::Router => self.forward(place, slot),
-            Kind::Switch => self.switch(place, slot),
+            Kind::Router => self.forwarding(lane, slot, |simulation, slot| simulation.forward(place, slot)),
+            Kind::Switch => self.forwarding(lane, slot, |simulation, slot| simulation.switch(place, slot)),
             Kind::Function => self.function_frame(place, slot),
             Kind::Host | Kind::Echo | Kind::Sink => self.host_frame(place, slot),
         }
@@ -527,6 +544,7 @@ impl<'a> Simulation<'a> {
         for index in 0..self.flows.all.len() {
             self.judge(index);
         }
+        self.tell_deadlocks();
         let network = self.network;
         let mut links = Vec::with_capacity(network.links.len() * 2);
         for (index, link) in network.links() {

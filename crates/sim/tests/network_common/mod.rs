@@ -100,6 +100,7 @@ impl Build for Network {
             port: 5000 + number as u16,
             source_port: 10_000,
             congestion_control: None,
+            dscp: 0,
             kind,
             seed: number as u64 + 77,
         });
