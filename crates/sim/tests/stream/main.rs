@@ -209,12 +209,12 @@ impl Timely {
 
 #[test]
 fn timely_is_that_of_its_source() {
-    for (rate, delay) in [(5_000_000_000, 8_000), (1_000_000_000, 30_000)] {
+    for (rate, delay) in [(5_000_000_000, 8_000), (2_000_000_000, 30_000)] {
         let registers = [("control", TIMELY), ("edge", 1 << 24)];
         let mut path = Path::new(&registers, Between::clean(rate, delay, 4_000_000), data(30_000_000), 1);
         let mut model = Timely { rate: LINE, difference: 0.0, previous: 0.0, updated: 0, increases: 0 };
         let (mut raised, mut lowered) = (0, 0);
-        while path.now < 6 * MILLISECOND {
+        while path.now < 12 * MILLISECOND {
             let Some(Answer { trip, next, .. }) = path.step().expect("something is to come") else { continue };
             let before = model.rate;
             model.acknowledged(trip as f64, path.register("una"), next);
