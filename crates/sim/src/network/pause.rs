@@ -132,11 +132,7 @@ impl Simulation<'_> {
 }
 
 /// A circle that a place leads to, none of it looked at before.
-fn circle(
-    waits: &BTreeMap<Place, BTreeSet<Place>>,
-    start: Place,
-    done: &mut BTreeSet<Place>,
-) -> Option<Vec<Place>> {
+fn circle(waits: &BTreeMap<Place, BTreeSet<Place>>, start: Place, done: &mut BTreeSet<Place>) -> Option<Vec<Place>> {
     // The way here, and of each place on it, what is left to try.
     let mut way: Vec<(Place, Vec<Place>)> = Vec::new();
     let mut next = Some(start);

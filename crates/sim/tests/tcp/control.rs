@@ -1,10 +1,12 @@
 //! What the interface of congestion control carries beside windows: DCTCP, a rate that segments leave at, and sketches of BBR and Swift, which
 //! are not part of the TCP.
 
-use crate::support::{Connection, Fate, Line, data, machine, sketched};
+use crate::support::{Connection, Fate, Line, Sending, data, machine, sketched, sketched_with};
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use weftwire_core::Function;
 use weftwire_image::VerifiedImage;
 
 const MILLISECOND: i64 = 1_000_000;
@@ -130,6 +132,70 @@ fn dctcp_tells_of_each_mark() {
     assert!(marked > 100_000 && marked == echoed, "{marked} bytes marked, {echoed} told of");
 }
 
+/// RFC 8257, 3.3 and 3.4, in floating point over the same acknowledgments: alpha, and what the window comes down to.
+#[test]
+fn dctcp_follows_the_rfc_in_floating_point() {
+    // Whole windows marked, some of their segments, and next to none.
+    for (run, period) in [(1, 1), (3, 7), (1, 40), (40, 90), (1, 200)] {
+        let images = [(); 2].map(|()| machine(&[("control", 2), ("offer_ecn", 1)]));
+        let line = Line { lost: 0, doubled: 0, late: 0, delay: 5 * MILLISECOND };
+        let mut connection = Connection::new(images, [data(1_500_000, 7), Vec::new()], line, 1);
+        let mut count = 0;
+        connection.fates = Box::new(move |sending| {
+            count += usize::from(sending.to == 1 && sending.payload() > 0);
+            let marked = sending.to == 1 && sending.payload() > 0 && count > 50 && count % period < run;
+            if marked { Fate::Marked } else { Fate::Passes }
+        });
+        connection.open();
+        assert!(connection.until(|connection| connection.register(0, "una") > connection.register(0, "iss")));
+        let (mut alpha, mut acknowledged, mut marked) = (1.0_f64, 0.0, 0.0);
+        let mut window_end = connection.register(0, "dctcp.round").expect("a register");
+        let (mut rounds, mut reductions) = (0, 0);
+        while connection.ends[1].received.len() < 1_500_000 {
+            let register = |connection: &Connection, name: &str| connection.register(0, name).expect("a register");
+            let before = ["una", "congestion_window", "phase"].map(|name| register(&connection, name));
+            let echoes = match connection.flying.peek() {
+                Some(Reverse((at, _, 0, frame))) => {
+                    let segment = Sending { to: 0, at: *at, frame };
+                    Some((segment.flags() & ECE != 0, segment.acknowledgment()))
+                }
+                _ => None,
+            };
+            assert!(connection.step(), "it stops");
+            let una = register(&connection, "una");
+            // A timer may have been due before the frame.
+            let Some((echo, _)) = echoes.filter(|(_, number)| i64::from(*number) == una && una > before[0]) else {
+                assert_eq!(una, before[0], "only acknowledgments acknowledge");
+                continue;
+            };
+            let bytes = (una - before[0]) as f64;
+            acknowledged += bytes;
+            marked += if echo { bytes } else { 0.0 };
+            if una > window_end {
+                alpha = alpha * (15.0 / 16.0) + marked / acknowledged / 16.0;
+                (acknowledged, marked, rounds) = (0.0, 0.0, rounds + 1);
+                window_end = register(&connection, "dctcp.round");
+                assert!(
+                    window_end >= una && window_end <= register(&connection, "next"),
+                    "a round ends where it should"
+                );
+            }
+            let share = register(&connection, "dctcp.share") as f64 / f64::from(1 << 20);
+            // Each round rounds by a unit at most, and sixteen of them are remembered.
+            assert!((share - alpha).abs() <= 16.0 / f64::from(1 << 20), "{share} is not {alpha}");
+            if register(&connection, "phase") != before[2] && before[2] == 0 {
+                reductions += 1;
+                let mss = register(&connection, "mss") as f64;
+                let expected = (before[1] as f64 * (1.0 - alpha / 2.0)).max(2.0 * mss);
+                let threshold = register(&connection, "threshold") as f64;
+                let error = 1.0 + before[1] as f64 * 8.0 / f64::from(1 << 20);
+                assert!(echo && (threshold - expected).abs() <= error, "{threshold} is not {expected}");
+            }
+        }
+        assert!(rounds > 5 && reductions > 0, "{rounds} rounds, {reductions} reductions of {run} in {period}");
+    }
+}
+
 /// With a rate of half the link nothing waits but what leaves at once.
 #[test]
 fn a_rate_builds_no_queue() {
@@ -162,11 +228,136 @@ fn a_sketch_of_bbr_finds_the_rate() {
     }
 }
 
-/// The sketch of Swift keeps the round trip near its target, here 5 ms more than without a queue.
+/// Swift keeps the round trip near its target, here 5 ms more than without a queue.
 #[test]
 fn a_sketch_of_swift_keeps_to_its_target() {
-    let (connection, queue, share) = bring(sketched("swift"), 3_000_000, (10, 20), usize::MAX, 0);
+    let image = sketched_with("swift", &[("swift.base", 25 * MILLISECOND), ("swift.range", 5 * MILLISECOND)]);
+    let (connection, queue, share) = bring(image, 3_000_000, (10, 20), usize::MAX, 0);
     let mean = mean(&queue.borrow().lengths);
     assert!(share > 0.9 && mean < 12.0, "{share:.3} of the link, {mean:.1} waiting");
     assert_eq!(connection.ends[0].sent, 3_000_000);
+}
+
+/// What Swift's registers were before an event.
+struct Swift {
+    window: f64,
+    decreased: i64,
+    timeouts: i64,
+    limited: bool,
+    phase: i64,
+    backoff: i64,
+}
+
+const SWIFT_BASE: f64 = 21e6;
+const SWIFT_RANGE: f64 = 30e6;
+
+/// The paper's target (SIGCOMM 2020, 3.5), in nanoseconds; one hop is the receiver's TTL of 64, unchanged: none.
+fn swift_target(window: f64) -> f64 {
+    let alpha = SWIFT_RANGE / (1.0 / 0.1_f64.sqrt() - 1.0 / 100.0_f64.sqrt());
+    let beta = -alpha / 100.0_f64.sqrt();
+    SWIFT_BASE + (alpha / window.sqrt() + beta).clamp(0.0, SWIFT_RANGE)
+}
+
+/// Every acknowledgment, recovery and timeout does to the window what algorithm 1 of the paper does, in floating point.
+#[test]
+fn swift_follows_the_paper_in_floating_point() {
+    let registers =
+        [("swift.base", SWIFT_BASE as i64), ("swift.range", SWIFT_RANGE as i64), ("retries", 12), ("eager", 1)];
+    let (mut grew, mut shrank, mut recoveries, mut timeouts, mut below_one) = (0, 0, 0, 0, 0);
+    for seed in 1..=3_u64 {
+        let line = Line { lost: if seed == 1 { 0 } else { 15 }, doubled: 0, late: 0, delay: 10 * MILLISECOND };
+        let images = [sketched_with("swift", &registers), machine(&[])];
+        let mut connection = Connection::new(images, [data(500_000, 7), Vec::new()], line, seed);
+        // A bottleneck that becomes ten thousand times slower for a while, and silence.
+        let mut free = 0;
+        connection.fates = Box::new(move |sending| {
+            if sending.to == 0 {
+                return Fate::Passes;
+            }
+            let second = sending.at / 1_000_000_000 % 60;
+            if seed == 3 && sending.at > 300 * MILLISECOND && sending.at < 9_000 * MILLISECOND {
+                return Fate::Lost;
+            }
+            let takes = if (1..3).contains(&second) { 60 * MILLISECOND } else { MILLISECOND };
+            free = sending.at.max(free) + takes * sending.frame.len() as i64 / 1_500;
+            Fate::Late(free - sending.at)
+        });
+        connection.open();
+        assert!(connection.until(|connection| connection.register(0, "una") > connection.register(0, "iss")));
+        while connection.ends[1].received.len() < 500_000 {
+            let register = |connection: &Connection, name: &str| connection.register(0, name).expect("a register");
+            let window_of = |connection: &Connection| register(connection, "swift.window") as f64 / 65_536.0;
+            let before = Swift {
+                window: window_of(&connection),
+                decreased: register(&connection, "swift.decreased"),
+                timeouts: register(&connection, "swift.timeouts"),
+                limited: register(&connection, "limited") == 1,
+                phase: register(&connection, "phase"),
+                backoff: register(&connection, "backoff"),
+            };
+            let timer =
+                connection.ends.iter().filter_map(|end| Some(end.engine.next_deadline()?.at.nanoseconds())).min();
+            let acknowledges = connection
+                .flying
+                .peek()
+                .is_some_and(|Reverse((at, _, to, _))| *to == 0 && timer.is_none_or(|timer| *at <= timer));
+            let sent = connection.ends[0].sent;
+            assert!(connection.step(), "it stops");
+            let now = connection.now;
+            let after = |name: &str| register(&connection, name);
+            let trip = after("smoothed");
+            let (mut window, mut decreased, mut count) = (before.window, before.decreased, before.timeouts);
+            let mut can_decrease = now - decreased >= trip;
+            let mut once = |window: &mut f64, factor: f64| {
+                if std::mem::take(&mut can_decrease) {
+                    *window *= factor;
+                    decreased = now;
+                }
+            };
+            if after("backoff") > before.backoff {
+                // On a retransmission timeout; virtual time has gone on by a nanosecond since.
+                count += 1;
+                timeouts += 1;
+                if count >= 5 {
+                    window = 66.0 / 65_536.0;
+                } else if now - 1 - before.decreased >= trip {
+                    window *= 0.5;
+                }
+                assert_eq!(after("swift.timeouts"), count);
+                assert!(connection.ends[0].sent > sent, "a packet leaves at each timeout, whatever the rate");
+            } else if before.phase == 0 && after("phase") == 1 && !acknowledges {
+                // By a timer: virtual time has gone on, too.
+                recoveries += 1;
+                if now - 1 - before.decreased >= trip {
+                    window *= 0.5;
+                }
+            } else if acknowledges {
+                if before.phase == 0 && after("phase") == 1 {
+                    recoveries += 1;
+                    once(&mut window, 0.5);
+                }
+                let (acknowledged, delay) = (after("fresh") as f64 / after("mss") as f64, after("swift.delay") as f64);
+                let target = after("swift.target") as f64;
+                let measured = (target - swift_target(window.max(66.0 / 65_536.0))).abs() < 2e-4 * target;
+                let moved = after("swift.window") as f64 / 65_536.0 != window;
+                assert!(measured || !moved, "{target} is not {}", swift_target(window));
+                if measured && moved && delay < target && before.limited {
+                    grew += 1;
+                    window += if window >= 1.0 { acknowledged / window } else { acknowledged };
+                } else if measured && moved && delay >= target {
+                    shrank += 1;
+                    once(&mut window, (1.0 - 0.8 * (delay - target) / delay).max(0.5));
+                }
+            }
+            let window = window.clamp(66.0 / 65_536.0, 1_024.0);
+            let real = window_of(&connection);
+            assert!((real - window).abs() < 2e-4 * window + 2.0 / 65_536.0, "{real} is not {window} at {now}");
+            let pacing = connection.register(0, "pacing").expect("a register");
+            assert_eq!(pacing > 0, real < 1.0, "a window of {real}");
+            below_one += i32::from(real < 1.0);
+        }
+        assert!(connection.ends[1].received == connection.ends[0].to_send, "other bytes arrive");
+    }
+    let counts = (grew, shrank, recoveries, timeouts, below_one);
+    assert!(grew > 100 && shrank > 10 && recoveries > 2 && timeouts > 5 && below_one > 10, "{counts:?}");
 }

@@ -1,9 +1,10 @@
 //! A peer that says what it likes: whatever comes, the machine neither fails nor waits for ever, and delivers only what was
 //! sent.
 
-use crate::support::{check, data, endpoints, machine};
+use crate::support::{check, data, endpoints, machine, sketched};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::sync::OnceLock;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 use weftwire_core::wire::tcp::{TcpFlags, TcpOption};
@@ -11,6 +12,7 @@ use weftwire_core::{
     Connections, FlowId, Frame, Function, LinkType, Listen, MacAddress, Outbox, Output, Port, Ports, Time, segments,
 };
 use weftwire_engine::{EngineOptions, ReferenceEngine, Runtime};
+use weftwire_image::VerifiedImage;
 
 const OUR_DATA: usize = 30_000;
 const ISN: u32 = u32::MAX - 3_000;
@@ -206,11 +208,19 @@ impl Against {
     }
 }
 
+/// The machine with a congestion control: its own by number, and behind those the sketches.
+fn controlled(control: usize) -> VerifiedImage {
+    static SKETCHES: [OnceLock<VerifiedImage>; 2] = [OnceLock::new(), OnceLock::new()];
+    match control.checked_sub(3) {
+        None => machine(&[("control", control as i64), ("offer_ecn", i64::from(control == 2))]),
+        Some(sketch) => SKETCHES[sketch].get_or_init(|| sketched(["swift", "bbr"][sketch])).clone(),
+    }
+}
+
 /// A connection with the peer: we open it, or the peer does.
-fn connected(opens: bool, options: &[TcpOption<'_>]) -> Against {
+fn connected(image: VerifiedImage, opens: bool, options: &[TcpOption<'_>]) -> Against {
     let ports = Ports::new([(Port(1), LinkType::Ethernet)]);
-    let engine =
-        Runtime::new(machine(&[]), ports, EngineOptions { seed: 7, ..EngineOptions::default() }).expect("an engine");
+    let engine = Runtime::new(image, ports, EngineOptions { seed: 7, ..EngineOptions::default() }).expect("an engine");
     let mut peer = Against {
         engine,
         out: Outbox::new(),
@@ -246,7 +256,7 @@ fn connected(opens: bool, options: &[TcpOption<'_>]) -> Against {
 /// RFC 2018, 8: what was selectively acknowledged may be thrown away all the same; only an acknowledgment is for ever.
 #[test]
 fn a_receiver_that_throws_away_gets_it_again() {
-    let mut peer = connected(true, &[TcpOption::MaximumSegmentSize(1_000), TcpOption::SackPermitted]);
+    let mut peer = connected(machine(&[]), true, &[TcpOption::MaximumSegmentSize(1_000), TcpOption::SackPermitted]);
     let una = peer.register("una");
     let place = |segment: u32| una.wrapping_add(1_000 * segment);
     let answer = |segment: u32| TcpFields {
@@ -268,37 +278,52 @@ fn a_receiver_that_throws_away_gets_it_again() {
     }
 }
 
+/// Whatever the peer says, to a machine with this congestion control.
+fn no_harm(image: VerifiedImage, opens: bool, all: bool, moves: &[Move]) -> Result<(), TestCaseError> {
+    let offered = [
+        TcpOption::MaximumSegmentSize(1_460),
+        TcpOption::SackPermitted,
+        TcpOption::WindowScale(2),
+        TcpOption::Timestamps { value: 1, echo: 0 },
+    ];
+    let mut peer = connected(image, opens, &offered[..if all { 4 } else { 2 }]);
+    for step in moves {
+        if peer.ended {
+            break;
+        }
+        peer.segment(step);
+        let window = peer.register("congestion_window");
+        prop_assert!(peer.ended || (1..1 << 30).contains(&window), "a window of {window}");
+        let until = peer.now + i64::from(step.wait_ms) * 1_000_000;
+        peer.pass(until);
+    }
+    for (at, delivered) in (0..).zip(&peer.delivered) {
+        prop_assert!([byte(at, false), byte(at, true)].contains(delivered), "byte {at} was never sent");
+    }
+    // The peer says no more: the connection ends, or nothing is left to do.
+    peer.pass(peer.now + 7_200_000_000_000);
+    let state = peer.flow.and_then(|flow| peer.engine.flow(flow)).map(|flow| flow.summary.state);
+    let idle = peer.register("una") == peer.register("next");
+    prop_assert!(peer.ended || state.is_none() || idle || peer.register("peer_window") == 0, "{state:?} for ever");
+    prop_assert!(peer.frames < 20_000, "{} frames", peer.frames);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_a_peer_says_does_harm(opens in any::<bool>(), all in any::<bool>(), moves in moves()) {
-        let offered = [
-            TcpOption::MaximumSegmentSize(1_460),
-            TcpOption::SackPermitted,
-            TcpOption::WindowScale(2),
-            TcpOption::Timestamps { value: 1, echo: 0 },
-        ];
-        let mut peer = connected(opens, &offered[..if all { 4 } else { 2 }]);
-        for step in &moves {
-            if peer.ended {
-                break;
-            }
-            peer.segment(step);
-            let until = peer.now + i64::from(step.wait_ms) * 1_000_000;
-            peer.pass(until);
-        }
-        for (at, delivered) in (0..).zip(&peer.delivered) {
-            prop_assert!([byte(at, false), byte(at, true)].contains(delivered), "byte {at} was never sent");
-        }
-        // The peer says no more: the connection ends, or nothing is left to do.
-        peer.pass(peer.now + 7_200_000_000_000);
-        let state = peer.flow.and_then(|flow| peer.engine.flow(flow)).map(|flow| flow.summary.state);
-        let idle = peer.register("una") == peer.register("next");
-        prop_assert!(
-            peer.ended || state.is_none() || idle || peer.register("peer_window") == 0,
-            "{state:?} for ever"
-        );
-        prop_assert!(peer.frames < 20_000, "{} frames", peer.frames);
+        no_harm(machine(&[]), opens, all, &moves)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// The same with any congestion control behind the interface.
+    #[test]
+    fn nor_to_any_congestion_control(control in 0..5_usize, opens in any::<bool>(), moves in moves()) {
+        no_harm(controlled(control), opens, true, &moves)?;
     }
 }

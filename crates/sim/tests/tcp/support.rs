@@ -63,6 +63,11 @@ pub fn sketched(name: &'static str) -> VerifiedImage {
     sketched_by(name, &[(before, &format!("dctcp, {name} by parameter control = {name};"))])
 }
 
+/// The same with these values in registers from the start.
+pub fn sketched_with(name: &'static str, registers: &[(&str, i64)]) -> VerifiedImage {
+    with(&sketched(name), registers)
+}
+
 /// NewReno with two ways to recover from losses by the parameter `recovery`: `rack`, which is 0, and the sketch `tb_tcp`, which needs more timers.
 pub fn recovering(registers: &[(&str, i64)]) -> VerifiedImage {
     static PLAIN: OnceLock<VerifiedImage> = OnceLock::new();
