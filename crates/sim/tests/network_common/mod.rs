@@ -135,7 +135,7 @@ pub struct Kept {
     pub frames: Vec<(i64, PortPlace, Vec<u8>, bool)>,
     pub captures: BTreeMap<String, Vec<(i64, Vec<u8>)>>,
     pub traces: Vec<(NodeIndex, TraceRecord)>,
-    pub images: Vec<(NodeIndex, String)>,
+    pub images: Vec<(NodeIndex, FunctionNode)>,
     /// End after so many calls of progress.
     pub patience: Option<u32>,
     pub made: u32,
@@ -154,10 +154,13 @@ impl Loader for Examples<'_> {
 impl Surroundings for Kept {
     fn function(&mut self, node: NodeIndex, ports: &Ports, seed: u64) -> io::Result<Box<dyn Function>> {
         self.made += 1;
-        let (_, name) = self.images.iter().find(|(index, _)| *index == node).expect("an image");
+        let (_, function) = self.images.iter().find(|(index, _)| *index == node).expect("an image");
+        let name = &function.image;
         let (folder, name) = name.rsplit_once('/').unwrap_or((".", name));
         let compilation = weftwire_lang::compile(name, Dialect::Xl, &Examples(folder));
         let image = compilation.image.expect("the example compiles").verify().expect("and verifies");
+        let parameters: Vec<_> = function.parameters.clone().into_iter().collect();
+        let image = weftwire_engine::parameter::apply(image, &parameters).map_err(io::Error::other)?;
         let options = EngineOptions { seed, ..EngineOptions::default() };
         weftwire_engine::make("reference", image, ports.clone(), options).map_err(io::Error::other)
     }
@@ -192,7 +195,7 @@ impl Surroundings for Kept {
 pub fn run_keeping(network: &Network, mut kept: Kept) -> (Results, Kept) {
     for (index, node) in network.nodes() {
         if let NodeKind::Function(function) = &node.kind {
-            kept.images.push((index, function.image.clone()));
+            kept.images.push((index, function.clone()));
         }
     }
     let results = simulate(network, &mut kept).expect("it runs");
