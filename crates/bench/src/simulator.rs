@@ -5,6 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use std::time::Duration;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Function, Port, Ports, Time};
 use weftwire_network::Network;
@@ -117,10 +118,10 @@ fn empty(name: &str, duration: i64) -> Network {
     Network {
         name: name.into(),
         seed: 1,
-        duration_ns: duration,
-        sample_interval_ns: SECOND,
+        duration: Duration::from_nanos(duration as u64),
+        sample_interval: Duration::from_secs(1),
         probes: Vec::new(),
-        warm_up_ns: 0,
+        warm_up: Duration::ZERO,
         repetitions: 1,
         nodes: Vec::new(),
         links: Vec::new(),
@@ -151,7 +152,7 @@ fn add_link(network: &mut Network, ends: [NodeIndex; 2], rate: u64, delay: i64, 
     let index = LinkIndex(network.links.len() as u32);
     let settings = LinkSettings {
         rate: Some(Rate::Constant(rate)),
-        delay_ns: delay,
+        delay: Duration::from_nanos(delay as u64),
         queue: Queue { limit: QueueLimit::Packets(packets), ..LinkSettings::default().queue },
         ..LinkSettings::default()
     };
@@ -171,8 +172,8 @@ fn add_traffic(network: &mut Network, from: NodeIndex, to: NodeIndex, transport:
         from,
         to,
         choices: None,
-        start_ns: 0,
-        stop_ns: network.duration_ns,
+        start: Time::ZERO,
+        stop: Time::ZERO.plus(network.duration),
         ipv6: false,
         transport,
         port: 5000 + (number % 50_000) as u16,

@@ -4,6 +4,7 @@ use crate::file::{self, Kind};
 use crate::{Catalog, CatalogError, Compiling, Loaded, capture, summary};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use weftwire_core::{LinkType, Time};
 use weftwire_network::model::{FunctionNode, NodeIndex, NodeKind};
 use weftwire_network::{Network, Reading};
@@ -52,8 +53,8 @@ pub struct NetworkSource {
     pub changes: Vec<Change>,
     /// Another seed.
     pub seed: Option<u64>,
-    /// Another duration, in nanoseconds.
-    pub duration_ns: Option<i64>,
+    /// Another duration.
+    pub duration: Option<Duration>,
 }
 
 impl From<&Path> for NetworkSource {
@@ -123,8 +124,8 @@ impl NetworkFile<'_> {
         if let Some(seed) = self.source.seed {
             changes.push(seed_change(seed)?);
         }
-        if let Some(duration) = self.source.duration_ns {
-            changes.push(("duration".into(), toml::Value::String(format!("{duration}ns"))));
+        if let Some(duration) = self.source.duration {
+            changes.push(("duration".into(), toml::Value::String(format!("{}ns", duration.as_nanos()))));
         }
         changes.extend(more.iter().cloned());
         let load = |name: &str| file::load(&self.folder.join(name), Kind::Network);

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use weftwire_capture::{CaptureInterface, CaptureWriter, SENT};
 use weftwire_catalog::{Catalog, Change, Compiling, NetworkFile, NetworkSource, parse_change};
 use weftwire_core::trace::TraceRecord;
@@ -41,7 +42,8 @@ impl Arguments {
     /// Reads the file.
     pub fn open(&self) -> Result<NetworkFile<'static>> {
         let Arguments { file, changes, seed, duration, includes } = self.clone();
-        Ok(includes.catalog()?.network(NetworkSource { file, changes, seed, duration_ns: duration })?)
+        let duration = duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs()));
+        Ok(includes.catalog()?.network(NetworkSource { file, changes, seed, duration })?)
     }
 }
 

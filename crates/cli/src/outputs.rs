@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use weftwire_catalog::{Change, Functions};
-use weftwire_core::Time;
+use weftwire_core::{Time, nanoseconds};
 use weftwire_network::Network;
 use weftwire_network::results::Results;
 use weftwire_report as report;
@@ -82,7 +82,7 @@ pub fn digest(text: &str, changes: &[Change], network: &Network, functions: &Fun
         part(path.as_bytes());
         part(value.to_string().as_bytes());
     }
-    part(&network.duration_ns.to_le_bytes());
+    part(&nanoseconds(network.duration).to_le_bytes());
     for function in functions.values() {
         part(function.digest().as_bytes());
     }

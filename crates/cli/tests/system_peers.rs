@@ -338,7 +338,7 @@ fn watch(stream: &TcpStream, machine: &Path, over: &AtomicBool) -> Result<()> {
         std::thread::sleep(Duration::from_millis(50));
         let info = tcp_info(stream)?;
         let still = kernels.look(info.acknowledged_bytes);
-        let allowed = 2 * Duration::from_micros(info.timeout_us.into()) + LATE;
+        let allowed = 2 * info.timeout + LATE;
         ensure!(info.unacknowledged == 0 || still < allowed, "the kernel stands still for {still:?}, not {allowed:?}");
 
         // Asking costs the machine time: only if there is a reason.

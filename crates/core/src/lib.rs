@@ -41,4 +41,4 @@ pub use outbox::{Outbox, Output};
 pub use packet::Packet;
 pub use port::{Frame, LinkType, Offload, Port, Segmentation};
 pub use segment::segments;
-pub use time::Time;
+pub use time::{Time, nanoseconds};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// An instant, in nanoseconds since the platform's epoch.
 ///
@@ -33,10 +34,22 @@ impl Time {
         Time(self.0.saturating_add(nanoseconds))
     }
 
+    /// The instant so much later; stays at the end of the range.
+    #[must_use]
+    pub const fn plus(self, duration: Duration) -> Time {
+        self.after(nanoseconds(duration))
+    }
+
     /// Nanoseconds from `earlier` to `self`, saturating.
     pub const fn since(self, earlier: Time) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
+}
+
+/// A duration in nanoseconds, as far as instants reach: at most those of [`Time::MAX`].
+pub const fn nanoseconds(duration: Duration) -> i64 {
+    let nanoseconds = duration.as_nanos();
+    if nanoseconds > i64::MAX as u128 { i64::MAX } else { nanoseconds as i64 }
 }
 
 /// Seconds with nine decimals, as captures show it.
@@ -67,6 +80,9 @@ mod tests {
     #[test]
     fn saturates_at_the_ends() {
         assert_eq!(Time::MAX.after(1), Time::MAX);
+        assert_eq!(Time::ZERO.plus(Duration::MAX), Time::MAX);
+        assert_eq!(nanoseconds(Duration::from_nanos(i64::MAX as u64 + 1)), i64::MAX);
+        assert_eq!(Time::from_nanoseconds(-1).plus(Duration::from_micros(1)).nanoseconds(), 999);
         assert_eq!(Time::from_nanoseconds(i64::MIN).since(Time::MAX), i64::MIN);
     }
 }

@@ -278,7 +278,7 @@ fn wanted(traffic: &Traffic) -> Option<u64> {
 fn feed(mut input: impl Write, stage: &Stage, number: usize) {
     let traffic = &stage.network.traffic[number];
     let (limit, mut sent) = (wanted(traffic).unwrap_or(u64::MAX), 0);
-    while sent < limit && !stage.is_over() && (limit != u64::MAX || stage.now() < traffic.stop_ns) {
+    while sent < limit && !stage.is_over() && (limit != u64::MAX || stage.now() < traffic.stop.nanoseconds()) {
         let piece = pattern(sent, limit - sent);
         // A function that has ended takes no more.
         if input.write_all(piece).is_err() {

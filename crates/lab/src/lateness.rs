@@ -1,5 +1,6 @@
 //! How late packets may leave the relay, and flows and datagrams their sources.
 
+use weftwire_core::nanoseconds;
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Rate};
 use weftwire_network::model::TrafficKind;
@@ -21,10 +22,10 @@ fn allowed_by(settings: &LinkSettings) -> Option<i64> {
         Rate::Trace(trace) => trace.steps.iter().map(|step| step.1).max().unwrap_or(1),
     });
     let packet_time = rate.map_or(0, |rate| (1500.0 * 8e9 / rate.max(1) as f64) as i64);
-    if packet_time == 0 && settings.delay_ns == 0 {
+    if packet_time == 0 && settings.delay.is_zero() {
         return None;
     }
-    Some((packet_time / 10).max(settings.delay_ns / 20).max(ALWAYS_ALLOWED))
+    Some((packet_time / 10).max(nanoseconds(settings.delay) / 20).max(ALWAYS_ALLOWED))
 }
 
 /// What is allowed for the sources where no gap says how exact times must be.
@@ -54,6 +55,7 @@ fn mean(gap: &Gap) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use weftwire_network::read;
 
     #[test]
@@ -75,11 +77,14 @@ mod tests {
 
     #[test]
     fn a_slow_link_and_a_long_one_allow_more() {
-        let rate =
-            |rate, delay| LinkSettings { rate: Some(Rate::Constant(rate)), delay_ns: delay, ..LinkSettings::default() };
+        let rate = |rate, delay| LinkSettings {
+            rate: Some(Rate::Constant(rate)),
+            delay: Duration::from_millis(delay),
+            ..LinkSettings::default()
+        };
         assert_eq!(allowed_by(&LinkSettings::default()), None);
         assert_eq!(allowed_by(&rate(1_000_000, 0)), Some(1_200_000));
         assert_eq!(allowed_by(&rate(1_000_000_000, 0)), Some(50_000));
-        assert_eq!(allowed_by(&rate(1_000_000_000, 20_000_000)), Some(1_000_000));
+        assert_eq!(allowed_by(&rate(1_000_000_000, 20)), Some(1_000_000));
     }
 }

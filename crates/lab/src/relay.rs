@@ -39,6 +39,8 @@ const LONGEST_SLEEP: i64 = 5_000_000;
 /// less than 5 % of its processor for 50 ms (the fair server); so it must not come to that.
 const BREAK_EVERY: i64 = 700_000;
 const BREAK: i64 = 80_000;
+/// Links are sampled no more often.
+const SHORTEST_SAMPLE: Duration = Duration::from_millis(1);
 /// How often the state is published for `weft status`.
 const PUBLISH: i64 = 200_000_000;
 /// Real-time priority: above everything ordinary, below the kernel's own threads that matter.
@@ -203,7 +205,7 @@ impl<'a> Relay<'a> {
             allowed: allowed(network),
             samples: Vec::new(),
             warm: Vec::new(),
-            next_sample: options.run.then(|| Time::ZERO.after(network.sample_interval_ns.max(1_000_000))),
+            next_sample: options.run.then(|| Time::ZERO.plus(network.sample_interval.max(SHORTEST_SAMPLE))),
             next_change: 0,
             captured: None,
             capture_losses: 0,
@@ -227,7 +229,7 @@ impl<'a> Relay<'a> {
             self.send_due(now);
             self.change(now);
             self.sample(now);
-            if self.options.run && self.warm.is_empty() && now >= Time::ZERO.after(self.network.warm_up_ns) {
+            if self.options.run && self.warm.is_empty() && now >= Time::ZERO.plus(self.network.warm_up) {
                 self.end_warm_up();
             }
             if now >= publish {
@@ -258,7 +260,7 @@ impl<'a> Relay<'a> {
         let wall = realtime_ns();
         let Relay { socket, lanes, by_interface, due, captured, capture_losses, .. } = self;
         socket.receive(|frame| {
-            let age = (wall - frame.at_ns).clamp(0, 1_000_000_000);
+            let age = (wall - frame.at.nanoseconds()).clamp(0, 1_000_000_000);
             let at = now.after(-age);
             let Some(Some(number)) = by_interface.get(frame.interface as usize) else { return };
             if at < Time::ZERO {
@@ -326,14 +328,14 @@ impl<'a> Relay<'a> {
     /// Applies the changes that are due.
     fn change(&mut self, now: Time) {
         while let Some(change) = self.next_change() {
-            if Time::ZERO.after(change.at_ns) > now {
+            if change.at > now {
                 return;
             }
             self.next_change += 1;
             let Some((link, direction)) = place_of(&change.what) else { continue };
             let number = link.0 * 2 + direction as u32;
             let lane = &mut self.lanes[number as usize];
-            lane.last = lane.last.max(Time::ZERO.after(change.at_ns));
+            lane.last = lane.last.max(change.at);
             match &change.what {
                 ChangeKind::Settings { settings, .. } => lane.direction.change(lane.last, (**settings).clone()),
                 ChangeKind::Down { .. } => lane.direction.down(lane.last),
@@ -375,13 +377,13 @@ impl<'a> Relay<'a> {
                 });
                 lane.settle(link as u32, &mut self.due);
             }
-            self.next_sample = Some(at.after(self.network.sample_interval_ns.max(1_000_000)));
+            self.next_sample = Some(at.plus(self.network.sample_interval.max(SHORTEST_SAMPLE)));
         }
     }
 
     /// The warm-up is over: what is counted from here on is measured.
     fn end_warm_up(&mut self) {
-        let end = Time::ZERO.after(self.network.warm_up_ns);
+        let end = Time::ZERO.plus(self.network.warm_up);
         self.warm = self
             .lanes
             .iter_mut()
@@ -395,7 +397,7 @@ impl<'a> Relay<'a> {
     /// Lets time pass until something is to be done.
     fn wait(&mut self, publish: Time) {
         let next = self.due.peek().map(|Reverse((at, _))| *at);
-        let change = self.next_change().map(|change| Time::ZERO.after(change.at_ns));
+        let change = self.next_change().map(|change| change.at);
         let next = [next, change, self.next_sample].into_iter().flatten().fold(publish, Time::min);
         let now = self.now();
         if now >= self.next_break {
@@ -416,7 +418,7 @@ impl<'a> Relay<'a> {
         if rest < SHORTEST_SLEEP {
             std::hint::spin_loop();
         } else {
-            self.socket.wait(rest);
+            self.socket.wait(Duration::from_nanos(rest.unsigned_abs()));
             self.rested += self.now().since(now);
         }
     }

@@ -5,6 +5,7 @@ use crate::build::{has_kernel_addresses, in_namespace, namespace_name, port_name
 use crate::error::LabError;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
+use weftwire_core::Time;
 use weftwire_linux::netlink::{Netlink, NextHop, Route};
 use weftwire_network::Network;
 use weftwire_network::model::{Multipath, NodeIndex};
@@ -87,7 +88,7 @@ pub(crate) fn routes_of(network: &Network, routes: &mut Routes, node: NodeIndex)
 /// Routes that change at a time of a run.
 pub(crate) struct Turn {
     /// Nanoseconds after the start.
-    pub(crate) at_ns: i64,
+    pub(crate) at: Time,
     /// By namespace, what changes there.
     changes: Vec<(String, Vec<Route>)>,
 }
@@ -130,7 +131,7 @@ pub(crate) fn turns(network: &Network) -> Vec<Turn> {
                 changes.push((namespace_name(&network.name, &network.node(*node).name), changed));
             }
         }
-        turns.push(Turn { at_ns: reroute.at_ns, changes });
+        turns.push(Turn { at: reroute.at, changes });
         before = after;
     }
     turns
@@ -173,7 +174,7 @@ mod tests {
     fn only_what_changes_is_replaced() {
         let down = "[[faults]]\nat = \"1s\"\nfor = \"3s\"\nkind = \"link-down\"\nlink = \"second\"\n";
         let turns = turns(&network(down));
-        assert_eq!(turns.iter().map(|turn| turn.at_ns).collect::<Vec<_>>(), [2_000_000_000, 5_000_000_000]);
+        assert_eq!(turns.iter().map(|turn| turn.at.nanoseconds()).collect::<Vec<_>>(), [2_000_000_000, 5_000_000_000]);
         for turn in turns {
             let names: Vec<&str> = turn.changes.iter().map(|(namespace, _)| namespace.as_str()).collect();
             assert_eq!(names, ["weft.n.r", "weft.n.q"]);

@@ -18,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
+use weftwire_core::nanoseconds;
 use weftwire_linux::signals::StopSignal;
 use weftwire_linux::socket_address::check_congestion_control;
 use weftwire_linux::system::{monotonic_ns, process_seconds};
@@ -107,7 +108,7 @@ fn run_made(
     let ran = run
         .begin(&relay, out, &mut threads, &mut captures)
         .and_then(|()| run.go(&relay, state, &threads.senders, stop, progress));
-    let lasted = run.stage.now().min(network.duration_ns).max(0);
+    let lasted = run.stage.now().min(nanoseconds(network.duration)).max(0);
     let counters = run
         .functions
         .iter()
@@ -134,10 +135,10 @@ fn run_made(
         network: network.name.clone(),
         platform: "linux".to_owned(),
         seed: network.seed,
-        duration: network.duration_ns,
+        duration: nanoseconds(network.duration),
         lasted,
-        warm_up: network.warm_up_ns,
-        interrupted: stop.requested() && lasted < network.duration_ns,
+        warm_up: nanoseconds(network.warm_up),
+        interrupted: stop.requested() && lasted < nanoseconds(network.duration),
         processor_seconds: process_seconds() - before,
         source_lateness,
         ..RunFacts::default()
@@ -163,7 +164,7 @@ fn results(
     let measured = |row: usize, counts: Counts| match report.warm.get(row) {
         Some(before) => counts.since(before),
         // It was broken off in the warm-up.
-        None if network.warm_up_ns > 0 => counts.since(&counts),
+        None if !network.warm_up.is_zero() => counts.since(&counts),
         None => counts,
     };
     facts.packet_hops = report.snapshot.directions.iter().map(|status| status.counts.delivered_packets).sum();
@@ -259,12 +260,12 @@ impl Run<'_> {
         stop: &StopSignal,
         progress: &mut dyn FnMut(&RunProgress<'_>),
     ) -> Result<(), LabError> {
-        let end = self.network.duration_ns;
+        let end = nanoseconds(self.network.duration);
         let (mut told, mut idle_since) = (0, None);
-        let mut warming = self.network.warm_up_ns > 0;
+        let mut warming = !self.network.warm_up.is_zero();
         loop {
             let now = self.stage.now();
-            if warming && now >= self.network.warm_up_ns {
+            if warming && now >= nanoseconds(self.network.warm_up) {
                 warming = false;
                 self.stage.end_warm_up();
             }
@@ -299,7 +300,7 @@ impl Run<'_> {
 
     /// Whether nothing is left to happen, as far as can be known: traffic there was, and all of it is complete.
     fn is_idle(&mut self, senders: &[JoinHandle<()>], now: i64) -> bool {
-        let changes_left = self.network.changes.last().is_some_and(|change| change.at_ns > now);
+        let changes_left = self.network.changes.last().is_some_and(|change| change.at.nanoseconds() > now);
         !self.network.traffic.is_empty()
             && !changes_left
             && self.agenda.is_empty()
@@ -317,12 +318,15 @@ impl Run<'_> {
                 match application.sends {
                     None => self.start(index)?,
                     Some(_) if application.receives.is_some() => self.agenda.push((0, Event::Start(index))),
-                    Some(number) => self.agenda.push((network.traffic[number].start_ns, Event::Start(index))),
+                    Some(number) => {
+                        self.agenda.push((network.traffic[number].start.nanoseconds(), Event::Start(index)))
+                    }
                 }
             }
             if let NodeKind::Host { commands, .. } = &node.kind {
                 let events = commands.iter().enumerate();
-                self.agenda.extend(events.map(|(number, command)| (command.at_ns, Event::Command(index, number))));
+                self.agenda
+                    .extend(events.map(|(number, command)| (command.at.nanoseconds(), Event::Command(index, number))));
             }
         }
         for (number, traffic) in network.traffic.iter().enumerate() {
@@ -339,7 +343,7 @@ impl Run<'_> {
         for change in &network.changes {
             match change.what {
                 ChangeKind::Restart { node } if function_of(network.node(node)).is_some() => {
-                    self.agenda.push((change.at_ns, Event::Restart(node)));
+                    self.agenda.push((change.at.nanoseconds(), Event::Restart(node)));
                 }
                 ChangeKind::Restart { node } => self
                     .stage
@@ -352,7 +356,7 @@ impl Run<'_> {
             }
         }
         self.turns = routing::turns(&network);
-        self.agenda.extend(self.turns.iter().map(|turn| (turn.at_ns, Event::Routes)));
+        self.agenda.extend(self.turns.iter().map(|turn| (turn.at.nanoseconds(), Event::Routes)));
         self.turns.reverse();
         routing::warning(&network).into_iter().for_each(|warning| self.stage.warn(warning));
         self.agenda.sort_by_key(|(at, event)| std::cmp::Reverse((*at, *event)));

@@ -79,6 +79,7 @@ impl CommandQueue {
 mod tests {
     use super::*;
     use crate::system::{poll, poll_input};
+    use std::time::Duration;
     use weftwire_core::Time;
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!((command.number, command.take_prepared::<u32>()), (1, Some(Box::new(7))));
         // It was read: the loop may sleep again.
         let mut ready = [poll_input(queue.descriptor())];
-        poll(&mut ready, Some(0)).unwrap();
+        poll(&mut ready, Some(Duration::ZERO)).unwrap();
         assert_eq!(ready[0].revents, 0);
         queue.reply(Answer { number: 1, at: Time::ZERO, result: Ok(Done::Done) }, vec![Box::new(6_u32)]);
         assert_eq!(other.join().unwrap(), Some(Ok(Done::Done)));

@@ -10,6 +10,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use weftwire_core::Time;
 
 /// Bytes of one slot: header, address, room for a tag, and a frame of 1,514 bytes with two tags.
 const SLOT: usize = 2048;
@@ -36,8 +38,8 @@ pub struct HubSocket {
 pub struct Received<'a> {
     /// Index of the interface.
     pub interface: u32,
-    /// Nanoseconds since 1970 when the kernel saw it.
-    pub at_ns: i64,
+    /// When the kernel saw it, since 1970.
+    pub at: Time,
     /// The frame.
     pub bytes: &'a [u8],
 }
@@ -138,7 +140,11 @@ impl HubSocket {
             _ => TAG_LENGTH,
         };
         let at = i64::from(header.tp_sec) * 1_000_000_000 + i64::from(header.tp_nsec);
-        Some(Received { interface: from.sll_ifindex.cast_unsigned(), at_ns: at, bytes: &bytes[start..] })
+        Some(Received {
+            interface: from.sll_ifindex.cast_unsigned(),
+            at: Time::from_nanoseconds(at),
+            bytes: &bytes[start..],
+        })
     }
 
     /// Sends a frame out of an interface.
@@ -159,9 +165,9 @@ impl HubSocket {
     }
 
     /// Waits until a frame waits or the time has passed.
-    pub fn wait(&self, nanoseconds: i64) {
+    pub fn wait(&self, time: Duration) {
         // An error would come again; the loop around this goes on with what it has.
-        let _ = poll(&mut [poll_input(self.receiver.as_fd())], Some(nanoseconds));
+        let _ = poll(&mut [poll_input(self.receiver.as_fd())], Some(time));
     }
 
     /// Frames that the kernel dropped since the last call as the ring was full.

@@ -449,6 +449,7 @@ impl Turns<'_> {
                 return Ok(());
             }
             let mut descriptors = [poll_input(stop.descriptor()), poll_input(self.watch.descriptor())];
+            let left = Duration::from_nanos(left.unsigned_abs());
             poll(&mut descriptors, Some(left)).map_err(|error| LinuxError::system("wait for interfaces", error))?;
             self.look_at_links(&RunOptions::default())?;
         }
@@ -511,6 +512,7 @@ impl Turns<'_> {
         let end = (end != Time::MAX).then(|| end.since(self.clock.now()));
         let asked = self.effects.control.as_ref().is_some_and(ControlServer::has_request).then_some(0);
         let timeout = deadline.into_iter().chain(application).chain(end).chain(asked).min();
+        let timeout = timeout.map(|left| Duration::from_nanos(left.max(0).unsigned_abs()));
         poll(&mut self.descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))
     }
 

@@ -161,16 +161,16 @@ pub fn check_congestion_control(name: &str) -> Result<(), LinuxError> {
 /// What the kernel knows of a TCP connection (`TCP_INFO`).
 #[derive(Clone, Copy, Default)]
 pub struct TcpInfo {
-    /// Smoothed round-trip time, microseconds; 0 without any.
-    pub rtt_us: u32,
-    /// Least round-trip time, microseconds.
-    pub rtt_min_us: u32,
+    /// Smoothed round-trip time; zero without any.
+    pub rtt: Duration,
+    /// Least round-trip time, if there was any.
+    pub rtt_min: Option<Duration>,
     /// Segments sent again.
     pub retransmissions: u32,
     /// Segments with payload sent.
     pub data_segments: u32,
-    /// The retransmission timeout that is in force, with back-off, microseconds.
-    pub timeout_us: u32,
+    /// The retransmission timeout that is in force, with back-off.
+    pub timeout: Duration,
     /// Segments that are not acknowledged.
     pub unacknowledged: u32,
     /// Bytes that the peer has acknowledged.
@@ -193,12 +193,13 @@ pub fn tcp_info(socket: &impl AsRawFd) -> io::Result<TcpInfo> {
         let [low, high] = [words[at], words[at + 1]].map(u32::to_ne_bytes);
         u64::from_ne_bytes([low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]])
     };
+    let microseconds = |count: u32| Duration::from_micros(count.into());
     Ok(TcpInfo {
-        rtt_us: words[17],
-        rtt_min_us: words[37],
+        rtt: microseconds(words[17]),
+        rtt_min: Some(words[37]).filter(|least| *least != u32::MAX).map(microseconds),
         retransmissions: words[25],
         data_segments: words[39],
-        timeout_us: words[2],
+        timeout: microseconds(words[2]),
         unacknowledged: words[6],
         acknowledged_bytes: wide(30),
         received_bytes: wide(32),

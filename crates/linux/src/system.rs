@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::time::Duration;
 use weftwire_core::Time;
 use weftwire_core::live::Clocks;
 
@@ -170,12 +171,12 @@ pub fn process_seconds() -> f64 {
     seconds(libc::RUSAGE_SELF) + seconds(libc::RUSAGE_CHILDREN)
 }
 
-/// Waits until a descriptor is ready or `timeout_ns` have passed; `None` waits without end. Interruption by a
+/// Waits until a descriptor is ready or so much time has passed; `None` waits without end. Interruption by a
 /// signal is an early return, not an error.
-pub fn poll(descriptors: &mut [libc::pollfd], timeout_ns: Option<i64>) -> io::Result<()> {
-    let timeout = timeout_ns.map(|ns| {
-        let ns = ns.max(0);
-        libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
+pub fn poll(descriptors: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the slice and the timeout outlive the call; a null signal mask leaves the mask alone.

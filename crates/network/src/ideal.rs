@@ -109,7 +109,7 @@ fn one_way(path: &Path<'_>, bytes: u64, headers: u64) -> f64 {
         let behind: f64 = path[slowest + 1..].iter().map(|link| time(link, 1, last)).sum();
         most = most.max(before + time(path[slowest], segments, bytes) + behind);
     }
-    most + path.iter().map(|link| link.delay_ns as f64).sum::<f64>()
+    most + path.iter().map(|link| link.delay.as_nanos() as f64).sum::<f64>()
 }
 
 /// Bits per second, if limited; of a varying rate the highest.

@@ -16,7 +16,7 @@ pub fn flows(network: &Network) -> u64 {
 fn flows_of(traffic: &Traffic) -> u64 {
     match &traffic.kind {
         TrafficKind::Flows { gap, count, .. } => {
-            let time = traffic.stop_ns.saturating_sub(traffic.start_ns).max(0) as f64;
+            let time = traffic.stop.since(traffic.start).max(0) as f64;
             let opened = match gap {
                 Gap::Constant(gap) => time / (*gap).max(1) as f64,
                 Gap::Exponential(mean) => time / mean.max(1.0),

@@ -5,7 +5,8 @@ use crate::traffic::{Gap, Size};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use weftwire_core::{MacAddress, Port};
+use std::time::Duration;
+use weftwire_core::{MacAddress, Port, Time};
 
 /// Index of a node in [`Network::nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -22,14 +23,14 @@ pub struct Network {
     pub name: String,
     /// Where all random numbers of a run come from.
     pub seed: u64,
-    /// How long a run lasts, in nanoseconds.
-    pub duration_ns: i64,
-    /// Every how many nanoseconds links are sampled for plots.
-    pub sample_interval_ns: i64,
+    /// How long a run lasts.
+    pub duration: Duration,
+    /// How often links are sampled for plots.
+    pub sample_interval: Duration,
     /// Names of registers that are sampled as often, of the flows of machines.
     pub probes: Vec<String>,
-    /// Nanoseconds at the beginning of a run that are left out of what is measured.
-    pub warm_up_ns: i64,
+    /// So much of the beginning of a run is left out of what is measured.
+    pub warm_up: Duration,
     /// How often it is run, each time with another seed.
     pub repetitions: u32,
     /// The nodes, in the order of the file.
@@ -53,15 +54,20 @@ pub struct Routing {
     pub multipath: Multipath,
     /// Of ways of equal metric, those of less delay are better; else they cost the same.
     pub by_delay: bool,
-    /// Nanoseconds after which a link that is down is routed round; `None`: never.
-    pub convergence_ns: Option<i64>,
+    /// A link that has been down for so long is routed round; `None`: never.
+    pub convergence: Option<Duration>,
     /// Static routes; of several for the same node and destination the last one holds.
     pub routes: Vec<StaticRoute>,
 }
 
 impl Default for Routing {
     fn default() -> Routing {
-        Routing { multipath: Multipath::Flow, by_delay: true, convergence_ns: Some(1_000_000_000), routes: Vec::new() }
+        Routing {
+            multipath: Multipath::Flow,
+            by_delay: true,
+            convergence: Some(Duration::from_secs(1)),
+            routes: Vec::new(),
+        }
     }
 }
 
@@ -150,8 +156,8 @@ pub enum NodeKind {
 pub struct Command {
     /// Program and arguments.
     pub words: Vec<String>,
-    /// Nanoseconds after the start.
-    pub at_ns: i64,
+    /// When, after the start.
+    pub at: Time,
 }
 
 /// A function on a node.
@@ -198,10 +204,10 @@ pub struct Traffic {
     /// Of [`TrafficKind::Flows`] between hosts: each flow goes to one of these by chance, never back to [`Traffic::from`];
     /// [`Traffic::to`] is one of them. At least one is not `from`.
     pub choices: Option<Arc<[NodeIndex]>>,
-    /// Nanoseconds after the start when the first flow, datagram or frame leaves; Poisson arrivals a gap later.
-    pub start_ns: i64,
-    /// Nanoseconds after the start behind which nothing new begins.
-    pub stop_ns: i64,
+    /// When the first flow, datagram or frame leaves, after the start of the run; Poisson arrivals a gap later.
+    pub start: Time,
+    /// Nothing new begins after this.
+    pub stop: Time,
     /// IPv6, else IPv4.
     pub ipv6: bool,
     /// The transport protocol.
@@ -249,7 +255,7 @@ impl Transport {
 /// What is sent.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TrafficKind {
-    /// One flow of so many bytes, then the sender closes. `u64::MAX`: until [`Traffic::stop_ns`].
+    /// One flow of so many bytes, then the sender closes. `u64::MAX`: until [`Traffic::stop`].
     Bulk {
         /// Bytes of the application.
         bytes: u64,
@@ -308,8 +314,8 @@ impl TrafficKind {
 /// Something changes during a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// Nanoseconds after the start.
-    pub at_ns: i64,
+    /// When, after the start.
+    pub at: Time,
     /// What.
     pub what: ChangeKind,
 }
@@ -369,8 +375,8 @@ pub enum ChangeKind {
         node: NodeIndex,
         /// Parts per million, above -1,000,000.
         drift_ppm: i64,
-        /// Nanoseconds that it leaps forward at once; clocks never go back.
-        leap_ns: i64,
+        /// So far it leaps forward at once; clocks never go back.
+        leap: Duration,
     },
 }
 

@@ -171,6 +171,7 @@ struct Graph {
     links: Vec<crate::model::Link>,
     link_names: Index,
     seed: u64,
+    /// How long a run lasts, in nanoseconds.
     duration: i64,
 }
 
@@ -205,10 +206,10 @@ impl Reader<'_> {
         let mut network = Network {
             name,
             seed,
-            duration_ns: duration,
-            sample_interval_ns: sample_interval,
+            duration: file.duration.get(),
+            sample_interval: std::time::Duration::from_nanos(sample_interval.unsigned_abs()),
             probes: file.probes.iter().flat_map(|names| &names.0).map(|word| word.text.clone()).collect(),
-            warm_up_ns: warm_up,
+            warm_up: file.warm_up.map_or(std::time::Duration::ZERO, |warm_up| warm_up.get()),
             repetitions,
             nodes,
             links,

@@ -13,7 +13,7 @@ pub use outages::{Reroute, reroutes};
 use crate::model::{LinkIndex, Multipath, Network, NodeIndex, NodeKind, PortPlace};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use weftwire_core::Port;
+use weftwire_core::{Port, nanoseconds};
 
 /// The way from a node towards a destination.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -358,7 +358,7 @@ impl Sets {
 
 fn there_and_back(network: &Network, links: &[LinkIndex]) -> i64 {
     let directions = links.iter().flat_map(|link| &network.link(*link).directions);
-    directions.fold(0, |sum: i64, direction| sum.saturating_add(direction.delay_ns))
+    directions.fold(0, |sum: i64, direction| sum.saturating_add(nanoseconds(direction.delay)))
 }
 
 /// The addressed ports that a frame out of a port reaches, through whatever forwards Ethernet frames, with the links on

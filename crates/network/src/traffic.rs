@@ -9,6 +9,7 @@ use crate::chance::Chance;
 use crate::model::{NodeIndex, Traffic, TrafficKind};
 use paced::Paced;
 use std::sync::Arc;
+use weftwire_core::Time;
 use weftwire_pace::Envelope;
 
 /// Time from one beginning to the next, in nanoseconds.
@@ -144,8 +145,8 @@ fn interpolate(table: &[(u64, f64)], share: f64) -> u64 {
 /// One thing that begins: a flow, or a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Begin {
-    /// Nanoseconds after the start of the run.
-    pub at_ns: i64,
+    /// When, after the start of the run.
+    pub at: Time,
     /// Its number within the traffic, from 0.
     pub number: u64,
     /// Its bytes.
@@ -155,14 +156,14 @@ pub struct Begin {
 }
 
 /// All begins of a traffic in order: one of `Bulk` and `RequestResponse` (bytes: all requests together), many of `Flows`
-/// and `Datagrams`, none of `Capture`. Ends by itself at [`Traffic::stop_ns`] or the count. Poisson arrivals begin with a gap
+/// and `Datagrams`, none of `Capture`. Ends by itself at [`Traffic::stop`] or the count. Poisson arrivals begin with a gap
 /// as well: an arrival at the start in each run would be no Poisson process, and one too many. Others begin at the start.
 pub struct Begins {
     kind: TrafficKind,
     receivers: Receivers,
     draws: Draws,
-    at: i64,
-    stop: i64,
+    at: Time,
+    stop: Time,
     number: u64,
 }
 
@@ -171,7 +172,7 @@ impl Begins {
     pub fn new(traffic: &Traffic) -> Begins {
         let draws = Draws::new(traffic);
         let receivers = Receivers::new(traffic);
-        Begins { kind: traffic.kind.clone(), receivers, draws, at: traffic.start_ns, stop: traffic.stop_ns, number: 0 }
+        Begins { kind: traffic.kind.clone(), receivers, draws, at: traffic.start, stop: traffic.stop, number: 0 }
     }
 }
 
@@ -214,7 +215,7 @@ impl Iterator for Begins {
                 if number < *count =>
             {
                 if number > 0 || matches!(gap, Gap::Exponential(_)) {
-                    self.at = self.at.saturating_add(self.draws.gap(gap));
+                    self.at = self.at.after(self.draws.gap(gap));
                 }
                 self.draws.size(size)
             }
@@ -226,7 +227,7 @@ impl Iterator for Begins {
             return None;
         }
         let to = self.receivers.draw(&mut self.draws.receivers);
-        Some(Begin { at_ns: self.at, number, bytes, to })
+        Some(Begin { at: self.at, number, bytes, to })
     }
 }
 
@@ -236,14 +237,18 @@ mod tests {
     use crate::model::{NodeIndex, Transport};
     use weftwire_pace::{Setting, parse};
 
+    fn at(nanoseconds: i64) -> Time {
+        Time::from_nanoseconds(nanoseconds)
+    }
+
     fn traffic(kind: TrafficKind) -> Traffic {
         Traffic {
             name: "t".to_owned(),
             from: NodeIndex(0),
             to: NodeIndex(1),
             choices: None,
-            start_ns: 1_000,
-            stop_ns: 2_000_000,
+            start: at(1_000),
+            stop: at(2_000_000),
             ipv6: false,
             transport: Transport::Tcp,
             port: 80,
@@ -345,7 +350,7 @@ mod tests {
             let setting = Setting { round_trip: Some(1e-7), ..Setting::default() };
             let gap = Gap::Envelope(Arc::new(parse(text, &setting).expect("an envelope")));
             let traffic = traffic(TrafficKind::Flows { gap, size: Size::Constant(8), count });
-            Begins::new(&traffic).map(|begin| begin.at_ns - 1_000).collect::<Vec<_>>()
+            Begins::new(&traffic).map(|begin| begin.at.nanoseconds() - 1_000).collect::<Vec<_>>()
         };
         assert_eq!(begins("slow_start", 6), [0, 100, 158, 200, 232, 258]);
         assert_eq!(begins("token_bucket(10 pkt/RTT, 3)", 5), [0, 0, 0, 10, 20]);
@@ -363,7 +368,7 @@ mod tests {
     fn poisson_arrivals_are_as_many_as_they_should() {
         let kind = TrafficKind::Flows { gap: Gap::Exponential(400.0), size: Size::Constant(8), count: u64::MAX };
         let counts: Vec<f64> = (0..20_000)
-            .map(|seed| Traffic { seed, stop_ns: 3_000, ..traffic(kind.clone()) })
+            .map(|seed| Traffic { seed, stop: at(3_000), ..traffic(kind.clone()) })
             .map(|source| Begins::new(&source).count() as f64)
             .collect();
         let mean = counts.iter().sum::<f64>() / 20_000.0;
@@ -388,22 +393,22 @@ mod tests {
 
     #[test]
     fn begins_come_in_order_and_end() {
-        let one = Begin { at_ns: 1_000, number: 0, bytes: 500, to: NodeIndex(1) };
+        let one = Begin { at: at(1_000), number: 0, bytes: 500, to: NodeIndex(1) };
         assert_eq!(Begins::new(&traffic(TrafficKind::Bulk { bytes: 500 })).collect::<Vec<_>>(), [one]);
         let think = Gap::Constant(5);
         let pairs = TrafficKind::RequestResponse { request: 50, response: 9, count: 10, think };
         assert_eq!(Begins::new(&traffic(pairs)).collect::<Vec<_>>(), [one]);
         let flows = |gap, count| Begins::new(&traffic(TrafficKind::Flows { gap, size: Size::Constant(8), count }));
         let begins: Vec<_> =
-            flows(Gap::Constant(100), 3).map(|begin| (begin.at_ns, begin.number, begin.bytes)).collect();
+            flows(Gap::Constant(100), 3).map(|begin| (begin.at.nanoseconds(), begin.number, begin.bytes)).collect();
         assert_eq!(begins, [(1_000, 0, 8), (1_100, 1, 8), (1_200, 2, 8)]);
         assert_eq!(
-            flows(Gap::Constant(1_999_000), u64::MAX).map(|begin| begin.at_ns).collect::<Vec<_>>(),
+            flows(Gap::Constant(1_999_000), u64::MAX).map(|begin| begin.at.nanoseconds()).collect::<Vec<_>>(),
             [1_000, 2_000_000]
         );
         let mut poisson = flows(Gap::Exponential(1_000.0), u64::MAX);
-        assert!(poisson.next().is_some_and(|first| first.at_ns > 1_000), "the first comes by chance, too");
-        let at: Vec<_> = poisson.by_ref().map(|begin| begin.at_ns).collect();
+        assert!(poisson.next().is_some_and(|first| first.at.nanoseconds() > 1_000), "the first comes by chance, too");
+        let at: Vec<_> = poisson.by_ref().map(|begin| begin.at.nanoseconds()).collect();
         assert!(at.is_sorted() && (1_800..2_200).contains(&at.len()) && at[at.len() - 1] <= 2_000_000);
         assert_eq!(poisson.next(), None, "stays at its end");
         let capture = TrafficKind::Capture { file: String::new(), port: weftwire_core::Port(1) };

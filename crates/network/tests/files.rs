@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use weftwire_network::model::{ChangeKind, Multipath, NodeIndex, NodeKind};
 use weftwire_network::{Network, Reading, read};
 use weftwire_text::{LoadError, Severity};
@@ -93,7 +94,7 @@ fn the_dumbbell_is_what_it_says() {
     let folder = folder("../../examples/networks");
     let network = read_file(&folder, "dumbbell.toml").network.expect("it is valid");
     assert_eq!((network.name.as_str(), network.nodes.len(), network.links.len()), ("dumbbell", 14, 13));
-    assert_eq!((network.duration_ns, network.sample_interval_ns), (30_000_000_000, 30_000_000));
+    assert_eq!((network.duration, network.sample_interval), (Duration::from_secs(30), Duration::from_millis(30)));
     assert_eq!(network.nodes[0].ipv4.to_string(), "10.0.0.1");
     assert_eq!(network.nodes[13].ipv6.to_string(), "fd77::e");
     assert_eq!(network.traffic.len(), 6);
@@ -127,7 +128,7 @@ const TWO: &str = "duration = \"1s\"\n[nodes.a]\n[nodes.b]\n[[links]]\nbetween =
 fn changed_values_take_the_place_of_the_files() {
     let text = |text: &str| toml::Value::String(text.into());
     let changed = network(TWO, &[("links.a-b.delay", text("5ms")), ("seed", toml::Value::Integer(9))]);
-    assert_eq!((changed.links[0].directions[1].delay_ns, changed.seed), (5_000_000, 9));
+    assert_eq!((changed.links[0].directions[1].delay, changed.seed), (Duration::from_millis(5), 9));
     let changed = network(TWO, &[("links.0.queue.limit", text("7 packets")), ("nodes.a.ipv4", text("10.9.9.9"))]);
     assert_eq!(changed.nodes[0].ipv4.to_string(), "10.9.9.9");
 
@@ -140,11 +141,11 @@ fn changed_values_take_the_place_of_the_files() {
             ("links.a-b.metric", integer(7)),
         ],
     );
-    assert_eq!((changed.routing.multipath, changed.routing.convergence_ns), (Multipath::Packet, None));
+    assert_eq!((changed.routing.multipath, changed.routing.convergence), (Multipath::Packet, None));
     assert_eq!((changed.links[0].metric, changed.links[0].weight), (7, 1));
     let changed = network(TWO, &[("links.a-b.jitter.most", text("1ms")), ("links.a-b.jitter.reorders", true.into())]);
     let settings = &changed.links[0].directions[1];
-    assert_eq!((settings.jitter_ns, settings.jitter_reorders), (1_000_000, true));
+    assert_eq!((settings.jitter, settings.jitter_reorders), (Duration::from_millis(1), true));
     let routed = format!("{TWO}[[routes]]\nnode = \"a\"\nto = \"b\"\nvia = \"a\"\n");
     assert_eq!(network(&routed, &[("routes.0.via", text("b"))]).routing.routes.len(), 1);
 
@@ -174,9 +175,9 @@ fn changes_build_on_each_other_in_time() {
     );
     let network = network(&text, &[]);
     assert_eq!(network.changes.len(), 4);
-    assert!(network.changes.is_sorted_by_key(|change| change.at_ns));
+    assert!(network.changes.is_sorted_by_key(|change| change.at));
     let ChangeKind::Settings { settings, .. } = &network.changes[3].what else { panic!("settings") };
-    assert!(settings.delay_ns == 7_000_000 && settings.rate.is_some());
+    assert!(settings.delay == Duration::from_millis(7) && settings.rate.is_some());
 }
 
 #[test]

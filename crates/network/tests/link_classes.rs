@@ -4,6 +4,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;
+use std::time::Duration;
 use weftwire_core::Time;
 use weftwire_network::link::{CLASSES, Direction, Discipline, DropCause, LinkSettings, Offer, Queue, QueueLimit, Rate};
 
@@ -21,7 +22,7 @@ type Outcome = (Vec<(usize, i64, bool)>, Vec<usize>, u64);
 fn settings(limit: QueueLimit, threshold: u64, priority: bool) -> LinkSettings {
     LinkSettings {
         rate: Some(Rate::Constant(8_000_000_000)),
-        delay_ns: 7,
+        delay: Duration::from_nanos(7),
         queue: Queue { limit, discipline: Discipline::Step { threshold }, ecn: false, priority },
         ..LinkSettings::default()
     }

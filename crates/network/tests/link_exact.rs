@@ -4,7 +4,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use weftwire_core::Time;
+use std::time::Duration;
+use weftwire_core::{Time, nanoseconds};
 use weftwire_network::link::{
     Arrival, Counts, Direction, Discipline, DropCause, Holds, LinkSettings, Loss, Offer, Queue, QueueLimit, Rate,
     RateTrace,
@@ -86,7 +87,7 @@ fn run(settings: LinkSettings, seed: u64, steps: &[Step], looks: bool) -> (Outco
     held.sort();
     freed.sort();
     assert_eq!(held, freed, "what took room is told to be gone, once");
-    outcome.arrivals = arrivals.iter().map(|a| (a.packet, a.at.nanoseconds(), a.waited_ns)).collect();
+    outcome.arrivals = arrivals.iter().map(|a| (a.packet, a.at.nanoseconds(), nanoseconds(a.waited))).collect();
     let counts = link.counts(at(now));
     (outcome.busy, outcome.integral) = (counts.busy, counts.queue_bytes_integral);
     (outcome, arrivals, counts)
@@ -120,7 +121,7 @@ fn oracle(mut settings: LinkSettings, steps: &[Step]) -> Outcome {
         let begin = |waits: &Waits, now: i64, settings: &LinkSettings| {
             (
                 i128::from(waits.bytes + settings.overhead) * 8_000_000_000,
-                (waits.packet, settings.delay_ns, now - waits.since),
+                (waits.packet, nanoseconds(settings.delay), now - waits.since),
             )
         };
         if work <= 0 {
@@ -186,12 +187,16 @@ fn oracle(mut settings: LinkSettings, steps: &[Step]) -> Outcome {
     outcome
 }
 
+fn nanos(nanoseconds: i64) -> Duration {
+    Duration::from_nanos(nanoseconds.unsigned_abs())
+}
+
 fn plain() -> impl Strategy<Value = LinkSettings> {
     let limit = prop_oneof![(0u64..6).prop_map(QueueLimit::Packets), (0u64..100).prop_map(QueueLimit::Bytes)];
     (3_000_000_000u64..40_000_000_000, 0i64..60, limit, 0u32..5).prop_map(|(rate, delay, limit, overhead)| {
         LinkSettings {
             rate: Some(Rate::Constant(rate)),
-            delay_ns: delay,
+            delay: nanos(delay),
             overhead,
             queue: Queue { limit, discipline: Discipline::DropTail, ecn: false, priority: false },
             ..LinkSettings::default()
@@ -215,7 +220,7 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
         Just(None),
         (3_000_000_000u64..40_000_000_000).prop_map(|rate| Some(Rate::Constant(rate))),
         Just(Some(Rate::Trace(
-            RateTrace { steps: vec![(0, 8_000_000_000), (50, 0), (90, 1_000)], period_ns: 100 }.into()
+            RateTrace { steps: vec![(0, 8_000_000_000), (50, 0), (90, 1_000)], period: nanos(100) }.into()
         ))),
     ];
     let limit = prop_oneof![(0u64..9).prop_map(QueueLimit::Packets), (0u64..200).prop_map(QueueLimit::Bytes)];
@@ -226,7 +231,7 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
         }),
         (0u64..9).prop_map(|threshold| Discipline::Step { threshold }),
         (0i64..20, 1i64..60)
-            .prop_map(|(target, interval)| Discipline::Codel { target_ns: target, interval_ns: interval }),
+            .prop_map(|(target, interval)| Discipline::Codel { target: nanos(target), interval: nanos(interval) }),
     ];
     let loss = prop_oneof![
         (0.0..0.5f64).prop_map(Loss::Random),
@@ -264,13 +269,13 @@ fn wild() -> impl Strategy<Value = LinkSettings> {
             )| {
                 LinkSettings {
                     rate,
-                    delay_ns: delay,
-                    jitter_ns: jitter,
+                    delay: nanos(delay),
+                    jitter: nanos(jitter),
                     jitter_reorders,
                     queue: Queue { limit, discipline, ecn, priority },
                     loss,
                     reorder,
-                    reorder_delay_ns: reorder_delay,
+                    reorder_delay: nanos(reorder_delay),
                     duplicate,
                     corrupt,
                     overhead: 3,

@@ -1,7 +1,8 @@
 //! Links against queueing theory and against the papers of their disciplines. All seeds are fixed, so these tests give
 //! the same every time; bounds are those of four standard errors, from batch means where samples depend on each other.
 
-use weftwire_core::Time;
+use std::time::Duration;
+use weftwire_core::{Time, nanoseconds};
 use weftwire_network::link::{Arrival, Direction, Discipline, LinkSettings, Loss, Offer, Queue, QueueLimit, Rate};
 use weftwire_network::model::{NodeIndex, Traffic, TrafficKind, Transport};
 use weftwire_network::read;
@@ -17,8 +18,8 @@ fn draws(seed: u64) -> Draws {
         from: NodeIndex(0),
         to: NodeIndex(1),
         choices: None,
-        start_ns: 0,
-        stop_ns: i64::MAX,
+        start: Time::ZERO,
+        stop: Time::MAX,
         ipv6: false,
         transport: Transport::Udp,
         port: 1,
@@ -91,7 +92,7 @@ fn waiting_times_are_those_of_mm1_and_md1() {
             let mut waits = Vec::new();
             let settings = wire(u64::MAX, Discipline::DropTail);
             let (mut link, end) =
-                load(settings, seed, 300_000, &gap, &size, |arrival| waits.push(arrival.waited_ns as f64));
+                load(settings, seed, 300_000, &gap, &size, |arrival| waits.push(arrival.waited.as_nanos() as f64));
             let (mean, error) = batch_means(&waits);
             assert!(error < 0.05 * expected, "{name} at {utilisation}: too few samples, {error} of {expected}");
             assert_near(&format!("{name} at {utilisation}"), mean, error, expected);
@@ -121,7 +122,7 @@ fn exponential_datagrams_wait_as_in_mm1() {
         let gap = Gap::Exponential(service / load_of_link);
         let settings = LinkSettings { overhead: header as u32, ..wire(u64::MAX, Discipline::DropTail) };
         let mut waits = Vec::new();
-        let _ = load(settings, seed, 400_000, &gap, size, |arrival| waits.push(arrival.waited_ns as f64));
+        let _ = load(settings, seed, 400_000, &gap, size, |arrival| waits.push(arrival.waited.as_nanos() as f64));
         let (mean, error) = batch_means(&waits);
         let second_moment = 2.0 * 100.0 * 100.0 + 2.0 * 100.0 * header + header * header;
         let expected = load_of_link / service * second_moment / (2.0 * (1.0 - load_of_link));
@@ -210,7 +211,8 @@ fn bursty_loss_is_that_of_the_chain() {
 
 #[test]
 fn jitter_is_uniform_and_keeps_the_order() {
-    let settings = LinkSettings { delay_ns: 5_000, jitter_ns: 1_000, ..LinkSettings::default() };
+    let settings =
+        LinkSettings { delay: Duration::from_micros(5), jitter: Duration::from_micros(1), ..LinkSettings::default() };
     let mut extra = Vec::new();
     let _ = load(settings.clone(), 1, 100_000, &Gap::Constant(10_000), &Size::Constant(100), |arrival| {
         extra.push((arrival.at.nanoseconds() - 5_000 - 10_000 * (i64::from(arrival.packet) + 1)) as f64);
@@ -231,7 +233,12 @@ fn jitter_is_uniform_and_keeps_the_order() {
 /// The delays are independent then, so a packet `k` places behind overtakes with a known probability.
 #[test]
 fn jitter_that_reorders_is_uniform_and_independent() {
-    let settings = LinkSettings { delay_ns: 5_000, jitter_ns: 1_000, jitter_reorders: true, ..LinkSettings::default() };
+    let settings = LinkSettings {
+        delay: Duration::from_micros(5),
+        jitter: Duration::from_micros(1),
+        jitter_reorders: true,
+        ..LinkSettings::default()
+    };
     let mut arrivals = Vec::new();
     let gap = 250;
     let (mut link, end) = load(settings, 1, 100_000, &Gap::Constant(gap), &Size::Constant(100), |arrival| {
@@ -256,9 +263,9 @@ fn jitter_that_reorders_is_uniform_and_independent() {
 #[test]
 fn copies_reordering_and_corruption_have_their_rates() {
     let settings = LinkSettings {
-        delay_ns: 1_000,
+        delay: Duration::from_micros(1),
         reorder: 0.1,
-        reorder_delay_ns: 250,
+        reorder_delay: Duration::from_nanos(250),
         duplicate: 0.2,
         corrupt: 0.3,
         ..LinkSettings::default()
@@ -299,8 +306,9 @@ fn red_holds_its_average_where_the_paper_says() {
     let overload = 1.05;
     let mut waits = Vec::new();
     let gap = Gap::Exponential(1_000.0 / overload);
-    let (mut link, end) =
-        load(wire(100_000, red.clone()), 1, 400_000, &gap, &Size::Constant(1_000), |a| waits.push(a.waited_ns as f64));
+    let (mut link, end) = load(wire(100_000, red.clone()), 1, 400_000, &gap, &Size::Constant(1_000), |a| {
+        waits.push(a.waited.as_nanos() as f64)
+    });
     let (mean, _) = batch_means(&waits[50_000..]);
     let rate = 1.0 - 1.0 / overload;
     let base = rate / (2.0 - rate);
@@ -355,7 +363,7 @@ fn red_forgets_while_the_link_is_idle() {
 const MILLISECOND: i64 = 1_000_000;
 
 fn codel() -> Discipline {
-    Discipline::Codel { target_ns: 5 * MILLISECOND, interval_ns: 100 * MILLISECOND }
+    Discipline::Codel { target: Duration::from_millis(5), interval: Duration::from_millis(100) }
 }
 
 #[test]
@@ -371,7 +379,7 @@ fn codel_drops_at_the_times_of_its_control_law() {
             link.offer(at(now), now, offer).expect("no limit");
         }
         while let Some(arrival) = link.arrive(at(now)) {
-            if arrival.waited_ns >= 5 * MILLISECOND && above.is_none() {
+            if arrival.waited >= Duration::from_millis(5) && above.is_none() {
                 above = Some(arrival.at.nanoseconds() - 100_000);
             }
         }
@@ -402,7 +410,7 @@ fn codel_takes_a_standing_queue_down() {
         for step in 0..60_000 {
             link.offer(at(step * 100_000), 0, offer).expect("no limit");
             while let Some(arrival) = link.arrive(at(step * 100_000)) {
-                last = arrival.waited_ns;
+                last = nanoseconds(arrival.waited);
             }
         }
         (last, link.counts(at(6_000 * MILLISECOND)))

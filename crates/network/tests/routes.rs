@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weftwire_core::Port;
+use std::time::Duration;
+use weftwire_core::{Port, nanoseconds};
 use weftwire_network::Network;
 use weftwire_network::link::LinkSettings;
 use weftwire_network::model::{
@@ -47,10 +48,10 @@ fn with_metrics(kinds: &str, links: &[(u32, u32, i64, u32)]) -> Network {
     let mut network = Network {
         name: String::new(),
         seed: 0,
-        duration_ns: 0,
-        sample_interval_ns: 1,
+        duration: Duration::ZERO,
+        sample_interval: Duration::from_nanos(1),
         probes: Vec::new(),
-        warm_up_ns: 0,
+        warm_up: Duration::ZERO,
         repetitions: 1,
         nodes: kinds.chars().map(node).collect(),
         links: Vec::new(),
@@ -66,7 +67,7 @@ fn with_metrics(kinds: &str, links: &[(u32, u32, i64, u32)]) -> Network {
             ports.push((link, end));
             PortPlace { node: NodeIndex(node), port: Port(ports.len() as u16) }
         });
-        let settings = LinkSettings { delay_ns: delay, ..LinkSettings::default() };
+        let settings = LinkSettings { delay: Duration::from_nanos(delay as u64), ..LinkSettings::default() };
         network.links.push(Link {
             name: String::new(),
             ends,
@@ -166,8 +167,10 @@ fn edges(network: &Network, down: &BTreeSet<LinkIndex>) -> Edges {
                 if down.contains(&link) {
                     continue;
                 }
-                let cost =
-                    (network.link(link).metric.max(metric), delay + 2 * network.link(link).directions[0].delay_ns);
+                let cost = (
+                    network.link(link).metric.max(metric),
+                    delay + 2 * nanoseconds(network.link(link).directions[0].delay),
+                );
                 if network.node(there.node).is_addressed() {
                     if there.node != index {
                         edges.insert((index.0, Hop { port, to: there }), cost);
@@ -331,7 +334,7 @@ fn static_routes_come_first_and_fall_away_with_their_links() {
 #[test]
 fn delay_counts_only_if_it_is_to() {
     let mut network = two_tiers();
-    network.links[1].directions[0].delay_ns = 5;
+    network.links[1].directions[0].delay = Duration::from_nanos(5);
     assert_eq!(all(&mut Routes::new(&network), 1, 7), [hop(3, 3, 1)]);
     network.routing.by_delay = false;
     assert_eq!(all(&mut Routes::new(&network), 1, 7).len(), 2);

@@ -136,8 +136,9 @@ fn about(link: &Link) -> String {
         Some(Rate::Trace(_)) => Some("varying rate".to_owned()),
     };
     let delay = |direction: usize| {
-        let delay = link.directions[direction].delay_ns;
-        (delay > 0).then(|| Unit::Seconds.text(delay as f64 / 1e9).replace(".00 ", " ").replace(".0 ", " "))
+        let delay = link.directions[direction].delay;
+        (!delay.is_zero())
+            .then(|| Unit::Seconds.text(delay.as_nanos() as f64 / 1e9).replace(".00 ", " ").replace(".0 ", " "))
     };
     let both = |ends: [Option<String>; 2]| match ends {
         [there, back] if there == back => there,
@@ -337,6 +338,7 @@ fn frame(places: &mut [Place], sizes: &[(f64, f64)]) -> (f64, f64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Duration;
     use weftwire_core::Port;
     use weftwire_network::link::LinkSettings;
     use weftwire_network::model::{NodeIndex, PortPlace, Routing};
@@ -356,7 +358,7 @@ mod tests {
             ends: [place(*a), place(*b)],
             directions: [
                 LinkSettings { rate: Some(Rate::Constant(1_500_000)), ..LinkSettings::default() },
-                LinkSettings { delay_ns: 20_000_000, ..LinkSettings::default() },
+                LinkSettings { delay: Duration::from_millis(20), ..LinkSettings::default() },
             ],
             metric: 1,
             weight: 1,
@@ -364,10 +366,10 @@ mod tests {
         Network {
             name: "t".into(),
             seed: 0,
-            duration_ns: 1,
-            sample_interval_ns: 1,
+            duration: Duration::from_nanos(1),
+            sample_interval: Duration::from_nanos(1),
             probes: Vec::new(),
-            warm_up_ns: 0,
+            warm_up: Duration::ZERO,
             repetitions: 1,
             nodes: (0..nodes).map(node).collect(),
             links: links.iter().map(link).collect(),

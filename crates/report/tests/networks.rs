@@ -72,7 +72,7 @@ fn a_large_run_is_a_page_of_reasonable_size() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let links: Vec<_> = (1..2_000).map(|node| (names[node], node / 2, node, 1_000_000, 1)).collect();
     let mut large = network("large", &names, &links);
-    large.sample_interval_ns = 200_000_000;
+    large.sample_interval = std::time::Duration::from_millis(200);
     let results = results(&large, 7, 100_000);
     let html = report::page(&large, &results);
     check(&html);
@@ -100,7 +100,7 @@ fn tables_have_a_row_for_each_thing_and_all_columns_are_as_long() {
     }
     let samples = table::samples(&results);
     let Some(Cells::Integer(intervals)) = samples.column("interval_ns").map(|column| &column.cells) else { panic!() };
-    assert!(intervals.iter().all(|interval| *interval == Some(network.sample_interval_ns)));
+    assert!(intervals.iter().all(|interval| *interval == Some(weftwire_core::nanoseconds(network.sample_interval))));
 }
 
 /// The documentation names every column of every table.

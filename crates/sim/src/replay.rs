@@ -54,9 +54,9 @@ pub struct Plan {
     pub connects: Vec<Connect>,
     /// What the application sends on the first of them; then it closes.
     pub send: Option<Vec<u8>>,
-    /// Nanoseconds after the start at which the replay ends, inclusive. `None`: when nothing is left to do, at most
+    /// When the replay ends, after the start, inclusive. `None`: when nothing is left to do, at most
     /// [`GRACE`] after the last input.
-    pub until_ns: Option<i64>,
+    pub until: Option<Time>,
 }
 
 /// Where the outputs go. Times are the captures' own.
@@ -148,7 +148,7 @@ pub fn replay(
     let base = base(plan);
     let arrivals = arrivals(plan, base);
     let last_input = arrivals.last().map_or(Time::ZERO, |arrival| arrival.at);
-    let limit = Time::from_nanoseconds(plan.until_ns.unwrap_or_else(|| last_input.after(GRACE).nanoseconds()));
+    let limit = plan.until.unwrap_or_else(|| last_input.after(GRACE));
     let outbox = if tracing { Outbox::tracing() } else { Outbox::new() };
     let mut run = Run {
         function,
@@ -174,7 +174,7 @@ pub fn replay(
         let deadline = run.function.next_deadline().map(|deadline| deadline.at.max(run.now));
         let Some(at) = arrival.map(|arrival| arrival.at).into_iter().chain(deadline).min() else { break };
         if at > limit {
-            run.summary.stop = if plan.until_ns.is_some() { Stop::Until } else { Stop::Grace };
+            run.summary.stop = if plan.until.is_some() { Stop::Until } else { Stop::Grace };
             run.now = run.now.max(limit);
             break;
         }
@@ -218,7 +218,7 @@ fn arrivals<'a>(plan: &'a Plan, base: Time) -> Vec<Scheduled<'a>> {
     let mut inputs: Vec<&Input> = plan.inputs.iter().collect();
     inputs.sort_by_key(|input| input.port);
     let connects = plan.connects.iter().enumerate().map(|(index, connect)| Scheduled {
-        at: Time::from_nanoseconds(connect.at_ns),
+        at: connect.at,
         what: What::Connect(connect),
         first: index == 0,
     });

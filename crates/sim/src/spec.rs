@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use weftwire_capture::Headers;
-use weftwire_core::{Endpoints, MacAddress};
+use weftwire_core::{Endpoints, MacAddress, Time};
 use weftwire_text::quantity::QuantityError;
 
 pub use weftwire_text::quantity::parse_duration;
@@ -39,8 +39,8 @@ const IPV6_HELP: &str = "with IPv6 addresses in brackets, and /udp behind for UD
 pub struct Connect {
     /// Both ends, as [`parse_connection`] gives them.
     pub endpoints: Endpoints,
-    /// Nanoseconds after the replay's start.
-    pub at_ns: i64,
+    /// When, after the replay's start.
+    pub at: Time,
 }
 
 impl FromStr for Connect {
@@ -51,7 +51,7 @@ impl FromStr for Connect {
             Some((rest, time)) => (rest, parse_duration(time)?),
             None => (text, 0),
         };
-        Ok(Connect { endpoints: parse_connection(rest)?, at_ns: at })
+        Ok(Connect { endpoints: parse_connection(rest)?, at: Time::from_nanoseconds(at) })
     }
 }
 
@@ -130,10 +130,10 @@ mod tests {
     #[test]
     fn connects() {
         let connect: Connect = "10.0.0.1:4000-10.0.0.2:80@1.5s".parse().unwrap();
-        assert_eq!((connect.at_ns, connect.endpoints.protocol), (1_500_000_000, 6));
+        assert_eq!((connect.at.nanoseconds(), connect.endpoints.protocol), (1_500_000_000, 6));
         assert_eq!(connect.to_string(), "10.0.0.1:4000-10.0.0.2:80");
         let connect: Connect = "[2001:db8::1]:53-[2001:db8::2]:5353/udp".parse().unwrap();
-        assert_eq!((connect.at_ns, connect.endpoints.protocol, connect.endpoints.local_port), (0, 17, 53));
+        assert_eq!((connect.at.nanoseconds(), connect.endpoints.protocol, connect.endpoints.local_port), (0, 17, 53));
         assert_eq!(connect.to_string(), "[2001:db8::1]:53-[2001:db8::2]:5353/udp");
         assert!("10.0.0.1:1-10.0.0.2:2/tcp".parse::<Connect>().is_ok());
     }

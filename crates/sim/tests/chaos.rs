@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect};
 use weftwire_core::{
     Arrivals, CallError, Connections, Deadline, Endpoints, FlowId, Formats, Function, LinkType, Outbox, Output, Packet,
@@ -251,15 +252,19 @@ fn eventful() -> Vec<Fault> {
     let link = LinkIndex(0);
     let impair = |direction, impairment| FaultKind::Impair { link, direction, impairment };
     [
-        (FaultKind::LinkDown { link }, 1_000_000),
-        (impair(1, Impairment::Duplicate(0.5)), 777_000_000),
-        (impair(0, Impairment::Corrupt(0.7)), 900_000_000),
-        (impair(1, Impairment::Delay(5_000_000)), 500_000_000),
-        (FaultKind::Clock { node: NodeIndex(0), drift_ppm: 100, leap: 0 }, 800_000_000),
+        (FaultKind::LinkDown { link }, 1),
+        (impair(1, Impairment::Duplicate(0.5)), 777),
+        (impair(0, Impairment::Corrupt(0.7)), 900),
+        (impair(1, Impairment::Delay(Duration::from_millis(5))), 500),
+        (FaultKind::Clock { node: NodeIndex(0), drift_ppm: 100, leap: Duration::ZERO }, 800),
     ]
     .into_iter()
     .enumerate()
-    .map(|(index, (what, lasts))| Fault { at_ns: 123_456_000 * (index as i64 + 1), lasts_ns: lasts, what })
+    .map(|(index, (what, milliseconds))| Fault {
+        at: Time::from_nanoseconds(123_456_000 * (index as i64 + 1)),
+        lasts: Duration::from_millis(milliseconds),
+        what,
+    })
     .collect()
 }
 
@@ -268,8 +273,7 @@ fn planted_defects_are_found_with_the_fault_that_they_need() {
     let network = network("arq", &[("duration", "6s"), ("traffic.file.bytes", "50kB")]);
     let mut lossless = network.clone();
     for settings in &mut lossless.links[0].directions {
-        *settings =
-            LinkSettings { delay_ns: settings.delay_ns, rate: settings.rate.clone(), ..LinkSettings::default() };
+        *settings = LinkSettings { delay: settings.delay, rate: settings.rate.clone(), ..LinkSettings::default() };
     }
     let cases = [
         ("receiver", Defect::DeliversTwice, Invariant::Data),
@@ -292,7 +296,7 @@ fn planted_defects_are_found_with_the_fault_that_they_need() {
         let FaultKind::Impair { direction: 0, impairment: Impairment::Corrupt(_), .. } = fault.what else {
             panic!("{defect:?}: {fault:?}");
         };
-        assert!(fault.lasts_ns < 900_000_000, "{defect:?}: {fault:?}");
+        assert!(fault.lasts < Duration::from_millis(900), "{defect:?}: {fault:?}");
     }
 }
 
@@ -302,7 +306,7 @@ fn a_forgotten_timer_is_found() {
     let mut stage = Planting::new(&network, Some(("sender", Defect::ForgetsTimers)));
     let mut experiment = Experiment::new(&network, &mut stage);
     let corrupt = FaultKind::Impair { link: LinkIndex(0), direction: 1, impairment: Impairment::Corrupt(0.9) };
-    let faults = [Fault { at_ns: 100_000_000, lasts_ns: 500_000_000, what: corrupt }];
+    let faults = [Fault { at: Time::from_nanoseconds(100_000_000), lasts: Duration::from_millis(500), what: corrupt }];
     assert!(experiment.breaks(&faults, Invariant::Timers).unwrap());
     assert!(!experiment.breaks(&[], Invariant::Timers).unwrap());
 }

@@ -1,6 +1,8 @@
 //! Schedules of faults: sensible, merged with the network's own changes as they should be, and the same as text.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
+use weftwire_core::Time;
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Loss};
 use weftwire_network::model::{Change, ChangeKind, FieldFault, NodeIndex};
@@ -89,14 +91,14 @@ struct State {
     field: [Option<FieldFault>; 2],
     settings: [LinkSettings; 2],
     drift: [i64; 2],
-    leaps: [i64; 2],
+    leaps: [Duration; 2],
     restarts: [u32; 2],
 }
 
 /// The state just before `until`, of the network's one link and two nodes.
-fn state(network: &Network, changes: &[Change], until: i64) -> State {
+fn state(network: &Network, changes: &[Change], until: Time) -> State {
     let mut state = State { settings: network.links[0].directions.clone(), ..State::default() };
-    for change in changes.iter().filter(|change| change.at_ns < until) {
+    for change in changes.iter().filter(|change| change.at < until) {
         match &change.what {
             ChangeKind::Settings { direction, settings, .. } => state.settings[*direction] = (**settings).clone(),
             ChangeKind::Down { direction, .. } => state.down[*direction] = true,
@@ -104,9 +106,9 @@ fn state(network: &Network, changes: &[Change], until: i64) -> State {
             ChangeKind::Blackhole { direction, on, .. } => state.blackhole[*direction] = *on,
             ChangeKind::CorruptField { direction, field, .. } => state.field[*direction] = field.clone(),
             ChangeKind::Restart { node } => state.restarts[node.0 as usize] += 1,
-            ChangeKind::Clock { node, drift_ppm, leap_ns: leap } => {
+            ChangeKind::Clock { node, drift_ppm, leap } => {
                 state.drift[node.0 as usize] = *drift_ppm;
-                state.leaps[node.0 as usize] += leap;
+                state.leaps[node.0 as usize] += *leap;
             }
         }
     }
@@ -114,16 +116,16 @@ fn state(network: &Network, changes: &[Change], until: i64) -> State {
 }
 
 /// What holds just before `until`: the own state, and on top of it every fault that has begun and is not over.
-fn wanted(network: &Network, faults: &[Fault], until: i64) -> State {
+fn wanted(network: &Network, faults: &[Fault], until: Time) -> State {
     let mut state = state(network, &network.changes, until);
-    let mut latest: BTreeMap<(u8, usize), i64> = BTreeMap::new();
-    for fault in faults.iter().filter(|fault| fault.at_ns < until) {
+    let mut latest: BTreeMap<(u8, usize), Time> = BTreeMap::new();
+    for fault in faults.iter().filter(|fault| fault.at < until) {
         let active = until <= fault.end();
         // Of several faults that set a value the one that began last counts.
         let mut is_latest = |kind, place| {
-            let last = latest.entry((kind, place)).or_insert(fault.at_ns);
-            *last = fault.at_ns.max(*last);
-            *last == fault.at_ns
+            let last = latest.entry((kind, place)).or_insert(fault.at);
+            *last = fault.at.max(*last);
+            *last == fault.at
         };
         match &fault.what {
             FaultKind::LinkDown { .. } if active => state.down = [true; 2],
@@ -133,7 +135,7 @@ fn wanted(network: &Network, faults: &[Fault], until: i64) -> State {
             }
             FaultKind::Clock { node, drift_ppm, leap } => {
                 let node = node.0 as usize;
-                state.leaps[node] += leap;
+                state.leaps[node] += *leap;
                 if active && is_latest(1, node) {
                     state.drift[node] = *drift_ppm;
                 }
@@ -148,10 +150,10 @@ fn wanted(network: &Network, faults: &[Fault], until: i64) -> State {
                             Loss::GilbertElliott { .. } => share,
                         });
                     }
-                    Impairment::Delay(more) => settings.delay_ns += more,
+                    Impairment::Delay(more) => settings.delay += more,
                     Impairment::Reorder(share, more) => {
                         settings.reorder = settings.reorder.max(share);
-                        settings.reorder_delay_ns = settings.reorder_delay_ns.max(more);
+                        settings.reorder_delay = settings.reorder_delay.max(more);
                     }
                     Impairment::Duplicate(share) => settings.duplicate = settings.duplicate.max(share),
                     Impairment::Corrupt(share) => settings.corrupt = settings.corrupt.max(share),
@@ -169,11 +171,14 @@ fn overlapping_faults_begin_and_end_as_they_should() {
     for seed in 0..300 {
         let faults = schedule(&network, seed);
         let changes = expand(&network, &faults);
-        assert!(changes.is_sorted_by_key(|change| change.at_ns));
+        assert!(changes.is_sorted_by_key(|change| change.at));
         let pasted = read(&format!("{NETWORK}\n{}", to_toml(&faults, &network)));
         // Just behind each change, and somewhere between.
-        let instants = changes.iter().map(|change| change.at_ns + 1).chain((0..100).map(|step| step * 99_999_989));
-        for until in instants.filter(|until| *until <= network.duration_ns) {
+        let instants = changes
+            .iter()
+            .map(|change| change.at.after(1))
+            .chain((0..100).map(|step| Time::from_nanoseconds(step * 99_999_989)));
+        for until in instants.filter(|until| *until <= Time::ZERO.plus(network.duration)) {
             let wanted = wanted(&network, &faults, until);
             assert_eq!(state(&network, &changes, until), wanted, "seed {seed} before {until}: {faults:#?}");
             assert_eq!(state(&pasted, &pasted.changes, until), wanted, "seed {seed} before {until}, as text");
@@ -197,7 +202,7 @@ fn schedules_are_sensible_and_of_every_kind() {
         assert_eq!(faults, schedule(&network, seed));
         assert!((1..=8).contains(&faults.len()), "{}", faults.len());
         for fault in faults {
-            assert!((0..=7_000_000_000).contains(&fault.at_ns), "{fault:?}");
+            assert!((0..=7_000_000_000).contains(&fault.at.nanoseconds()), "{fault:?}");
             let kind = match &fault.what {
                 FaultKind::LinkDown { .. } => "down",
                 FaultKind::Blackhole { .. } => "blackhole",
@@ -210,8 +215,9 @@ fn schedules_are_sensible_and_of_every_kind() {
                 FaultKind::Clock { .. } => "clock",
                 FaultKind::Impair { .. } => "impair",
             };
-            let least = if kind == "restart" { 0 } else { 1_000_000 };
-            assert!((least..=1_000_000_000).contains(&fault.lasts_ns), "{fault:?}");
+            let least = if kind == "restart" { 0 } else { 1 };
+            let lengths = Duration::from_millis(least)..=Duration::from_secs(1);
+            assert!(lengths.contains(&fault.lasts), "{fault:?}");
             *kinds.entry(kind).or_default() += 1;
         }
     }
@@ -221,7 +227,7 @@ fn schedules_are_sensible_and_of_every_kind() {
 #[test]
 fn what_is_not_there_is_not_hit() {
     let mut network = read(NETWORK);
-    let faults = [Fault { at_ns: 0, lasts_ns: 0, what: FaultKind::Restart { node: NodeIndex(7) } }];
+    let faults = [Fault { at: Time::ZERO, lasts: Duration::ZERO, what: FaultKind::Restart { node: NodeIndex(7) } }];
     assert_eq!(expand(&network, &faults), network.changes);
     network.nodes.clear();
     network.links.clear();

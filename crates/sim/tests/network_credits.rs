@@ -104,7 +104,7 @@ fn transfers(transfers: &[(u64, i64)]) -> (Results, Vec<Seen>) {
     for (number, &(bytes, start)) in transfers.iter().enumerate() {
         let sender = network.add_node(&format!("sender{number}"), function("credit-sender.xl", false));
         network.add_link([sender, router], wire(100_000_000, (1 + number as i64 % 3) * MILLISECOND, 1_000));
-        network.add([sender, receiver], Transport::Udp, TrafficKind::Bulk { bytes }).start_ns = start;
+        network.add([sender, receiver], Transport::Udp, TrafficKind::Bulk { bytes }).start = at(start);
     }
     network.captures.push(PortPlace { node: receiver, port: Port(1) });
     let (results, kept) = run_keeping(&network, Kept::default());

@@ -68,8 +68,7 @@ fn arq_delivers_every_byte_once_over_loss() {
 #[test]
 fn a_link_without_mercy_lets_the_function_give_up() {
     let (mut network, _) = arq(10_000, 0.0);
-    let at = 0;
-    network.changes.push(Change { at_ns: at, what: ChangeKind::Down { link: LinkIndex(0), direction: 0 } });
+    network.changes.push(Change { at: at(0), what: ChangeKind::Down { link: LinkIndex(0), direction: 0 } });
     let results = run(&network);
     assert!(results.flows[0].outcome.starts_with("failed: the function gave up"), "{}", results.flows[0].outcome);
     assert!(results.links[0].counts.dropped_down >= 20);
@@ -80,10 +79,10 @@ fn a_link_goes_down_and_comes_up_again() {
     let (mut network, [client, _, server]) = path(10 * SECOND, wire(10_000_000, MILLISECOND, 100));
     network.add([client, server], Transport::Udp, datagrams(5_000));
     let (link, direction) = (LinkIndex(1), 0);
-    network.changes.push(Change { at_ns: SECOND, what: ChangeKind::Down { link, direction } });
-    network.changes.push(Change { at_ns: 2 * SECOND, what: ChangeKind::Up { link, direction } });
-    network.changes.push(Change { at_ns: 3 * SECOND, what: ChangeKind::Blackhole { link, direction, on: true } });
-    network.changes.push(Change { at_ns: 4 * SECOND, what: ChangeKind::Blackhole { link, direction, on: false } });
+    network.changes.push(Change { at: at(SECOND), what: ChangeKind::Down { link, direction } });
+    network.changes.push(Change { at: at(2 * SECOND), what: ChangeKind::Up { link, direction } });
+    network.changes.push(Change { at: at(3 * SECOND), what: ChangeKind::Blackhole { link, direction, on: true } });
+    network.changes.push(Change { at: at(4 * SECOND), what: ChangeKind::Blackhole { link, direction, on: false } });
     let results = run(&network);
     let counts = results.links[2].counts;
     assert!(counts.dropped_down.abs_diff(1000) <= 2, "{counts:?}");
@@ -97,10 +96,10 @@ fn tcp_outlives_a_pause_of_the_link() {
     network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 3_000_000 });
     for direction in 0..2 {
         let link = LinkIndex(1);
-        network.changes.push(Change { at_ns: SECOND, what: ChangeKind::Down { link, direction } });
-        network.changes.push(Change { at_ns: 3 * SECOND, what: ChangeKind::Up { link, direction } });
+        network.changes.push(Change { at: at(SECOND), what: ChangeKind::Down { link, direction } });
+        network.changes.push(Change { at: at(3 * SECOND), what: ChangeKind::Up { link, direction } });
     }
-    network.changes.sort_by_key(|change| change.at_ns);
+    network.changes.sort_by_key(|change| change.at);
     let results = run(&network);
     assert_complete(&results.flows[0]);
     assert!(results.flows[0].end.is_some_and(|end| end > 3 * SECOND));
@@ -109,10 +108,10 @@ fn tcp_outlives_a_pause_of_the_link() {
 #[test]
 fn new_settings_count_from_their_time_on() {
     let (mut network, [client, _, server]) = path(4 * SECOND, wire(100_000_000, MILLISECOND, 100));
-    network.add([client, server], Transport::Udp, datagrams(2_000)).stop_ns = 2 * SECOND;
+    network.add([client, server], Transport::Udp, datagrams(2_000)).stop = at(2 * SECOND);
     let settings = Box::new(LinkSettings { loss: Loss::Random(1.0), ..wire(1_000_000, MILLISECOND, 5) });
     let what = ChangeKind::Settings { link: LinkIndex(1), direction: 0, settings };
-    network.changes.push(Change { at_ns: SECOND, what });
+    network.changes.push(Change { at: at(SECOND), what });
     let results = run(&network);
     assert!(results.links[2].counts.lost.abs_diff(1000) <= 2);
 }
@@ -125,10 +124,10 @@ fn a_corrupted_field_is_found_by_its_checksum() {
         let field = Some(FieldFault { field: field.into(), mask: 0x3, share_millionths: 1_000_000 });
         ChangeKind::CorruptField { link: LinkIndex(0), direction: 0, field }
     };
-    network.changes.push(Change { at_ns: SECOND, what: fault("udp.length") });
-    network.changes.push(Change { at_ns: 2 * SECOND, what: fault("ipv4.ttl") });
+    network.changes.push(Change { at: at(SECOND), what: fault("udp.length") });
+    network.changes.push(Change { at: at(2 * SECOND), what: fault("ipv4.ttl") });
     let none = ChangeKind::CorruptField { link: LinkIndex(0), direction: 0, field: None };
-    network.changes.push(Change { at_ns: 3 * SECOND, what: none });
+    network.changes.push(Change { at: at(3 * SECOND), what: none });
     let results = run(&network);
     let at_server = dropped(&results, "server", "bad_checksum") + dropped(&results, "server", "bad_header");
     assert!(at_server.abs_diff(1000) <= 2, "{:?}", results.node_drops);
@@ -139,7 +138,7 @@ fn a_corrupted_field_is_found_by_its_checksum() {
 #[test]
 fn a_restart_resets_the_flows_of_a_function() {
     let (mut network, [_, _, receiver]) = arq(300_000, 0.0);
-    network.changes.push(Change { at_ns: SECOND / 2, what: ChangeKind::Restart { node: receiver } });
+    network.changes.push(Change { at: at(SECOND / 2), what: ChangeKind::Restart { node: receiver } });
     let (results, kept) = run_keeping(&network, Kept::default());
     assert_eq!(results.flows[0].outcome, "reset");
     assert!(results.flows[0].delivered < 300_000 && results.flows[0].delivered > 10_000);
@@ -150,8 +149,8 @@ fn a_restart_resets_the_flows_of_a_function() {
 fn a_restart_of_a_host_ends_its_connections() {
     let (mut network, [client, _, server]) = path(20 * SECOND, wire(10_000_000, MILLISECOND, 100));
     network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 10_000_000 });
-    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 10_000 }).start_ns = 5 * SECOND;
-    network.changes.push(Change { at_ns: SECOND, what: ChangeKind::Restart { node: server } });
+    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 10_000 }).start = at(5 * SECOND);
+    network.changes.push(Change { at: at(SECOND), what: ChangeKind::Restart { node: server } });
     let results = run(&network);
     assert_eq!(results.flows[0].outcome, "reset");
     assert_complete(&results.flows[1]);
@@ -167,8 +166,10 @@ fn a_fast_clock_makes_timers_early() {
         let (mut network, [sender, ..]) = arq(1_000, 0.0);
         network.captures.push(PortPlace { node: sender, port: Port(1) });
         let (link, direction) = (LinkIndex(0), 0);
-        network.changes.push(Change { at_ns: 0, what: ChangeKind::Blackhole { link, direction, on: true } });
-        network.changes.push(Change { at_ns: 0, what: ChangeKind::Clock { node: sender, drift_ppm, leap_ns: 0 } });
+        network.changes.push(Change { at: at(0), what: ChangeKind::Blackhole { link, direction, on: true } });
+        network
+            .changes
+            .push(Change { at: at(0), what: ChangeKind::Clock { node: sender, drift_ppm, leap: lasting(0) } });
         let (_, kept) = run_keeping(&network, Kept::default());
         kept.frames[1].0 - kept.frames[0].0
     };
@@ -185,11 +186,11 @@ fn a_router_tells_what_it_drops() {
     let mut last = client;
     for number in 0..64 {
         let router = network.add_node(&format!("r{number}"), NodeKind::Router);
-        network.add_link([last, router], LinkSettings { delay_ns: 1000, ..LinkSettings::default() });
+        network.add_link([last, router], LinkSettings { delay: lasting(1000), ..LinkSettings::default() });
         last = router;
     }
     let far = network.add_node("far", host());
-    network.add_link([last, far], LinkSettings { delay_ns: 1000, ..LinkSettings::default() });
+    network.add_link([last, far], LinkSettings { delay: lasting(1000), ..LinkSettings::default() });
     let lonely = network.add_node("lonely", host());
     network.add([client, far], Transport::Udp, datagrams(10));
     network.add([client, lonely], Transport::Udp, datagrams(10));
@@ -208,7 +209,7 @@ fn a_switch_learns() {
         network.add_link([switch, host], wire(100_000_000, 1000, 100));
     }
     network.add([hosts[0], hosts[1]], Transport::Udp, datagrams(10));
-    network.add([hosts[1], hosts[0]], Transport::Udp, datagrams(10)).start_ns = 5 * MILLISECOND + 1;
+    network.add([hosts[1], hosts[0]], Transport::Udp, datagrams(10)).start = at(5 * MILLISECOND + 1);
     let results = run(&network);
     assert_eq!((results.flows[0].lost, results.flows[1].lost), (Some(0), Some(0)));
     // Towards c only what came before b had spoken.
@@ -223,7 +224,7 @@ fn equal_seeds_give_equal_runs() {
         for link in &mut network.links {
             for direction in &mut link.directions {
                 direction.loss = Loss::Random(0.01);
-                direction.jitter_ns = MILLISECOND;
+                direction.jitter = lasting(MILLISECOND);
             }
         }
         let kind = TrafficKind::Flows {

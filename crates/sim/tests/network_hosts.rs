@@ -77,8 +77,8 @@ fn tcp_over_loss_and_corruption_delivers_every_byte() {
         corrupt: 0.005,
         duplicate: 0.01,
         reorder: 0.01,
-        reorder_delay_ns: 3 * MILLISECOND,
-        jitter_ns: MILLISECOND,
+        reorder_delay: lasting(3 * MILLISECOND),
+        jitter: lasting(MILLISECOND),
         ..wire(10_000_000, 5 * MILLISECOND, 100)
     };
     let (mut network, [client, _, server]) = path(120 * SECOND, settings);
@@ -108,7 +108,7 @@ fn round_trip_times_are_those_of_packets_whatever_is_lost() {
 fn a_warm_up_is_left_out_of_what_is_measured() {
     let build = |warm_up: i64| {
         let (mut network, [client, _, server]) = path(10 * SECOND, wire(10_000_000, MILLISECOND, 100));
-        network.warm_up_ns = warm_up;
+        network.warm_up = lasting(warm_up);
         // Ten times as many in the first two seconds; 1,042 bytes each.
         network.add([client, server], Transport::Udp, datagrams(MILLISECOND, 2_000));
         network.add([client, server], Transport::Udp, datagrams(10 * MILLISECOND, 1_000));
@@ -135,7 +135,7 @@ fn a_transfer_alone_takes_little_longer_than_the_ideal() {
         let (mut network, [client, _, server]) = path(20 * SECOND, wire(10_000_000, 5 * MILLISECOND, 10_000));
         for (number, bytes) in [1, 1_400, 10_000, 10_000_000].into_iter().enumerate() {
             let traffic = network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes });
-            (traffic.ipv6, traffic.start_ns) = (ipv6, number as i64 * SECOND);
+            (traffic.ipv6, traffic.start) = (ipv6, at(number as i64 * SECOND));
         }
         let slowdowns: Vec<f64> = run(&network).flows.iter().map(|flow| flow.slowdown().expect("complete")).collect();
         assert!(slowdowns.iter().all(|slowdown| *slowdown >= 1.0), "{slowdowns:?}");
@@ -228,7 +228,7 @@ fn many_short_flows_come_and_go() {
 #[test]
 fn traffic_without_end_stops_when_told() {
     let (mut network, [client, _, server]) = path(30 * SECOND, wire(10_000_000, MILLISECOND, 50));
-    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: u64::MAX }).stop_ns = 5 * SECOND;
+    network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: u64::MAX }).stop = at(5 * SECOND);
     let results = run(&network);
     let flow = &results.flows[0];
     assert_eq!((flow.outcome.as_str(), flow.bytes), ("complete", None), "{flow:?}");
@@ -269,7 +269,7 @@ fn mean_wait_is_that_of_an_m_d_1_queue() {
     let (mut network, [client, _, server]) = path(200 * SECOND, wire(10_000_000, MILLISECOND, 100_000));
     let kind =
         TrafficKind::Datagrams { gap: Gap::Exponential(1_000_000.0), size: Size::Constant(958), count: u64::MAX };
-    network.add([client, server], Transport::Udp, kind).stop_ns = 199 * SECOND;
+    network.add([client, server], Transport::Udp, kind).stop = at(199 * SECOND);
     let results = run(&network);
     let counts = results.links[2].counts;
     let mean = counts.waited_sum as f64 / counts.served as f64;
@@ -321,7 +321,7 @@ fn probes_show_registers_while_flows_last() {
         let (mut network, [client, _, server]) = path(30 * SECOND, wire(10_000_000, 10 * MILLISECOND, 40));
         network.probes = probes.iter().map(|name| (*name).to_owned()).collect();
         network.add([client, server], Transport::Udp, datagrams(SECOND, 20));
-        network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5_000_000 }).start_ns = SECOND;
+        network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5_000_000 }).start = at(SECOND);
         simulate(&network, &mut Kept::default())
     };
     let shown = results(&["congestion_window", "smoothed"]).expect("they are registers");

@@ -3,7 +3,7 @@
 
 mod network_common;
 
-use network_common::{Build, MILLISECOND, SECOND, assert_complete, host, network, run, wire};
+use network_common::{Build, MILLISECOND, SECOND, assert_complete, at, host, lasting, network, run, wire};
 use std::collections::BTreeMap;
 use weftwire_network::model::{Change, ChangeKind, LinkIndex, Multipath, NodeIndex, NodeKind, TrafficKind, Transport};
 use weftwire_network::results::Results;
@@ -65,20 +65,20 @@ fn offered(results: &Results, link: usize) -> u64 {
 #[test]
 fn a_link_that_is_down_is_routed_round_after_the_convergence_time() {
     let (mut network, ends) = square(4 * SECOND);
-    network.routing.convergence_ns = Some(300 * MILLISECOND);
+    network.routing.convergence = Some(lasting(300 * MILLISECOND));
     network.add(ends, Transport::Udp, datagrams(MILLISECOND, 3_000));
     let way = if offered(&run(&network), 1) > 0 { 1 } else { 2 };
     let (link, direction) = (LinkIndex(way), 0);
     network.changes = vec![
-        Change { at_ns: SECOND, what: ChangeKind::Down { link, direction } },
-        Change { at_ns: 2 * SECOND, what: ChangeKind::Up { link, direction } },
+        Change { at: at(SECOND), what: ChangeKind::Down { link, direction } },
+        Change { at: at(2 * SECOND), what: ChangeKind::Up { link, direction } },
     ];
     let results = run(&network);
     // Lost are those that came to the link or were on it in 300 ms; from 2.3 s on it is used again.
     let lost = results.flows[0].lost.expect("datagrams");
     assert!((300..=303).contains(&lost), "{lost}");
     assert_eq!(offered(&results, 3 - way as usize), 1_000);
-    network.routing.convergence_ns = None;
+    network.routing.convergence = None;
     assert!((1_000..=1_003).contains(&run(&network).flows[0].lost.expect("datagrams")));
 }
 
@@ -86,10 +86,10 @@ fn a_link_that_is_down_is_routed_round_after_the_convergence_time() {
 fn where_no_way_is_left_packets_are_lost_at_the_link() {
     let (mut network, ends) = square(4 * SECOND);
     network.add(ends, Transport::Udp, datagrams(MILLISECOND, 3_000));
-    let change = |at, down| {
+    let change = |when, down| {
         let (link, direction) = (LinkIndex(5), 0);
         let what = if down { ChangeKind::Down { link, direction } } else { ChangeKind::Up { link, direction } };
-        Change { at_ns: at, what }
+        Change { at: at(when), what }
     };
     network.changes = vec![change(100 * MILLISECOND, true), change(2_500 * MILLISECOND, false)];
     let results = run(&network);
@@ -126,7 +126,7 @@ fn a_host_with_two_ports_changes_its_own_way() {
     let way = if offered(&run(&network), 0) > 1_000 { 0 } else { 2 };
     for direction in 0..2 {
         let link = LinkIndex(way);
-        network.changes.push(Change { at_ns: SECOND, what: ChangeKind::Down { link, direction } });
+        network.changes.push(Change { at: at(SECOND), what: ChangeKind::Down { link, direction } });
     }
     let results = run(&network);
     assert_complete(&results.flows[0]);

@@ -24,7 +24,7 @@ fn ledbat_gives_way_to_tcp_and_comes_back() {
     network.add_link([east, server], access);
     network.add([sender, receiver], Transport::Udp, TrafficKind::Bulk { bytes: 100_000_000 });
     let tcp = network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 12_500_000 });
-    tcp.start_ns = 15 * SECOND;
+    tcp.start = at(15 * SECOND);
     let place = PortPlace { node: receiver, port: Port(1) };
     network.captures.push(place);
     let (results, kept) = run_keeping(&network, Kept::default());

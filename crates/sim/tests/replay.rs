@@ -167,7 +167,7 @@ fn inputs_come_by_time_port_and_place_and_before_timers() {
 fn the_same_plan_gives_the_same_outputs() {
     let plan = Plan {
         inputs: vec![input(1, &[(3, "t9"), (4, "e1"), (9, "a")]), input(2, &[(4, "t0"), (3, "b")])],
-        until_ns: Some(4_000_000_000),
+        until: Some(Time::from_nanoseconds(4_000_000_000)),
         ..Plan::default()
     };
     assert_eq!(run(&plan), run(&plan));
@@ -175,16 +175,20 @@ fn the_same_plan_gives_the_same_outputs() {
 
 #[test]
 fn the_end_is_inclusive_and_said() {
-    let mut plan = Plan { inputs: vec![input(1, &[(0, "t5"), (9, "late")])], until_ns: Some(5), ..Plan::default() };
+    let mut plan = Plan {
+        inputs: vec![input(1, &[(0, "t5"), (9, "late")])],
+        until: Some(Time::from_nanoseconds(5)),
+        ..Plan::default()
+    };
     let (log, _, summary) = run(&plan);
     assert_eq!(log, ["0 port 1 t5", "5 fire 1"]);
     assert_eq!((summary.stop, summary.left_out, summary.end.nanoseconds()), (Stop::Until, 1, 5));
     // Time passes also where nothing happens.
-    plan.until_ns = Some(8);
+    plan.until = Some(Time::from_nanoseconds(8));
     assert_eq!((run(&plan).2.stop, run(&plan).2.end.nanoseconds()), (Stop::Until, 8));
-    plan.until_ns = Some(4);
+    plan.until = Some(Time::from_nanoseconds(4));
     assert_eq!(run(&plan).0, ["0 port 1 t5"]);
-    plan.until_ns = Some(9);
+    plan.until = Some(Time::from_nanoseconds(9));
     assert_eq!(run(&plan).2.stop, Stop::Finished);
 }
 

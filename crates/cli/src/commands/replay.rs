@@ -170,8 +170,12 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         tell!("begins with {begun} of {}", path.display());
     }
     let send = arguments.send.as_deref().map(|path| file::bytes(path, Kind::Data));
-    let plan =
-        Plan { inputs, connects: arguments.connects.clone(), send: send.transpose()?, until_ns: arguments.until };
+    let plan = Plan {
+        inputs,
+        connects: arguments.connects.clone(),
+        send: send.transpose()?,
+        until: arguments.until.map(Time::from_nanoseconds),
+    };
 
     let stop = StopSignal::install()?;
     let mut files = Files::create(&arguments, &links)?;

@@ -73,7 +73,7 @@ impl RawHost {
     pub(crate) fn turn(&mut self, mut arrived: impl FnMut(u16, SocketAddr, u64), mut dropped: impl FnMut(DropReason)) {
         let mut waiting: Vec<_> = self.ports.iter().map(|port| poll_input(port.descriptor())).collect();
         // An error would come again; the caller goes on until the run is over.
-        let _ = poll(&mut waiting, Some(super::PATIENCE.as_nanos() as i64));
+        let _ = poll(&mut waiting, Some(super::PATIENCE));
         let RawHost { ports, addresses, echo, formats, pool, arrivals } = self;
         for port in ports {
             // A port that can't be used any more receives nothing.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
-use weftwire_core::DropReason;
+use weftwire_core::{DropReason, nanoseconds};
 use weftwire_draw::Histogram;
 use weftwire_linux::system::monotonic_ns;
 use weftwire_network::Network;
@@ -67,7 +67,7 @@ impl Stage {
     /// A run that has not begun: its time is long before 0.
     pub(crate) fn new(network: Arc<Network>, base: PathBuf) -> Stage {
         let ledger = |(number, traffic): (usize, &Traffic)| {
-            let every = if number < PLOTS { (network.duration_ns / POINTS).max(1) } else { 0 };
+            let every = if number < PLOTS { (nanoseconds(network.duration) / POINTS).max(1) } else { 0 };
             Ledger::new(&network, traffic, every)
         };
         let ledgers = network.traffic.iter().enumerate().map(ledger).collect();

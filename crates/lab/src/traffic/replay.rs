@@ -22,11 +22,11 @@ pub(crate) fn send(stage: &Arc<Stage>, number: usize) -> Result<(), String> {
     let mut socket = PacketSocket::open(&port_name(*port)).map_err(|error| failed(&error))?;
     let mut first = None;
     while let Some(record) = reader.next_record().map_err(|error| failed(&error))? {
-        let at = traffic.start_ns + record.time.since(*first.get_or_insert(record.time));
+        let at = traffic.start.nanoseconds() + record.time.since(*first.get_or_insert(record.time));
         if reader.interfaces().get(record.interface).is_none_or(|from| from.link != LinkType::Ethernet) {
             return Err(failed(&"its frames are not Ethernet's"));
         }
-        if at > traffic.stop_ns || !stage.wait_until(at) {
+        if at > traffic.stop.nanoseconds() || !stage.wait_until(at) {
             break;
         }
         stage.begins(at);

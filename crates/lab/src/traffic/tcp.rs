@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use weftwire_core::nanoseconds;
 use weftwire_linux::LinuxError;
 use weftwire_linux::socket_address::{congestion_control, connect, listen as open, set_congestion_control, tcp_info};
 use weftwire_network::model::{NodeIndex, Traffic, TrafficKind};
@@ -107,12 +108,12 @@ pub(crate) fn open_flows(stage: &Arc<Stage>, number: usize) -> Result<(), String
     let traffic = &stage.network.traffic[number];
     let mut threads = Vec::new();
     for begin in Begins::new(traffic) {
-        if !stage.wait_until(begin.at_ns) {
+        if !stage.wait_until(begin.at.nanoseconds()) {
             break;
         }
         if stage.flows.load(Ordering::Relaxed) >= FLOWS {
             stage.ledgers[number].update(begin.number, |flow| {
-                flow.start = begin.at_ns;
+                flow.start = begin.at.nanoseconds();
                 flow.to.clone_from(&stage.network.node(begin.to).name);
                 flow.bytes = Some(begin.bytes);
                 flow.outcome = format!("failed: more than {FLOWS} flows at once");
@@ -142,7 +143,7 @@ fn open_flow(stage: &Stage, number: usize, begin: &Begin) {
         }
         _ => Some(begin.bytes),
     };
-    let start = stage.begins(begin.at_ns);
+    let start = stage.begins(begin.at.nanoseconds());
     ledger.update(begin.number, |flow| {
         flow.start = start;
         flow.bytes = bytes;
@@ -193,7 +194,7 @@ fn connection(stage: &Stage, traffic: &Traffic, begin: &Begin) -> io::Result<Tcp
     })?;
     let local = (stage.network.address(traffic.from, traffic.ipv6), port).into();
     let remote = (stage.network.address(begin.to, traffic.ipv6), traffic.port).into();
-    let left = (stage.network.duration_ns - stage.now()).max(1_000_000);
+    let left = (nanoseconds(stage.network.duration) - stage.now()).max(1_000_000);
     let control = traffic.congestion_control.as_deref();
     let socket: OwnedFd = connect(local, remote, control, Duration::from_nanos(left.unsigned_abs()), PATIENCE)?;
     let stream = TcpStream::from(socket);
@@ -204,7 +205,7 @@ fn connection(stage: &Stage, traffic: &Traffic, begin: &Begin) -> io::Result<Tcp
 /// Sends so many bytes; without a limit until the traffic's stop.
 fn send(stage: &Stage, traffic: &Traffic, stream: &mut TcpStream, bytes: u64, rtt: &mut Rtt) -> io::Result<()> {
     let mut sent = 0;
-    while sent < bytes && (bytes != u64::MAX || stage.now() < traffic.stop_ns) {
+    while sent < bytes && (bytes != u64::MAX || stage.now() < traffic.stop.nanoseconds()) {
         let piece = pattern(sent, bytes - sent);
         write_all(stage, stream, piece)?;
         sent += piece.len() as u64;
@@ -305,16 +306,16 @@ fn is_timeout(error: &io::Error) -> bool {
 #[derive(Default)]
 struct Rtt {
     samples: u64,
-    sum: u64,
-    greatest: u32,
+    sum: Duration,
+    greatest: Duration,
 }
 
 impl Rtt {
     fn sample(&mut self, stream: &TcpStream) {
-        if let Some(info) = tcp_info(stream).ok().filter(|info| info.rtt_us > 0) {
+        if let Some(info) = tcp_info(stream).ok().filter(|info| !info.rtt.is_zero()) {
             self.samples += 1;
-            self.sum += u64::from(info.rtt_us);
-            self.greatest = self.greatest.max(info.rtt_us);
+            self.sum += info.rtt;
+            self.greatest = self.greatest.max(info.rtt);
         }
     }
 
@@ -322,15 +323,14 @@ impl Rtt {
     fn note(mut self, ledger: &Ledger, number: u64, stream: &TcpStream) {
         self.sample(stream);
         let Ok(info) = tcp_info(stream) else { return };
-        let nanoseconds = |microseconds: u64| i64::try_from(microseconds.saturating_mul(1000)).ok();
         ledger.update(number, |flow| {
             flow.packets = Some(u64::from(info.data_segments));
             flow.retransmissions = Some(u64::from(info.retransmissions));
             if flow.rtt_samples == 0 && self.samples > 0 {
                 flow.rtt_samples = self.samples;
-                flow.rtt_min = nanoseconds(info.rtt_min_us.into()).filter(|_| info.rtt_min_us != u32::MAX);
-                flow.rtt_mean = nanoseconds(self.sum / self.samples);
-                flow.rtt_max = nanoseconds(self.greatest.into());
+                flow.rtt_min = info.rtt_min.map(nanoseconds);
+                flow.rtt_mean = i64::try_from(self.sum.as_nanos() / u128::from(self.samples)).ok();
+                flow.rtt_max = Some(nanoseconds(self.greatest));
             }
         });
     }

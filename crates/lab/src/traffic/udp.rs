@@ -63,12 +63,12 @@ pub(crate) fn send(stage: &Arc<Stage>, number: usize) -> Result<(), String> {
     let mut buffer = Vec::new();
     let (mut first, mut sent, mut bytes, mut refused) = (None, 0_u64, 0_u64, 0_u64);
     for begin in Begins::new(traffic) {
-        if !stage.wait_until(begin.at_ns) {
+        if !stage.wait_until(begin.at.nanoseconds()) {
             break;
         }
         buffer.clear();
         buffer.extend_from_slice(pattern(0, begin.bytes.min(65_507)));
-        let now = stage.begins(begin.at_ns);
+        let now = stage.begins(begin.at.nanoseconds());
         if buffer.len() >= STAMP {
             buffer[..8].copy_from_slice(&begin.number.to_be_bytes());
             buffer[8..STAMP].copy_from_slice(&now.to_be_bytes());

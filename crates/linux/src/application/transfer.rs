@@ -6,6 +6,7 @@ use crate::system::{poll, poll_input};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 use weftwire_core::{CallError, Endpoints, FlowId, Listen};
 
 /// Bytes read from the source at once.
@@ -232,7 +233,7 @@ impl Source {
 
 fn readable(file: &File) -> io::Result<bool> {
     let mut entry = [poll_input(file.as_fd())];
-    poll(&mut entry, Some(0))?;
+    poll(&mut entry, Some(Duration::ZERO))?;
     Ok(entry[0].revents != 0)
 }
 

@@ -5,6 +5,7 @@ use crate::read::problems::Problems;
 use crate::read::tree::{Kind, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
+use weftwire_core::Time;
 use weftwire_text::Span;
 use weftwire_text::quantity::{self, parse_duration, parse_rate, parse_share, parse_size};
 
@@ -47,6 +48,19 @@ quantity!(
     r"^\d+(\.\d+)?\s*(ns|us|ms|s|min|h)?$",
     "10ms"
 );
+
+impl Duration {
+    /// As the type that programs compute with.
+    pub fn get(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.0.unsigned_abs())
+    }
+
+    /// So long after the start.
+    pub fn time(self) -> Time {
+        Time::from_nanoseconds(self.0)
+    }
+}
+
 quantity!(
     /// A time in nanoseconds, at most [`LONGEST`]; `None`: never.
     Convergence(Option<i64>),

@@ -8,7 +8,8 @@ use crate::chance::Chance;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::mem::discriminant;
-use weftwire_core::Time;
+use std::time::Duration;
+use weftwire_core::{Time, nanoseconds};
 
 /// One direction of a link, carrying packets known by handles of type `P` (the simulator's slots, the relay's buffers).
 ///
@@ -93,8 +94,8 @@ pub struct Arrival<P> {
     pub corrupt_bit: Option<u32>,
     /// It is a duplicate: its first copy has arrived before.
     pub duplicate: bool,
-    /// Nanoseconds it waited in the queue before service.
-    pub waited_ns: i64,
+    /// How long it waited in the queue before service.
+    pub waited: Duration,
 }
 
 /// Why a link dropped a packet.
@@ -260,7 +261,7 @@ impl<P: Clone> Direction<P> {
             return Some(Time::from_nanoseconds(first));
         }
         // Who waits may overtake a reordered packet, at the soonest so; and frees the room that it holds.
-        let overtaking = self.free_at.saturating_add(self.settings.delay_ns).max(self.in_order);
+        let overtaking = self.free_at.saturating_add(nanoseconds(self.settings.delay)).max(self.in_order);
         let freeing = if self.holding > 0 { self.free_at } else { i64::MAX };
         Some(Time::from_nanoseconds(first.min(overtaking).min(freeing)))
     }
@@ -332,7 +333,7 @@ impl<P: Clone> Direction<P> {
             mark: flying.mark,
             corrupt_bit: flying.corrupt_bit,
             duplicate: flying.duplicate,
-            waited_ns: flying.waited,
+            waited: Duration::from_nanos(flying.waited.unsigned_abs()),
         })
     }
 
@@ -457,15 +458,15 @@ impl<P: Clone> Direction<P> {
 
         let duplicate = self.chance.happens(self.settings.duplicate).then(|| packet.clone());
         let corrupt_bit = self.corrupt(bytes);
-        let jitter = self.chance.up_to(self.settings.jitter_ns.max(0) as u64) as i64;
-        let soonest = self.free_at.saturating_add(self.settings.delay_ns);
+        let jitter = self.chance.up_to(nanoseconds(self.settings.jitter) as u64) as i64;
+        let soonest = self.free_at.saturating_add(nanoseconds(self.settings.delay));
         // Jitter that reorders comes on top of what is in order, so that nobody behind has to wait for it.
         let (mut at, late) = match self.settings.jitter_reorders {
             true => (soonest.max(self.in_order), jitter),
             false => (soonest.saturating_add(jitter).max(self.in_order), 0),
         };
         if self.chance.happens(self.settings.reorder) {
-            at = at.saturating_add(self.settings.reorder_delay_ns);
+            at = at.saturating_add(nanoseconds(self.settings.reorder_delay));
             self.counts.reordered += 1;
         } else {
             self.in_order = at;
@@ -568,7 +569,7 @@ mod tests {
     fn wire() -> LinkSettings {
         LinkSettings {
             rate: Some(Rate::Constant(8_000_000_000)),
-            delay_ns: 1_000,
+            delay: Duration::from_micros(1),
             queue: Queue {
                 limit: QueueLimit::Packets(2),
                 discipline: Discipline::DropTail,
@@ -592,7 +593,7 @@ mod tests {
         while let Some(next) = link.next() {
             let arrival = link.arrive(next).expect("an arrival when it was said");
             assert_eq!(arrival.at, next);
-            arrivals.push((arrival.packet, next.nanoseconds(), arrival.waited_ns));
+            arrivals.push((arrival.packet, next.nanoseconds(), nanoseconds(arrival.waited)));
         }
         assert_eq!(arrivals, [(0, 1_100, 0), (1, 1_200, 100), (2, 1_300, 200), (4, 1_400, 200)]);
         let counts = link.counts(at(1_400));
@@ -623,7 +624,8 @@ mod tests {
 
     #[test]
     fn whoever_waits_overtakes_a_reordered_packet() {
-        let mut link = Direction::new(LinkSettings { reorder: 1.0, reorder_delay_ns: 50_000, ..wire() }, 1);
+        let mut link =
+            Direction::new(LinkSettings { reorder: 1.0, reorder_delay: Duration::from_micros(50), ..wire() }, 1);
         link.offer(at(0), 0, bytes(100)).expect("room");
         link.offer(at(0), 1, bytes(100)).expect("room");
         link.change(at(50), wire());
@@ -638,7 +640,7 @@ mod tests {
 
     #[test]
     fn a_link_without_rate_has_no_queue() {
-        let mut link = Direction::new(LinkSettings { delay_ns: 7, ..LinkSettings::default() }, 1);
+        let mut link = Direction::new(LinkSettings { delay: Duration::from_nanos(7), ..LinkSettings::default() }, 1);
         for number in 0..1_000 {
             link.offer(at(0), number, bytes(1_500)).expect("no queue");
         }

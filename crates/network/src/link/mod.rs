@@ -19,16 +19,17 @@ pub use direction::{Arrival, Counts, Direction, DropCause, Offer};
 pub use pause::{Holds, Ingress, Pause};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How one direction of a link treats packets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkSettings {
     /// Bits per second; `None`: no serialisation time, and no queue ever.
     pub rate: Option<Rate>,
-    /// Nanoseconds of propagation.
-    pub delay_ns: i64,
-    /// Added to the delay: uniform between 0 and this many nanoseconds.
-    pub jitter_ns: i64,
+    /// Propagation.
+    pub delay: Duration,
+    /// Added to the delay: uniform between 0 and this.
+    pub jitter: Duration,
     /// Packets overtake each other by jitter; else who would arrive before its predecessor arrives right behind it.
     pub jitter_reorders: bool,
     /// The queue before the server. The packet in service does not count.
@@ -38,10 +39,10 @@ pub struct LinkSettings {
     pub pause: Option<Pause>,
     /// Loss before the queue.
     pub loss: Loss,
-    /// Share of packets that take `reorder_delay_ns` more and so may be overtaken, 0 to 1.
+    /// Share of packets that take `reorder_delay` more and so may be overtaken, 0 to 1.
     pub reorder: f64,
-    /// Nanoseconds that a reordered packet takes more.
-    pub reorder_delay_ns: i64,
+    /// What a reordered packet takes more.
+    pub reorder_delay: Duration,
     /// Share of packets that arrive twice, 0 to 1. The copy follows at once.
     pub duplicate: f64,
     /// Share of packets of which one random bit behind the Ethernet header is inverted, 0 to 1.
@@ -64,8 +65,8 @@ pub enum Rate {
 pub struct RateTrace {
     /// From this instant (nanoseconds after the trace's start, the first is 0, ascending) this rate (may be 0).
     pub steps: Vec<(i64, u64)>,
-    /// Nanoseconds after which it begins anew; above the last step's. At least one step has a rate above 0.
-    pub period_ns: i64,
+    /// After this it begins anew: later than the last step. At least one step has a rate above 0.
+    pub period: Duration,
 }
 
 /// A queue's size and discipline.
@@ -125,10 +126,10 @@ pub enum Discipline {
     },
     /// Controlled delay (RFC 8289).
     Codel {
-        /// Acceptable standing delay, nanoseconds.
-        target_ns: i64,
-        /// Sliding minimum's width, nanoseconds.
-        interval_ns: i64,
+        /// Acceptable standing delay.
+        target: Duration,
+        /// Sliding minimum's width.
+        interval: Duration,
     },
 }
 
@@ -155,8 +156,8 @@ impl Default for LinkSettings {
     fn default() -> LinkSettings {
         LinkSettings {
             rate: None,
-            delay_ns: 0,
-            jitter_ns: 0,
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
             jitter_reorders: false,
             queue: Queue {
                 limit: QueueLimit::Packets(100),
@@ -167,7 +168,7 @@ impl Default for LinkSettings {
             pause: None,
             loss: Loss::Random(0.0),
             reorder: 0.0,
-            reorder_delay_ns: 0,
+            reorder_delay: Duration::ZERO,
             duplicate: 0.0,
             corrupt: 0.0,
             overhead: 0,

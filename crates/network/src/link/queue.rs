@@ -4,6 +4,7 @@ use super::pause::Holds;
 use super::{Discipline, Offer, Queue, QueueLimit};
 use crate::chance::Chance;
 use std::collections::VecDeque;
+use weftwire_core::nanoseconds;
 
 /// A packet that waits.
 pub(super) struct Waiting<P> {
@@ -109,9 +110,8 @@ impl<P> Line<P> {
 
     /// Takes the packet that begins service at `start`. What CoDel chooses to drop goes to `drop`.
     pub(super) fn pop(&mut self, queue: &Queue, start: i64, mut drop: impl FnMut(Waiting<P>)) -> Option<Waiting<P>> {
-        let Discipline::Codel { target_ns: target, interval_ns: interval } = queue.discipline else {
-            return self.shift();
-        };
+        let Discipline::Codel { target, interval } = queue.discipline else { return self.shift() };
+        let (target, interval) = (nanoseconds(target), nanoseconds(interval));
         let mut mark = |head: &mut Option<Waiting<P>>| match head {
             Some(packet) if queue.ecn && packet.ecn_capable => {
                 packet.mark = true;

@@ -1,6 +1,7 @@
 //! How long a packet takes through the server.
 
 use super::{Rate, RateTrace};
+use weftwire_core::nanoseconds;
 
 /// Bytes to the unit that rates are integrated in: bits per second times nanoseconds.
 const WORK_OF_A_BYTE: u64 = 8_000_000_000;
@@ -28,7 +29,7 @@ impl Rate {
 impl RateTrace {
     /// When so much work is done.
     fn finish(&self, start: i64, mut work: u128) -> i64 {
-        let period = self.period_ns.max(1);
+        let period = nanoseconds(self.period).max(1);
         let capacity = self.capacity(period);
         if work == 0 {
             return start;
@@ -78,6 +79,7 @@ impl RateTrace {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Duration;
 
     proptest! {
         #[test]
@@ -93,7 +95,7 @@ mod tests {
                 period += lasts;
             }
             steps[0].1 += 1_000_000_000;
-            let trace = RateTrace { steps: steps.clone(), period_ns: period };
+            let trace = RateTrace { steps: steps.clone(), period: Duration::from_nanos(period as u64) };
             let mut left = i128::from(bytes) * i128::from(WORK_OF_A_BYTE);
             let mut now = start;
             while left > 0 {
@@ -111,9 +113,9 @@ mod tests {
         assert_eq!(Rate::Constant(1).finish(0, 1), 8_000_000_000);
         assert_eq!(Rate::Constant(1).finish(7, u64::from(u32::MAX) * 2), i64::MAX);
         assert_eq!(Rate::Constant(u64::MAX).finish(7, 0), 7);
-        let dead = RateTrace { steps: vec![(0, 0)], period_ns: 10 };
+        let dead = RateTrace { steps: vec![(0, 0)], period: Duration::from_nanos(10) };
         assert_eq!(Rate::Trace(dead.into()).finish(0, 1), i64::MAX);
-        let slow = RateTrace { steps: vec![(0, 0), (9, 1)], period_ns: 10 };
+        let slow = RateTrace { steps: vec![(0, 0), (9, 1)], period: Duration::from_nanos(10) };
         assert_eq!(Rate::Trace(slow.clone().into()).finish(0, 1), 80_000_000_000);
         assert_eq!(Rate::Trace(slow.into()).finish(3, 8 << 32), i64::MAX);
     }

@@ -7,8 +7,9 @@ use crate::description::{self, Direction, Fault, FaultKind, File};
 use crate::link::LinkSettings;
 use crate::model::{Change, ChangeKind, FieldFault, LinkIndex, NodeIndex, NodeKind, PortPlace};
 use std::collections::{BTreeMap, BTreeSet};
-use weftwire_core::Port;
+use std::time::Duration;
 use weftwire_core::format::builtin_formats;
+use weftwire_core::{Port, Time};
 use weftwire_text::{Diagnostic, Span};
 
 const OF_FAULTS: [&str; 9] = ["for", "link", "direction", "field", "mask", "share", "node", "drift_ppm", "leap"];
@@ -30,7 +31,7 @@ impl Reader<'_> {
                     self.apply(&change.settings, current);
                     let settings = Box::new(current.clone());
                     let what = ChangeKind::Settings { link: LinkIndex(link as u32), direction, settings };
-                    all.push(Change { at_ns: change.at.0, what });
+                    all.push(Change { at: change.at.time(), what });
                 }
                 if self.too_many(all.len(), change.places.span) {
                     return Vec::new();
@@ -43,7 +44,7 @@ impl Reader<'_> {
                 return Vec::new();
             }
         }
-        all.sort_by_key(|change| change.at_ns);
+        all.sort_by_key(|change| change.at);
         all
     }
 
@@ -70,8 +71,8 @@ impl Reader<'_> {
             FaultKind::Clock => &["for", "node", "drift_ppm", "leap"],
         };
         places.only(&format!("a fault of kind {}", fault.kind.word()), &OF_FAULTS, allowed, self.problems);
-        let end = fault.r#for.map(|duration| fault.at.0 + duration.0);
-        if end == Some(fault.at.0) {
+        let end = fault.r#for.map(|duration| fault.at.time().plus(duration.get()));
+        if end == Some(fault.at.time()) {
             self.problems.error(places.value("for"), "a fault lasts longer than 0s");
         }
         match fault.kind {
@@ -94,14 +95,17 @@ impl Reader<'_> {
                                 ChangeKind::CorruptField { link, direction, field: None },
                             ),
                         };
-                        all.push(Change { at_ns: fault.at.0, what: begin });
-                        all.extend(end.map(|at| Change { at_ns: at, what: over }));
+                        all.push(Change { at: fault.at.time(), what: begin });
+                        all.extend(end.map(|at| Change { at, what: over }));
                     }
                 }
             }
             FaultKind::NodeRestart => {
                 for node in self.fault_names(fault, "node", fault.node.as_ref(), graph).unwrap_or_default() {
-                    all.push(Change { at_ns: fault.at.0, what: ChangeKind::Restart { node: NodeIndex(node as u32) } });
+                    all.push(Change {
+                        at: fault.at.time(),
+                        what: ChangeKind::Restart { node: NodeIndex(node as u32) },
+                    });
                 }
             }
             FaultKind::Clock => self.clock(fault, end, graph, all),
@@ -124,7 +128,7 @@ impl Reader<'_> {
         Some(index.all_matching(what, names, self.problems))
     }
 
-    fn clock(&mut self, fault: &Fault, end: Option<i64>, graph: &Graph, all: &mut Vec<Change>) {
+    fn clock(&mut self, fault: &Fault, end: Option<Time>, graph: &Graph, all: &mut Vec<Change>) {
         let drift_ppm = fault.drift_ppm.unwrap_or(0);
         if !(-999_999..=1_000_000_000).contains(&drift_ppm) {
             let message = "`drift_ppm` must be above -1000000 and at most 1000000000";
@@ -142,9 +146,11 @@ impl Reader<'_> {
                 return;
             }
             let node = NodeIndex(index as u32);
-            let leap = fault.leap.map_or(0, |leap| leap.0);
-            all.push(Change { at_ns: fault.at.0, what: ChangeKind::Clock { node, drift_ppm, leap_ns: leap } });
-            all.extend(end.map(|at| Change { at_ns: at, what: ChangeKind::Clock { node, drift_ppm: 0, leap_ns: 0 } }));
+            let leap = fault.leap.map_or(Duration::ZERO, |leap| leap.get());
+            all.push(Change { at: fault.at.time(), what: ChangeKind::Clock { node, drift_ppm, leap } });
+            all.extend(
+                end.map(|at| Change { at, what: ChangeKind::Clock { node, drift_ppm: 0, leap: Duration::ZERO } }),
+            );
         }
     }
 

@@ -9,6 +9,7 @@ use crate::topology::{Made, Shape};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+use weftwire_core::Time;
 
 /// Keys that only some kinds have.
 const OF_HOSTS: [&str; 2] = ["commands", "parameters"];
@@ -218,7 +219,7 @@ impl Reader<'_> {
         if words.first().is_none_or(String::is_empty) {
             self.problems.error(command.places.value("run"), "the command names no program");
         }
-        model::Command { words, at_ns: command.at.map_or(0, |at| at.0) }
+        model::Command { words, at: command.at.map_or(Time::ZERO, |at| at.time()) }
     }
 
     /// An address for each node: the given one, else that of its number from 1, else the first free one behind.

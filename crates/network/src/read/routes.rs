@@ -7,6 +7,7 @@ use crate::description::{self, Cost, File};
 use crate::model::{Multipath, Network, NodeIndex, NodeKind, Routing, StaticRoute};
 use crate::routing::Routes;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Reader<'_> {
     /// How packets find their ways; static routes are still to come.
@@ -22,7 +23,7 @@ impl Reader<'_> {
         }
         routing.by_delay = given.cost != Some(Cost::Metric);
         if let Some(convergence) = given.convergence {
-            routing.convergence_ns = convergence.0;
+            routing.convergence = convergence.0.map(|after| Duration::from_nanos(after.unsigned_abs()));
         }
         routing
     }

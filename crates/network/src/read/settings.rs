@@ -5,6 +5,7 @@ use crate::description::values::{Amount, JitterValue, LossValue, QueueValue, Tra
 use crate::description::{self, DirectionSettings};
 use crate::link::{CLASSES, Discipline, LinkSettings, Loss, Pause, Queue, QueueLimit, Rate, RateTrace};
 use std::sync::Arc;
+use std::time::Duration;
 use weftwire_text::Span;
 use weftwire_text::quantity::{self, parse_rate};
 
@@ -47,21 +48,21 @@ impl Reader<'_> {
                 }
             }
         }
-        let set = |value: &mut i64, given: &Option<description::values::Duration>| {
+        let set = |value: &mut Duration, given: &Option<description::values::Duration>| {
             if let Some(given) = given {
-                *value = given.0;
+                *value = given.get();
             }
         };
-        set(&mut to.delay_ns, &from.delay);
+        set(&mut to.delay, &from.delay);
         match &from.jitter {
-            Some(JitterValue::InOrder(most)) => (to.jitter_ns, to.jitter_reorders) = (most.0, false),
+            Some(JitterValue::InOrder(most)) => (to.jitter, to.jitter_reorders) = (most.get(), false),
             Some(JitterValue::Table(table)) => {
-                (to.jitter_ns, to.jitter_reorders) = (table.most.0, table.reorders.unwrap_or(false));
+                (to.jitter, to.jitter_reorders) = (table.most.get(), table.reorders.unwrap_or(false));
             }
             None => {}
         }
         if let Some(reorder) = &from.reorder {
-            (to.reorder, to.reorder_delay_ns) = (reorder.share.0, reorder.delay.0);
+            (to.reorder, to.reorder_delay) = (reorder.share.0, reorder.delay.get());
         }
         if let Some(share) = from.duplicate {
             to.duplicate = share.0;
@@ -197,17 +198,17 @@ impl Reader<'_> {
             }
             description::Discipline::Codel => {
                 let (target, interval) = match to.discipline {
-                    Discipline::Codel { target_ns: target, interval_ns: interval } => (target, interval),
-                    _ => (5_000_000, 100_000_000),
+                    Discipline::Codel { target, interval } => (target, interval),
+                    _ => (Duration::from_millis(5), Duration::from_millis(100)),
                 };
-                let target = from.target.map_or(target, |duration| duration.0);
-                let interval = from.interval.map_or(interval, |duration| duration.0);
-                if target == 0 || interval < target {
-                    let span = from.places.value(if target == 0 { "target" } else { "interval" });
+                let target = from.target.map_or(target, |duration| duration.get());
+                let interval = from.interval.map_or(interval, |duration| duration.get());
+                if target.is_zero() || interval < target {
+                    let span = from.places.value(if target.is_zero() { "target" } else { "interval" });
                     let help = "the target is a few percent of the interval: 5ms and 100ms, for example";
                     self.problems.error_help(span, "`target` must be above 0 and at most `interval`", help);
                 }
-                Discipline::Codel { target_ns: target, interval_ns: interval }
+                Discipline::Codel { target, interval }
             }
         };
     }
@@ -261,7 +262,7 @@ impl Reader<'_> {
             }
         };
         let period = self.check_steps(&steps, settings, span)?;
-        let trace = Arc::new(RateTrace { steps, period_ns: period });
+        let trace = Arc::new(RateTrace { steps, period: Duration::from_nanos(period.unsigned_abs()) });
         if let TraceValue::File(name) = from {
             let key = (name.clone(), settings.rate_period.map(|period| period.0));
             self.traces.insert(key, Arc::clone(&trace));

@@ -11,7 +11,7 @@ use rand_core::SeedableRng;
 use rand_pcg::Pcg64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use weftwire_core::Port;
+use weftwire_core::{Port, Time};
 use weftwire_text::{Diagnostic, Span};
 
 /// Receivers' port numbers count from here, one for each part of the traffic.
@@ -232,10 +232,11 @@ impl Reader<'_> {
         if item.dscp.is_some_and(|dscp| dscp > 63) {
             self.problems.error(places.value("dscp"), "a DSCP is from 0 to 63");
         }
-        let start = item.start.map_or(0, |start| start.0);
-        let stop = item.stop.map_or(graph.duration, |stop| stop.0.min(graph.duration));
-        if start >= graph.duration || item.stop.is_some_and(|stop| stop.0 <= start) {
-            let key = if item.stop.is_some() && start < graph.duration { "stop" } else { "start" };
+        let end = Time::from_nanoseconds(graph.duration);
+        let start = item.start.map_or(Time::ZERO, |start| start.time());
+        let stop = item.stop.map_or(end, |stop| stop.time().min(end));
+        if start >= end || item.stop.is_some_and(|stop| stop.time() <= start) {
+            let key = if item.stop.is_some() && start < end { "stop" } else { "start" };
             let message = "this traffic never begins: it starts behind its stop or the end of the run";
             self.problems.add(Diagnostic::warning(places.value(key), message));
         }
@@ -263,8 +264,8 @@ impl Reader<'_> {
             from,
             to,
             choices: None,
-            start_ns: start,
-            stop_ns: stop,
+            start,
+            stop,
             ipv6,
             transport,
             port,

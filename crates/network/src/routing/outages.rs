@@ -2,12 +2,13 @@
 
 use crate::model::{ChangeKind, LinkIndex, Network};
 use std::collections::BTreeMap;
+use weftwire_core::{Time, nanoseconds};
 
 /// Routes change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reroute {
-    /// Nanoseconds after the start.
-    pub at_ns: i64,
+    /// When, after the start.
+    pub at: Time,
     /// Links that are routed round from now on (`true`), or used again.
     pub links: Vec<(LinkIndex, bool)>,
 }
@@ -16,7 +17,7 @@ pub struct Reroute {
 /// that has lasted for the network's convergence time, and used again when it has been up for as long. A black hole is
 /// noticed by nobody.
 pub fn reroutes(network: &Network) -> Vec<Reroute> {
-    let Some(convergence) = network.routing.convergence_ns else { return Vec::new() };
+    let Some(convergence) = network.routing.convergence else { return Vec::new() };
     let mut links: BTreeMap<LinkIndex, Outages> = BTreeMap::new();
     for change in &network.changes {
         let (link, direction, down) = match change.what {
@@ -24,15 +25,15 @@ pub fn reroutes(network: &Network) -> Vec<Reroute> {
             ChangeKind::Up { link, direction } => (link, direction, false),
             _ => continue,
         };
-        links.entry(link).or_default().note(change.at_ns, direction, down);
+        links.entry(link).or_default().note(change.at.nanoseconds(), direction, down);
     }
     let mut by_time: BTreeMap<i64, Vec<(LinkIndex, bool)>> = BTreeMap::new();
     for (link, outages) in links {
-        for (at, down) in outages.noticed(convergence) {
+        for (at, down) in outages.noticed(nanoseconds(convergence)) {
             by_time.entry(at).or_default().push((link, down));
         }
     }
-    by_time.into_iter().map(|(at, links)| Reroute { at_ns: at, links }).collect()
+    by_time.into_iter().map(|(at, links)| Reroute { at: Time::from_nanoseconds(at), links }).collect()
 }
 
 /// The outages of a link.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 use weftwire_core::inspect::Counters;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{FlowId, Port, Time};
+use weftwire_core::{FlowId, Port, Time, nanoseconds};
 use weftwire_network::Network;
 use weftwire_network::link::{Counts, LinkSettings, Rate};
 use weftwire_network::model::{FunctionNode, Link, LinkIndex, Node, NodeIndex, NodeKind, PortPlace, Routing};
@@ -49,16 +50,20 @@ pub fn network(name: &str, nodes: &[&str], links: &[(&str, usize, usize, u64, i6
             PortPlace { node: NodeIndex(node as u32), port: Port(nodes[node].ports.len() as u16) }
         };
         let ends = [end(*a, 0), end(*b, 1)];
-        let settings = LinkSettings { rate: Some(Rate::Constant(*rate)), delay_ns: *delay, ..LinkSettings::default() };
+        let settings = LinkSettings {
+            rate: Some(Rate::Constant(*rate)),
+            delay: Duration::from_nanos(delay.unsigned_abs()),
+            ..LinkSettings::default()
+        };
         all.push(Link { name: (*name).into(), ends, directions: [settings.clone(), settings], metric: 1, weight: 1 });
     }
     Network {
         name: name.into(),
         seed: 7,
-        duration_ns: 20 * SECOND,
-        sample_interval_ns: 20 * MS,
+        duration: Duration::from_secs(20),
+        sample_interval: Duration::from_millis(20),
         probes: Vec::new(),
-        warm_up_ns: 0,
+        warm_up: Duration::ZERO,
         repetitions: 1,
         nodes,
         links: all,
@@ -100,8 +105,8 @@ pub fn results(network: &Network, slow: usize, flow_count: u64) -> Results {
             network: network.name.clone(),
             platform: "simulator".into(),
             seed: network.seed,
-            duration: network.duration_ns,
-            lasted: network.duration_ns,
+            duration: nanoseconds(network.duration),
+            lasted: nanoseconds(network.duration),
             packet_hops: 412_345,
             events: 1_234_567,
             processor_seconds: 0.21,
@@ -130,7 +135,7 @@ fn direction_result(network: &Network, link: &Link, direction: usize, busy: bool
         _ => None,
     };
     let share = if busy { 0.94 } else { 0.02 + 0.01 * direction as f64 };
-    let bytes = (rate.unwrap_or(0) as f64 / 8.0 * share * network.duration_ns as f64 / 1e9) as u64;
+    let bytes = (rate.unwrap_or(0) as f64 / 8.0 * share * network.duration.as_secs_f64()) as u64;
     let counts = Counts {
         offered_packets: bytes / 1_400 + 60,
         offered_bytes: bytes + 84_000,
@@ -142,10 +147,10 @@ fn direction_result(network: &Network, link: &Link, direction: usize, busy: bool
         served: bytes / 1_400,
         waited_sum: u128::from(bytes / 1_400) * if busy { 31_000_000 } else { 4_000 },
         waited_max: if busy { 61_000_000 } else { 120_000 },
-        busy: (share * network.duration_ns as f64) as u128,
+        busy: (share * network.duration.as_nanos() as f64) as u128,
         queue_packets_max: if busy { 50 } else { 3 },
         queue_bytes_max: if busy { 75_700 } else { 4_500 },
-        queue_bytes_integral: network.duration_ns as u128 * if busy { 38_000 } else { 12 },
+        queue_bytes_integral: network.duration.as_nanos() * if busy { 38_000 } else { 12 },
         ..Counts::default()
     };
     LinkResult {
@@ -159,15 +164,15 @@ fn direction_result(network: &Network, link: &Link, direction: usize, busy: bool
 
 fn sample(results: &mut Results, network: &Network, busy: bool) {
     let link = results.links.len() - 1;
-    let rate = results.links[link].counts.delivered_bytes as f64 / (network.duration_ns as f64 / 1e9);
+    let rate = results.links[link].counts.delivered_bytes as f64 / (network.duration.as_secs_f64());
     let mut queue = 0.0;
-    for index in 1..=(network.duration_ns / network.sample_interval_ns) {
+    for index in 1..=nanoseconds(network.duration) / nanoseconds(network.sample_interval) {
         let chance = noise(index as u64 * 31 + link as u64);
         queue = if queue > 74_000.0 { 20_000.0 } else { queue + 900.0 * chance };
-        let interval = network.sample_interval_ns as f64 / 1e9;
+        let interval = network.sample_interval.as_secs_f64();
         results.samples.push(LinkSample {
             link,
-            at: index * network.sample_interval_ns,
+            at: index * nanoseconds(network.sample_interval),
             delivered_bytes: (rate * interval * if busy { 1.0 } else { 2.0 * chance }) as u64,
             queue_packets: if busy { queue as u64 / 1_514 } else { 0 },
             queue_bytes: if busy { queue as u64 } else { 0 },

@@ -6,6 +6,8 @@
 
 use super::{Fault, FaultKind, Impairment};
 use std::collections::BTreeSet;
+use std::time::Duration;
+use weftwire_core::Time;
 use weftwire_network::Network;
 use weftwire_network::link::LinkSettings;
 use weftwire_network::model::{Change, ChangeKind, FieldFault, LinkIndex, NodeIndex};
@@ -18,16 +20,16 @@ pub fn expand(network: &Network, faults: &[Fault]) -> Vec<Change> {
         block.changes(&mut changes);
     }
     // Stable: the network's own stay in front.
-    changes.sort_by_key(|change| change.at_ns);
+    changes.sort_by_key(|change| change.at);
     changes
 }
 
 /// A part of a fault that can stand in the file as it is, behind the file's own blocks.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Block {
-    pub at_ns: i64,
-    /// 0: it does not end.
-    pub lasts_ns: i64,
+    pub at: Time,
+    /// Zero: it does not end.
+    pub lasts: Duration,
     pub what: BlockKind,
 }
 
@@ -60,7 +62,7 @@ pub(super) enum BlockKind {
     Clock {
         node: NodeIndex,
         drift_ppm: i64,
-        leap: i64,
+        leap: Duration,
     },
 }
 
@@ -76,8 +78,8 @@ pub(super) enum Property {
 
 impl Block {
     fn changes(self, changes: &mut Vec<Change>) {
-        let (at, end) = (self.at_ns, self.at_ns.saturating_add(self.lasts_ns));
-        let mut push = |at, what| changes.push(Change { at_ns: at, what });
+        let (at, end) = (self.at, self.at.plus(self.lasts));
+        let mut push = |at, what| changes.push(Change { at, what });
         match self.what {
             BlockKind::Settings { link, direction, settings, .. } => {
                 push(at, ChangeKind::Settings { link, direction, settings });
@@ -99,8 +101,8 @@ impl Block {
             }
             BlockKind::Restart { node } => push(at, ChangeKind::Restart { node }),
             BlockKind::Clock { node, drift_ppm, leap } => {
-                push(at, ChangeKind::Clock { node, drift_ppm, leap_ns: leap });
-                push(end, ChangeKind::Clock { node, drift_ppm: 0, leap_ns: 0 });
+                push(at, ChangeKind::Clock { node, drift_ppm, leap });
+                push(end, ChangeKind::Clock { node, drift_ppm: 0, leap: Duration::ZERO });
             }
         }
     }
@@ -122,12 +124,12 @@ pub(super) fn blocks(network: &Network, faults: &[Fault]) -> Vec<Block> {
         clock(network, &faults, node, &mut blocks);
         let restarts = faults.iter().filter(|fault| fault.what == FaultKind::Restart { node });
         blocks.extend(restarts.map(|fault| Block {
-            at_ns: fault.at_ns,
-            lasts_ns: 0,
+            at: fault.at,
+            lasts: Duration::ZERO,
             what: BlockKind::Restart { node },
         }));
     }
-    blocks.sort_by_key(|block| block.at_ns);
+    blocks.sort_by_key(|block| block.at);
     blocks
 }
 
@@ -145,16 +147,14 @@ impl Fault {
 
 fn down(network: &Network, faults: &[&Fault], wanted: LinkIndex, blocks: &mut Vec<Block>) {
     let mine = faults.iter().filter(|fault| fault.what == FaultKind::LinkDown { link: wanted });
-    let mine: Vec<_> = mine.map(|fault| (fault.at_ns, fault.end(), ())).collect();
+    let mine: Vec<_> = mine.map(|fault| (fault.at, fault.end(), ())).collect();
     let [forward, backward] = [0, 1].map(|way| {
         let own = network.changes.iter().filter_map(|change| match change.what {
-            ChangeKind::Down { link, direction } if (link, direction) == (wanted, way) => {
-                Some((change.at_ns, Some(())))
-            }
-            ChangeKind::Up { link, direction } if (link, direction) == (wanted, way) => Some((change.at_ns, None)),
+            ChangeKind::Down { link, direction } if (link, direction) == (wanted, way) => Some((change.at, Some(()))),
+            ChangeKind::Up { link, direction } if (link, direction) == (wanted, way) => Some((change.at, None)),
             _ => None,
         });
-        pieces(mine.clone(), own.collect(), network.duration_ns)
+        pieces(mine.clone(), own.collect(), Time::ZERO.plus(network.duration))
     });
     let mut push = |pieces: Vec<Piece<()>>, direction| {
         blocks.extend(pieces.into_iter().map(|piece| piece.block(BlockKind::Down { link: wanted, direction })));
@@ -172,12 +172,15 @@ fn blackhole(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize
     let mine = faults.iter().filter(|fault| fault.what == kind);
     let own = network.changes.iter().filter_map(|change| match change.what {
         ChangeKind::Blackhole { link, direction, on } if (link, direction) == (wanted, way) => {
-            Some((change.at_ns, on.then_some(())))
+            Some((change.at, on.then_some(())))
         }
         _ => None,
     });
-    for piece in pieces(mine.map(|fault| (fault.at_ns, fault.end(), ())).collect(), own.collect(), network.duration_ns)
-    {
+    for piece in pieces(
+        mine.map(|fault| (fault.at, fault.end(), ())).collect(),
+        own.collect(),
+        Time::ZERO.plus(network.duration),
+    ) {
         blocks.push(piece.block(BlockKind::Blackhole { link: wanted, direction: way }));
     }
 }
@@ -185,41 +188,41 @@ fn blackhole(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize
 fn field(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize, blocks: &mut Vec<Block>) {
     let mine = faults.iter().filter_map(|fault| match &fault.what {
         FaultKind::CorruptField { link, direction, field } if (*link, *direction) == (wanted, way) => {
-            Some((fault.at_ns, fault.end(), field.clone()))
+            Some((fault.at, fault.end(), field.clone()))
         }
         _ => None,
     });
     let own = network.changes.iter().filter_map(|change| match &change.what {
         ChangeKind::CorruptField { link, direction, field } if (*link, *direction) == (wanted, way) => {
-            Some((change.at_ns, field.clone()))
+            Some((change.at, field.clone()))
         }
         _ => None,
     });
-    for piece in pieces(mine.collect(), own.collect(), network.duration_ns) {
+    for piece in pieces(mine.collect(), own.collect(), Time::ZERO.plus(network.duration)) {
         let field = piece.value.clone();
         blocks.push(piece.block(BlockKind::Field { link: wanted, direction: way, field }));
     }
 }
 
 fn clock(network: &Network, faults: &[&Fault], wanted: NodeIndex, blocks: &mut Vec<Block>) {
-    let leaps = |at: i64| {
+    let leaps = |at: Time| {
         let leaps = faults.iter().filter_map(|fault| match fault.what {
-            FaultKind::Clock { node, leap, .. } if node == wanted && fault.at_ns == at => Some(leap),
+            FaultKind::Clock { node, leap, .. } if node == wanted && fault.at == at => Some(leap),
             _ => None,
         });
-        leaps.fold(0, i64::saturating_add)
+        leaps.fold(Duration::ZERO, Duration::saturating_add)
     };
     let mine = faults.iter().filter_map(|fault| match fault.what {
-        FaultKind::Clock { node, drift_ppm, .. } if node == wanted => Some((fault.at_ns, fault.end(), drift_ppm)),
+        FaultKind::Clock { node, drift_ppm, .. } if node == wanted => Some((fault.at, fault.end(), drift_ppm)),
         _ => None,
     });
     let own = network.changes.iter().filter_map(|change| match change.what {
         ChangeKind::Clock { node, drift_ppm, .. } if node == wanted => {
-            Some((change.at_ns, (drift_ppm != 0).then_some(drift_ppm)))
+            Some((change.at, (drift_ppm != 0).then_some(drift_ppm)))
         }
         _ => None,
     });
-    for piece in pieces(mine.collect(), own.collect(), network.duration_ns) {
+    for piece in pieces(mine.collect(), own.collect(), Time::ZERO.plus(network.duration)) {
         let (drift_ppm, leap) = (piece.value, leaps(piece.at));
         blocks.push(piece.block(BlockKind::Clock { node: wanted, drift_ppm, leap }));
     }
@@ -228,28 +231,28 @@ fn clock(network: &Network, faults: &[&Fault], wanted: NodeIndex, blocks: &mut V
 /// A time in which a value that faults want holds.
 #[derive(Clone, PartialEq, Debug)]
 struct Piece<T> {
-    at: i64,
-    end: i64,
+    at: Time,
+    end: Time,
     value: T,
 }
 
 impl<T> Piece<T> {
     fn block(self, what: BlockKind) -> Block {
-        Block { at_ns: self.at, lasts_ns: self.end - self.at, what }
+        Block { at: self.at, lasts: Duration::from_nanos(self.end.since(self.at).unsigned_abs()), what }
     }
 }
 
 /// Cuts the times and values of `mine` so that each piece sets its value and clears it at its end, whatever `own` sets
 /// and clears in between: at each instant holds the value of my time that began last; without one, the own value. As a
 /// piece's end clears an own value too, a piece with the own value follows it.
-fn pieces<T: Clone + PartialEq>(mine: Vec<(i64, i64, T)>, own: Vec<(i64, Option<T>)>, duration: i64) -> Vec<Piece<T>> {
+fn pieces<T: Clone + PartialEq>(mine: Vec<(Time, Time, T)>, own: Vec<(Time, Option<T>)>, over: Time) -> Vec<Piece<T>> {
     let mine: Vec<_> = mine.into_iter().filter(|(at, end, _)| at < end).collect();
-    let mut instants: BTreeSet<i64> = mine.iter().flat_map(|(at, end, _)| [*at, *end]).collect();
+    let mut instants: BTreeSet<Time> = mine.iter().flat_map(|(at, end, _)| [*at, *end]).collect();
     instants.extend(own.iter().map(|(at, _)| *at));
-    let instants: Vec<i64> = instants.into_iter().collect();
+    let instants: Vec<Time> = instants.into_iter().collect();
     let mut pieces: Vec<Piece<T>> = Vec::new();
     for (index, &at) in instants.iter().enumerate() {
-        let end = instants.get(index + 1).copied().unwrap_or(duration.max(at));
+        let end = instants.get(index + 1).copied().unwrap_or(over.max(at));
         let active = mine.iter().filter(|(from, to, _)| *from <= at && at < *to);
         let value = match active.max_by_key(|(from, ..)| *from) {
             Some((.., value)) => Some(value.clone()),
@@ -273,31 +276,31 @@ fn pieces<T: Clone + PartialEq>(mine: Vec<(i64, i64, T)>, own: Vec<(i64, Option<
 
 /// The settings at each instant at which they change, from when the first impairment begins until the last one is over.
 fn settings(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize, blocks: &mut Vec<Block>) {
-    let mine: Vec<(i64, i64, &Impairment)> = faults
+    let mine: Vec<(Time, Time, &Impairment)> = faults
         .iter()
         .filter_map(|fault| match &fault.what {
             FaultKind::Impair { link, direction, impairment } if (*link, *direction) == (wanted, way) => {
-                Some((fault.at_ns, fault.end(), impairment))
+                Some((fault.at, fault.end(), impairment))
             }
             _ => None,
         })
         .filter(|(at, end, _)| at < end)
         .collect();
-    let own: Vec<(i64, &LinkSettings)> = network
+    let own: Vec<(Time, &LinkSettings)> = network
         .changes
         .iter()
         .filter_map(|change| match &change.what {
             ChangeKind::Settings { link, direction, settings } if (*link, *direction) == (wanted, way) => {
-                Some((change.at_ns, &**settings))
+                Some((change.at, &**settings))
             }
             _ => None,
         })
         .collect();
     let properties: BTreeSet<Property> = mine.iter().map(|(.., impairment)| impairment.property()).collect();
-    let mut instants: BTreeSet<i64> = mine.iter().flat_map(|(at, end, _)| [*at, *end]).collect();
+    let mut instants: BTreeSet<Time> = mine.iter().flat_map(|(at, end, _)| [*at, *end]).collect();
     instants.extend(own.iter().map(|(at, _)| *at));
-    let first = mine.iter().map(|(at, ..)| *at).min().unwrap_or(i64::MAX);
-    let last = mine.iter().map(|(_, end, _)| *end).max().unwrap_or(i64::MIN);
+    let first = mine.iter().map(|(at, ..)| *at).min().unwrap_or(Time::MAX);
+    let last = mine.iter().map(|(_, end, _)| *end).max().unwrap_or_default();
     for at in instants.into_iter().filter(|at| (first..=last).contains(at)) {
         let before = own.iter().rev().find(|(from, _)| *from <= at);
         let mut settings = before.map_or(&network.link(wanted).directions[way], |(_, settings)| settings).clone();
@@ -306,7 +309,7 @@ fn settings(network: &Network, faults: &[&Fault], wanted: LinkIndex, way: usize,
         }
         let settings = Box::new(settings);
         let what = BlockKind::Settings { link: wanted, direction: way, settings, properties: properties.clone() };
-        blocks.push(Block { at_ns: at, lasts_ns: 0, what });
+        blocks.push(Block { at, lasts: Duration::ZERO, what });
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can go wrong, and for how long.
 
+use std::time::Duration;
+use weftwire_core::Time;
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Loss};
 use weftwire_network::model::{FieldFault, LinkIndex, NodeIndex};
@@ -7,10 +9,10 @@ use weftwire_network::model::{FieldFault, LinkIndex, NodeIndex};
 /// Something goes wrong for a while.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
-    /// Nanoseconds after the start of the run.
-    pub at_ns: i64,
-    /// Nanoseconds until it is over. A restart has no duration: 0.
-    pub lasts_ns: i64,
+    /// When, after the start of the run.
+    pub at: Time,
+    /// Then it is over. A restart has no duration.
+    pub lasts: Duration,
     /// What.
     pub what: FaultKind,
 }
@@ -50,8 +52,8 @@ pub enum FaultKind {
         node: NodeIndex,
         /// Parts per million that it runs faster, above -1,000,000.
         drift_ppm: i64,
-        /// Nanoseconds that it leaps forward when the fault begins.
-        leap: i64,
+        /// So far it leaps forward when the fault begins.
+        leap: Duration,
     },
     /// One direction of a link is worse than its settings say.
     Impair {
@@ -69,10 +71,10 @@ pub enum FaultKind {
 pub enum Impairment {
     /// This share of packets is lost.
     Loss(f64),
-    /// The delay is longer by so many nanoseconds.
-    Delay(i64),
-    /// This share of packets takes so many nanoseconds more and may be overtaken.
-    Reorder(f64, i64),
+    /// The delay is longer by so much.
+    Delay(Duration),
+    /// This share of packets takes so much longer and may be overtaken.
+    Reorder(f64, Duration),
     /// This share of packets arrives twice.
     Duplicate(f64),
     /// One random bit is inverted in this share of packets.
@@ -89,10 +91,10 @@ impl Impairment {
                     Loss::GilbertElliott { .. } => share,
                 });
             }
-            Impairment::Delay(more) => settings.delay_ns = settings.delay_ns.saturating_add(more),
+            Impairment::Delay(more) => settings.delay = settings.delay.saturating_add(more),
             Impairment::Reorder(share, more) => {
                 settings.reorder = settings.reorder.max(share);
-                settings.reorder_delay_ns = settings.reorder_delay_ns.max(more);
+                settings.reorder_delay = settings.reorder_delay.max(more);
             }
             Impairment::Duplicate(share) => settings.duplicate = settings.duplicate.max(share),
             Impairment::Corrupt(share) => settings.corrupt = settings.corrupt.max(share),
@@ -102,8 +104,8 @@ impl Impairment {
 
 impl Fault {
     /// When it is over.
-    pub fn end(&self) -> i64 {
-        self.at_ns.saturating_add(self.lasts_ns)
+    pub fn end(&self) -> Time {
+        self.at.plus(self.lasts)
     }
 
     /// Whether its link or node is one of this network's.

@@ -5,6 +5,7 @@ use super::watch::Log;
 use super::{Fault, FaultKind};
 use crate::network::LEAK;
 use std::collections::{BTreeMap, BTreeSet};
+use weftwire_core::nanoseconds;
 use weftwire_network::Network;
 use weftwire_network::link::Counts;
 use weftwire_network::model::{ChangeKind, NodeIndex, Traffic, TrafficKind, Transport};
@@ -132,9 +133,9 @@ pub(super) fn stalled(
     baseline: &Results,
     log: &Log,
 ) -> Vec<String> {
-    let share = |tenths: i64| network.duration_ns / 10 * tenths;
+    let share = |tenths: i64| nanoseconds(network.duration) / 10 * tenths;
     let restarts = faults.iter().any(|fault| matches!(fault.what, FaultKind::Restart { .. }));
-    if restarts || faults.iter().any(|fault| fault.end() > share(8)) {
+    if restarts || faults.iter().any(|fault| fault.end().nanoseconds() > share(8)) {
         return Vec::new();
     }
     let key = |flow: &FlowResult| (flow.traffic.clone(), flow.number);
@@ -178,7 +179,8 @@ mod tests {
     use super::super::watch::Claim;
     use super::*;
     use std::collections::BTreeMap;
-    use weftwire_core::{Endpoints, MacAddress};
+    use std::time::Duration;
+    use weftwire_core::{Endpoints, MacAddress, Time};
     use weftwire_network::link::{LinkSettings, Loss};
     use weftwire_network::model::{LinkIndex, Node, NodeKind, Routing, TrafficKind};
     use weftwire_network::results::{FlowProgress, LinkResult, RunFacts};
@@ -199,8 +201,8 @@ mod tests {
             from: NodeIndex(0),
             to: NodeIndex(1),
             choices: None,
-            start_ns: 0,
-            stop_ns: 10 * SECOND,
+            start: Time::ZERO,
+            stop: Time::from_nanoseconds(10 * SECOND),
             ipv6: false,
             transport: Transport::Udp,
             port: 5000,
@@ -213,10 +215,10 @@ mod tests {
         Network {
             name: "pair".into(),
             seed: 1,
-            duration_ns: 10 * SECOND,
-            sample_interval_ns: SECOND,
+            duration: Duration::from_secs(10),
+            sample_interval: Duration::from_secs(1),
             probes: Vec::new(),
-            warm_up_ns: 0,
+            warm_up: Duration::ZERO,
             repetitions: 1,
             nodes: vec![node("a", 1), node("b", 2)],
             links: Vec::new(),
@@ -264,7 +266,11 @@ mod tests {
     }
 
     fn restart(node: u32) -> Fault {
-        Fault { at_ns: SECOND, lasts_ns: 0, what: FaultKind::Restart { node: NodeIndex(node) } }
+        Fault {
+            at: Time::from_nanoseconds(SECOND),
+            lasts: Duration::ZERO,
+            what: FaultKind::Restart { node: NodeIndex(node) },
+        }
     }
 
     #[test]
@@ -308,11 +314,15 @@ mod tests {
 
     #[test]
     fn flows_that_stand_still_are_told_of() {
-        let down = |at, lasts| Fault { at_ns: at, lasts_ns: lasts, what: FaultKind::LinkDown { link: LinkIndex(0) } };
+        let down = |at, lasts| Fault {
+            at: Time::from_nanoseconds(at * SECOND),
+            lasts: Duration::from_secs(lasts),
+            what: FaultKind::LinkDown { link: LinkIndex(0) },
+        };
         let stalled = |faults: &[Fault], results: &Results, baseline: &Results, log: &Log| {
             stalled(&network(), faults, results, baseline, log).len()
         };
-        let (baseline, quiet, early) = (results(1000, "complete"), Log::default(), [down(SECOND, SECOND)]);
+        let (baseline, quiet, early) = (results(1000, "complete"), Log::default(), [down(1, 1)]);
         assert_eq!(stalled(&early, &results(500, "running"), &baseline, &quiet), 1);
         // Complete, given up, still going on, faults until late, a restart, or slow anyway.
         assert_eq!(stalled(&early, &results(1000, "complete"), &baseline, &quiet), 0);
@@ -321,7 +331,7 @@ mod tests {
         let mut going_on = results(500, "running");
         going_on.progress[0].acknowledged.push((9 * SECOND, 400));
         assert_eq!(stalled(&early, &going_on, &baseline, &quiet), 0);
-        assert_eq!(stalled(&[down(7 * SECOND, 2 * SECOND)], &results(500, "running"), &baseline, &quiet), 0);
+        assert_eq!(stalled(&[down(7, 2)], &results(500, "running"), &baseline, &quiet), 0);
         assert_eq!(stalled(&[restart(0)], &results(500, "running"), &baseline, &quiet), 0);
         assert_eq!(stalled(&early, &results(500, "running"), &results(900, "running"), &quiet), 0);
     }

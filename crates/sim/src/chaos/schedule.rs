@@ -3,16 +3,17 @@
 use super::{Fault, FaultKind, Impairment};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
-use weftwire_core::builtin_formats;
+use std::time::Duration;
+use weftwire_core::{Time, builtin_formats};
 use weftwire_network::Network;
 use weftwire_network::model::{FieldFault, LinkIndex, NodeIndex, NodeKind, TrafficKind, Transport};
 
 /// Most faults of one schedule.
 const MOST_FAULTS: u64 = 8;
 /// The shortest fault, in nanoseconds.
-const SHORTEST: i64 = 1_000_000;
+const SHORTEST: Duration = Duration::from_millis(1);
 /// Times are whole multiples of this many nanoseconds.
-const GRAIN: i64 = 1_000;
+const GRAIN: u64 = 1_000;
 
 /// Draws 1 to 8 faults: they begin in the first 70 % of the run and last from 1 ms to a tenth of it, short ones as often
 /// as long ones. Only links and nodes of this network are hit, and only fields that its traffic has. No faults at all if
@@ -29,7 +30,7 @@ pub fn schedule(network: &Network, seed: u64) -> Vec<Fault> {
     }
     let count = dice.between(1, MOST_FAULTS);
     let mut faults: Vec<Fault> = (0..count).map(|_| targets.draw(network, &kinds, &mut dice)).collect();
-    faults.sort_by_key(|fault| fault.at_ns);
+    faults.sort_by_key(|fault| fault.at);
     faults
 }
 
@@ -61,9 +62,9 @@ impl Dice {
     }
 
     /// A duration in whole grains.
-    fn duration(&mut self, least: i64, most: i64) -> i64 {
-        let drawn = self.log_between(least.max(1) as u64, most.max(1) as u64) as i64;
-        (drawn / GRAIN * GRAIN).max(GRAIN)
+    fn duration(&mut self, least: Duration, most: Duration) -> Duration {
+        let drawn = self.log_between(least.as_nanos() as u64, most.as_nanos() as u64);
+        Duration::from_nanos((drawn / GRAIN * GRAIN).max(GRAIN))
     }
 }
 
@@ -121,8 +122,8 @@ impl Targets {
     }
 
     fn draw(&self, network: &Network, kinds: &[Kind], dice: &mut Dice) -> Fault {
-        let most = (network.duration_ns / 10).max(1);
-        let at = dice.between(0, (network.duration_ns.max(0) / 10 * 7) as u64) as i64 / GRAIN * GRAIN;
+        let most = (network.duration / 10).max(Duration::from_nanos(1));
+        let at = dice.between(0, (network.duration / 10 * 7).as_nanos() as u64) / GRAIN * GRAIN;
         let mut lasts = dice.duration(SHORTEST.min(most), most);
         let kind = *dice.pick(kinds);
         let what = match kind {
@@ -136,7 +137,7 @@ impl Targets {
                 field: self.field(dice),
             },
             Kind::Restart => {
-                lasts = 0;
+                lasts = Duration::ZERO;
                 FaultKind::Restart { node: *dice.pick(&self.restartable) }
             }
             Kind::Clock => self.clock(dice),
@@ -146,7 +147,7 @@ impl Targets {
                 impairment: impairment(dice, most),
             },
         };
-        Fault { at_ns: at, lasts_ns: lasts, what }
+        Fault { at: Time::ZERO.plus(Duration::from_nanos(at)), lasts, what }
     }
 
     /// One to three of the field's last eight bits are inverted. They are in one word of the Internet checksum, so that the
@@ -164,16 +165,23 @@ impl Targets {
     fn clock(&self, dice: &mut Dice) -> FaultKind {
         let drift = dice.log_between(10, 100_000) as i64;
         let drift_ppm = if dice.between(0, 1) == 0 { drift } else { -drift };
-        let leap = if dice.between(0, 2) == 0 { dice.duration(SHORTEST, 10_000_000_000) } else { 0 };
+        let leap =
+            if dice.between(0, 2) == 0 { dice.duration(SHORTEST, Duration::from_secs(10)) } else { Duration::ZERO };
         FaultKind::Clock { node: *dice.pick(&self.functions), drift_ppm, leap }
     }
 }
 
-fn impairment(dice: &mut Dice, longest: i64) -> Impairment {
+fn impairment(dice: &mut Dice, longest: Duration) -> Impairment {
     match dice.between(0, 4) {
         0 => Impairment::Loss(dice.share()),
-        1 => Impairment::Delay(dice.duration(100_000, longest.clamp(100_000, 1_000_000_000))),
-        2 => Impairment::Reorder(dice.share(), dice.duration(10_000, 100_000_000)),
+        1 => {
+            let least = Duration::from_micros(100);
+            Impairment::Delay(dice.duration(least, longest.clamp(least, Duration::from_secs(1))))
+        }
+        2 => {
+            let share = dice.share();
+            Impairment::Reorder(share, dice.duration(Duration::from_micros(10), Duration::from_millis(100)))
+        }
         3 => Impairment::Duplicate(dice.share()),
         _ => Impairment::Corrupt(dice.share()),
     }

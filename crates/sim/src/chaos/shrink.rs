@@ -1,6 +1,8 @@
 //! From a schedule that breaks something to the little of it that it takes.
 
 use super::{Fault, FaultKind, Impairment};
+use std::time::Duration;
+use weftwire_core::{Time, nanoseconds};
 use weftwire_network::model::FieldFault;
 
 /// At most so many schedules are tried.
@@ -86,9 +88,10 @@ impl Search<'_> {
 /// Simpler forms of a fault, the simplest first. Each makes one number rounder or smaller, so that there is no circle.
 fn simpler(fault: &Fault) -> Vec<Fault> {
     let mut list = Vec::new();
-    list.extend(rounder(fault.at_ns).map(|at| Fault { at_ns: at, ..fault.clone() }));
-    list.extend(smaller(fault.lasts_ns).into_iter().map(|lasts| Fault { lasts_ns: lasts, ..fault.clone() }));
-    list.extend(rounder(fault.lasts_ns).map(|lasts| Fault { lasts_ns: lasts, ..fault.clone() }));
+    let at = Duration::from_nanos(fault.at.nanoseconds().unsigned_abs());
+    list.extend(rounder(at).map(|at| Fault { at: Time::ZERO.plus(at), ..fault.clone() }));
+    list.extend(smaller(fault.lasts).into_iter().map(|lasts| Fault { lasts, ..fault.clone() }));
+    list.extend(rounder(fault.lasts).map(|lasts| Fault { lasts, ..fault.clone() }));
     list.extend(simpler_kinds(&fault.what).into_iter().map(|what| Fault { what, ..fault.clone() }));
     list
 }
@@ -111,8 +114,8 @@ fn simpler_kinds(what: &FaultKind) -> Vec<FaultKind> {
         &FaultKind::Clock { node, drift_ppm, leap } => {
             let clock = |drift_ppm, leap| FaultKind::Clock { node, drift_ppm, leap };
             let mut list: Vec<FaultKind> = Vec::new();
-            if leap != 0 {
-                list.extend([0].into_iter().chain(smaller(leap)).map(|leap| clock(drift_ppm, leap)));
+            if !leap.is_zero() {
+                list.extend([Duration::ZERO].into_iter().chain(smaller(leap)).map(|leap| clock(drift_ppm, leap)));
                 list.extend(rounder(leap).map(|leap| clock(drift_ppm, leap)));
             }
             if drift_ppm != 0 {
@@ -148,18 +151,20 @@ fn shares(share: f64) -> impl Iterator<Item = f64> {
 }
 
 /// A tenth and a half of a duration, down to a millisecond.
-fn smaller(duration: i64) -> Vec<i64> {
-    const LEAST: i64 = 1_000_000;
+fn smaller(duration: Duration) -> Vec<Duration> {
+    const LEAST: Duration = Duration::from_millis(1);
     [duration / 10, duration / 2].into_iter().filter(|smaller| (LEAST..duration).contains(smaller)).collect()
 }
 
 /// The same instant or duration to one significant unit: whole seconds, tenths, hundredths, milliseconds; not 0.
-fn rounder(value: i64) -> impl Iterator<Item = i64> {
+fn rounder(value: Duration) -> impl Iterator<Item = Duration> {
+    let value = nanoseconds(value);
     let units = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000];
     // What is whole in a unit stays so.
     let whole = units.into_iter().find(|unit| value % unit == 0).unwrap_or(1);
     let rounded = units.into_iter().filter(move |unit| *unit > whole).map(move |unit| value / unit * unit);
-    rounded.filter(move |rounded| *rounded > 0 && *rounded != value)
+    let rounded = rounded.filter(move |rounded| *rounded > 0 && *rounded != value);
+    rounded.map(|rounded| Duration::from_nanos(rounded.unsigned_abs()))
 }
 
 #[cfg(test)]
@@ -170,7 +175,8 @@ mod tests {
 
     fn faults(count: u32) -> Vec<Fault> {
         let what = |link| FaultKind::LinkDown { link: LinkIndex(link) };
-        (0..count).map(|link| Fault { at_ns: 1_234_567_890, lasts_ns: 77_000_000, what: what(link) }).collect()
+        let (at, lasts) = (Time::from_nanoseconds(1_234_567_890), Duration::from_millis(77));
+        (0..count).map(|link| Fault { at, lasts, what: what(link) }).collect()
     }
 
     fn links(faults: &[Fault]) -> Vec<u32> {
@@ -184,13 +190,14 @@ mod tests {
     #[test]
     fn numbers_become_short_and_round() {
         let schedule = faults(3);
+        let at = Time::from_nanoseconds(1_200_000_000);
         let shrunk = shrink(&schedule, &mut |faults| {
-            faults.iter().any(|fault| {
-                links(std::slice::from_ref(fault)) == [1] && fault.end() > 1_200_000_000 && fault.at_ns > 0
-            })
+            faults
+                .iter()
+                .any(|fault| links(std::slice::from_ref(fault)) == [1] && fault.end() > at && fault.at > Time::ZERO)
         });
         let what = schedule[1].what.clone();
-        assert_eq!(shrunk, [Fault { at_ns: 1_200_000_000, lasts_ns: 1_000_000, what }]);
+        assert_eq!(shrunk, [Fault { at, lasts: Duration::from_millis(1), what }]);
     }
 
     proptest! {
@@ -213,7 +220,7 @@ mod tests {
             let schedule = faults(count);
             let mut fails = |faults: &[Fault]| {
                 let digest = faults.iter().fold(salt, |digest, fault| {
-                    (digest ^ (fault.at_ns ^ fault.lasts_ns) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    (digest ^ (fault.at.nanoseconds() ^ nanoseconds(fault.lasts)) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 });
                 faults == schedule || digest >> 62 == 0
             };

@@ -4,6 +4,7 @@ use super::Fault;
 use super::expand::{Block, BlockKind, Property, blocks};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use weftwire_core::nanoseconds;
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Loss};
 
@@ -24,9 +25,9 @@ pub fn to_toml(faults: &[Fault], network: &Network) -> String {
 fn write_block(text: &mut String, network: &Network, block: &Block) -> std::fmt::Result {
     let changes = matches!(block.what, BlockKind::Settings { .. });
     writeln!(text, "[[{}]]", if changes { "changes" } else { "faults" })?;
-    writeln!(text, "at = \"{}\"", duration(block.at_ns))?;
-    if block.lasts_ns > 0 {
-        writeln!(text, "for = \"{}\"", duration(block.lasts_ns))?;
+    writeln!(text, "at = \"{}\"", duration(block.at.nanoseconds()))?;
+    if !block.lasts.is_zero() {
+        writeln!(text, "for = \"{}\"", duration(nanoseconds(block.lasts)))?;
     }
     let link = |link, direction: Option<usize>| {
         let mut lines = format!("link = \"{}\"\n", network.link(link).name);
@@ -56,7 +57,10 @@ fn write_block(text: &mut String, network: &Network, block: &Block) -> std::fmt:
         }
         BlockKind::Clock { node, drift_ppm, leap } => {
             writeln!(text, "kind = \"clock\"\nnode = \"{}\"\ndrift_ppm = {drift_ppm}", network.node(*node).name)?;
-            if *leap != 0 { writeln!(text, "leap = \"{}\"", duration(*leap)) } else { Ok(()) }
+            if leap.is_zero() {
+                return Ok(());
+            }
+            writeln!(text, "leap = \"{}\"", duration(nanoseconds(*leap)))
         }
     }
 }
@@ -74,9 +78,9 @@ fn write_settings(text: &mut String, settings: &LinkSettings, properties: &BTree
                     )?;
                 }
             },
-            Property::Delay => writeln!(text, "delay = \"{}\"", duration(settings.delay_ns))?,
+            Property::Delay => writeln!(text, "delay = \"{}\"", duration(nanoseconds(settings.delay)))?,
             Property::Reorder => {
-                let (share, delay) = (share(settings.reorder), duration(settings.reorder_delay_ns));
+                let (share, delay) = (share(settings.reorder), duration(nanoseconds(settings.reorder_delay)));
                 writeln!(text, "reorder = {{ share = {share}, delay = \"{delay}\" }}")?;
             }
             Property::Duplicate => writeln!(text, "duplicate = {}", share(settings.duplicate))?,

@@ -4,6 +4,7 @@ use super::flows::{NO_FLOW, Outcome};
 use super::queue::Event;
 use super::simulation::{Kind, Simulation};
 use std::io;
+use weftwire_core::Time;
 use weftwire_network::model::{TrafficKind, Transport};
 use weftwire_network::traffic::Begin;
 
@@ -16,9 +17,9 @@ impl Simulation<'_> {
         }
         let source = &mut self.sources[index as usize];
         let Some(begin) = source.begins.next() else { return Ok(()) };
-        let follows = source.begins.peek().map(|next| next.at_ns);
+        let follows = source.begins.peek().map(|next| next.at);
         if let Some(at) = follows {
-            self.queue.push(at.max(self.now), Event::Begin(index));
+            self.queue.push(at.nanoseconds().max(self.now), Event::Begin(index));
         }
         match &traffic.kind {
             TrafficKind::Datagrams { .. } => self.begin_datagram(index, begin, follows.is_none()),
@@ -34,9 +35,9 @@ impl Simulation<'_> {
         let bytes = std::mem::take(bytes);
         source.next += 1;
         if let Some((at, _)) = source.frames.get(source.next) {
-            let at = traffic.start_ns.saturating_add(*at);
-            if at < traffic.stop_ns {
-                self.queue.push(at.max(self.now), Event::Begin(index));
+            let at = traffic.start.after(*at);
+            if at < traffic.stop {
+                self.queue.push(at.nanoseconds().max(self.now), Event::Begin(index));
             }
         }
         match (self.lanes.out(traffic.from, port), self.frames.copy(&bytes)) {
@@ -83,8 +84,8 @@ impl Simulation<'_> {
             return Ok(());
         };
         self.sources[index as usize].flow = flow;
-        if begin.bytes == u64::MAX && traffic.stop_ns < self.network.duration_ns {
-            self.queue.push(traffic.stop_ns.max(self.now), Event::Application(flow));
+        if begin.bytes == u64::MAX && traffic.stop < Time::ZERO.plus(self.network.duration) {
+            self.queue.push(traffic.stop.nanoseconds().max(self.now), Event::Application(flow));
         }
         match (self.kinds[traffic.from.0 as usize], traffic.transport) {
             (Kind::Function, _) | (Kind::Host, Transport::Tcp) => self.open_function(flow),

@@ -7,6 +7,7 @@ use super::queue::Event;
 use super::simulation::Simulation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use weftwire_core::nanoseconds;
 use weftwire_network::link::{CLASSES, Holds, Ingress, Rate};
 
 /// A lane, and a class of it.
@@ -86,7 +87,7 @@ impl Simulation<'_> {
                     Some(Rate::Constant(rate)) => (PAUSE_FRAME * 8_000_000_000).div_ceil(rate) as i64,
                     _ => 0,
                 };
-                let at = self.now.saturating_add(settings.delay_ns).saturating_add(sending);
+                let at = self.now.saturating_add(nanoseconds(settings.delay)).saturating_add(sending);
                 self.queue.push(at, Event::Pause(came_by * 2 * CLASSES as u32 + u32::from(class) * 2 + u32::from(on)));
             }
         }

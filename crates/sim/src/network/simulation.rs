@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use weftwire_core::{LinkType, MacAddress, Time};
+use weftwire_core::{LinkType, MacAddress, Time, nanoseconds};
 use weftwire_network::link::field::FieldCorruptor;
 use weftwire_network::link::{Counts, Offer, Rate, frame};
 use weftwire_network::model::{ChangeKind, LinkIndex, NodeIndex, NodeKind, PortPlace, TrafficKind, Transport};
@@ -132,7 +132,7 @@ impl<'a> Simulation<'a> {
             samples: Vec::new(),
             probes: Probes::default(),
             sampled: vec![Counts::default(); network.links.len().min(SAMPLED_LINKS) * 2],
-            sample_interval: network.sample_interval_ns.max(network.duration_ns / MOST_SAMPLES + 1),
+            sample_interval: nanoseconds(network.sample_interval).max(nanoseconds(network.duration) / MOST_SAMPLES + 1),
             warm: Vec::new(),
         };
         simulation.start()?;
@@ -169,21 +169,21 @@ impl<'a> Simulation<'a> {
             };
             let mut begins = Begins::new(traffic).peekable();
             let first = match frames.first() {
-                Some((at, _)) => Some(traffic.start_ns.saturating_add(*at)).filter(|at| *at < traffic.stop_ns),
-                None => begins.peek().map(|begin| begin.at_ns),
+                Some((at, _)) => Some(traffic.start.after(*at)).filter(|at| *at < traffic.stop),
+                None => begins.peek().map(|begin| begin.at),
             };
             self.sources.push(Source { begins, draws: Draws::new(traffic), flow: NO_FLOW, frames, next: 0 });
             if let Some(at) = first {
-                self.queue.push(at, Event::Begin(index as u32));
+                self.queue.push(at.nanoseconds(), Event::Begin(index as u32));
             }
         }
         for (index, change) in self.network.changes.iter().enumerate() {
-            self.queue.push(change.at_ns, Event::Change(index as u32));
+            self.queue.push(change.at.nanoseconds(), Event::Change(index as u32));
         }
         for (index, reroute) in self.reroutes.iter().enumerate() {
-            self.queue.push(reroute.at_ns, Event::Reroute(index as u32));
+            self.queue.push(reroute.at.nanoseconds(), Event::Reroute(index as u32));
         }
-        if (!self.sampled.is_empty() || !self.network.probes.is_empty()) && self.network.sample_interval_ns > 0 {
+        if (!self.sampled.is_empty() || !self.network.probes.is_empty()) && !self.network.sample_interval.is_zero() {
             self.queue.push(self.sample_interval, Event::Sample);
         }
         Ok(())
@@ -192,7 +192,7 @@ impl<'a> Simulation<'a> {
     /// Runs to the end.
     pub fn run(mut self) -> io::Result<Results> {
         let before = self.surroundings.processor_seconds();
-        let end = self.network.duration_ns;
+        let end = nanoseconds(self.network.duration);
         let mut interrupted = false;
         while let Some((at, event)) = self.queue.pop() {
             let lingers = self.lingers(event);
@@ -207,8 +207,8 @@ impl<'a> Simulation<'a> {
             if !lingers {
                 self.lasted = at;
             }
-            if self.is_warming() && at >= self.network.warm_up_ns {
-                self.now = self.network.warm_up_ns;
+            if self.is_warming() && at >= nanoseconds(self.network.warm_up) {
+                self.now = nanoseconds(self.network.warm_up);
                 self.end_warm_up();
             }
             self.now = at;
@@ -238,7 +238,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn is_warming(&self) -> bool {
-        self.network.warm_up_ns > 0 && self.warm.is_empty()
+        !self.network.warm_up.is_zero() && self.warm.is_empty()
     }
 
     /// From here on counts are measured.
@@ -490,7 +490,7 @@ impl<'a> Simulation<'a> {
                 }
             }
             ChangeKind::Restart { node } => self.restart(node.0)?,
-            ChangeKind::Clock { node, drift_ppm, leap_ns: leap } => self.change_clock(node.0, *drift_ppm, *leap),
+            ChangeKind::Clock { node, drift_ppm, leap } => self.change_clock(node.0, *drift_ppm, nanoseconds(*leap)),
         }
         Ok(())
     }
@@ -583,9 +583,9 @@ impl<'a> Simulation<'a> {
                 network: network.name.clone(),
                 platform: "simulator".into(),
                 seed: network.seed,
-                duration: network.duration_ns,
+                duration: nanoseconds(network.duration),
                 lasted: self.lasted,
-                warm_up: network.warm_up_ns,
+                warm_up: nanoseconds(network.warm_up),
                 interrupted,
                 packet_hops: self.packet_hops,
                 events: self.events,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
+use std::time::Duration;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Function, Port, Ports, Time};
 use weftwire_engine::EngineOptions;
@@ -20,15 +21,25 @@ use weftwire_text::{LoadError, Loader};
 pub const MILLISECOND: i64 = 1_000_000;
 pub const SECOND: i64 = 1_000_000_000;
 
+/// So many nanoseconds after the start.
+pub fn at(nanoseconds: i64) -> Time {
+    Time::from_nanoseconds(nanoseconds)
+}
+
+/// So many nanoseconds.
+pub fn lasting(nanoseconds: i64) -> Duration {
+    Duration::from_nanos(nanoseconds.unsigned_abs())
+}
+
 /// An empty network that lasts so long.
 pub fn network(duration: i64) -> Network {
     Network {
         name: "test".into(),
         seed: 1,
-        duration_ns: duration,
-        sample_interval_ns: 100 * MILLISECOND,
+        duration: lasting(duration),
+        sample_interval: Duration::from_millis(100),
         probes: Vec::new(),
-        warm_up_ns: 0,
+        warm_up: Duration::ZERO,
         repetitions: 1,
         nodes: Vec::new(),
         links: Vec::new(),
@@ -93,8 +104,8 @@ impl Build for Network {
             from: ends[0],
             to: ends[1],
             choices: None,
-            start_ns: 0,
-            stop_ns: self.duration_ns,
+            start: Time::ZERO,
+            stop: Time::ZERO.plus(self.duration),
             ipv6: false,
             transport,
             port: 5000 + number as u16,
@@ -112,7 +123,7 @@ impl Build for Network {
 pub fn wire(rate: u64, delay: i64, packets: u64) -> LinkSettings {
     LinkSettings {
         rate: Some(Rate::Constant(rate)),
-        delay_ns: delay,
+        delay: lasting(delay),
         queue: Queue { limit: QueueLimit::Packets(packets), ..LinkSettings::default().queue },
         ..LinkSettings::default()
     }

@@ -41,7 +41,10 @@ impl RunCommand for Weft {
             command.arg("--trace").arg(trace);
         }
         if let Some(ends) = settings.opens {
-            command.arg("--connect").arg(Connect { endpoints: ends, at_ns: 0 }.to_string()).args(["--send", "-"]);
+            command
+                .arg("--connect")
+                .arg(Connect { endpoints: ends, at: weftwire_core::Time::ZERO }.to_string())
+                .args(["--send", "-"]);
             command.args(["--local-mac", &ends.local_mac.to_string()]);
             command.args(["--gateway-mac", &ends.remote_mac.to_string()]);
         }
