@@ -1,4 +1,4 @@
-//! What the interface of congestion control carries beside windows: DCTCP, a rate that segments leave at, and sketches of BBR and Swift, which
+//! What the interface of congestion control carries beside windows: DCTCP, a rate that segments leave at, BBR and Swift, which
 //! are not part of the TCP.
 
 use crate::support::{Connection, Fate, Line, Sending, data, machine, sketched, sketched_with};
@@ -215,9 +215,9 @@ fn a_rate_holds_with_losses() {
     assert!((0.40..=0.5).contains(&share), "{share:.3} of the link");
 }
 
-/// The sketch of BBR finds the rate of a link with an endless queue, and fills no more of that than a round trip; losses do not matter to it.
+/// BBR finds the rate of a link with an endless queue, and fills no more of that than a round trip; losses do not matter to it.
 #[test]
-fn a_sketch_of_bbr_finds_the_rate() {
+fn bbr_finds_the_rate() {
     for loss in [0, 100] {
         let (_, queue, share) = bring(sketched("bbr"), 6_000_000, (10, 40), usize::MAX, loss);
         let queue = queue.borrow();
@@ -230,7 +230,7 @@ fn a_sketch_of_bbr_finds_the_rate() {
 
 /// Swift keeps the round trip near its target, here 5 ms more than without a queue.
 #[test]
-fn a_sketch_of_swift_keeps_to_its_target() {
+fn swift_keeps_to_its_target() {
     let image = sketched_with("swift", &[("swift.base", 25 * MILLISECOND), ("swift.range", 5 * MILLISECOND)]);
     let (connection, queue, share) = bring(image, 3_000_000, (10, 20), usize::MAX, 0);
     let mean = mean(&queue.borrow().lengths);
@@ -360,4 +360,176 @@ fn swift_follows_the_paper_in_floating_point() {
     }
     let counts = (grew, shrank, recoveries, timeouts, below_one);
     assert!(grew > 100 && shrank > 10 && recoveries > 2 && timeouts > 5 && below_one > 10, "{counts:?}");
+}
+
+/// BBR's registers in thousandths of what they are of, at a mode and leg.
+fn bbr_gain(mode: i64, leg: i64) -> i64 {
+    match (mode, leg) {
+        (0, _) => 2_887,
+        (1, _) => 344,
+        (2, 0) => 1_250,
+        (2, 1) => 750,
+        _ => 1_000,
+    }
+}
+
+/// BBR sends so many bytes over a link of 2 Mbit/s and 40 ms with an endless queue, which loses a segment by its number.
+fn bbr_over_a_link(length: usize, lost: usize) -> Connection {
+    let line = Line { lost: 0, doubled: 0, late: 0, delay: 20 * MILLISECOND };
+    let mut connection = Connection::new([sketched("bbr"), machine(&[])], [data(length, 7), Vec::new()], line, 1);
+    let (mut free, mut count) = (0, 0);
+    connection.fates = Box::new(move |sending| {
+        if sending.to == 0 {
+            return Fate::Passes;
+        }
+        count += usize::from(sending.payload() > 0);
+        if count == lost && sending.payload() > 0 {
+            return Fate::Lost;
+        }
+        free = sending.at.max(free) + sending.frame.len() as i64 * 4_000;
+        Fate::Late(free - sending.at)
+    });
+    connection.ends[0].closes = false;
+    connection.ends[1].closes = false;
+    connection.open();
+    connection
+}
+
+/// BBR's states over a link of 2 Mbit/s and 40 ms, as tcp_bbr.c goes through them: what ends each, how fast it sends, and its window after every
+/// acknowledgment.
+#[test]
+fn bbr_goes_through_its_states() {
+    const LENGTH: usize = 3_500_000;
+    let mut connection = bbr_over_a_link(LENGTH, usize::MAX);
+    assert!(connection.until(|connection| connection.register(0, "una") > connection.register(0, "iss")));
+    const NAMES: [&str; 13] = [
+        "bbr.mode",
+        "bbr.leg",
+        "bbr.leg_at",
+        "bbr.stuck",
+        "bbr.trip",
+        "bbr.trip_at",
+        "bbr.best",
+        "bbr.delivered",
+        "congestion_window",
+        "pacing",
+        "una",
+        "next",
+        "quantum",
+    ];
+    let look = |connection: &Connection| NAMES.map(|name| connection.register(0, name).expect("a register"));
+    let (mut modes, mut legs, mut windows) = (vec![(0_i64, 0_i64)], Vec::new(), 0);
+    // Before the end the application has nothing more to send.
+    while connection.ends[1].received.len() < LENGTH - 500_000 {
+        let before = look(&connection);
+        assert!(connection.step(), "it stops");
+        let now = connection.now;
+        let [mode, leg, leg_at, stuck, trip, trip_at, best, delivered, window, pacing, una, next, quantum] =
+            look(&connection);
+        let (seconds, mss) = (now as f64 / 1e9, connection.register(0, "mss").expect("a register"));
+        if mode != before[0] {
+            modes.push((mode, now));
+            match (before[0], mode) {
+                (0, 1) => assert_eq!(stuck, 3, "three round trips without a quarter more"),
+                (1, 2) => {}
+                (2, 3) => {
+                    assert!(now - before[5] > 10_000_000_000, "it asks for a shorter trip too soon, at {seconds} s")
+                }
+                (3, 2) => {
+                    let begun = modes[modes.len() - 2].1;
+                    assert!((200..600).contains(&((now - begun) / MILLISECOND)), "{begun} to {now}");
+                    assert_eq!(trip_at, now);
+                }
+                other => panic!("{other:?} at {seconds} s"),
+            }
+            assert!(mode != 2 || leg != 1, "a cycle does not begin with less");
+        } else if mode == 2 && leg != before[1] {
+            assert_eq!(leg, (before[1] + 1) % 8);
+            legs.push((before[1], leg_at - before[2], trip));
+        }
+        if una == before[10] || mode == 3 || before[0] == 3 {
+            assert!(mode != 3 || window <= 4 * mss || una == before[10], "a window of {window} at {seconds} s");
+            continue;
+        }
+        // In step with an acknowledgment.
+        let expected = best as f64 * bbr_gain(mode, leg) as f64 * 0.99e-3;
+        let error = (pacing as f64 - expected).abs() / expected;
+        assert!(error < 1e-3 || stuck < 3 && pacing as f64 > expected, "{pacing} is not {expected} at {seconds} s");
+        let fresh = connection.register(0, "fresh").expect("a register");
+        let product = best as f64 / 8.0 * trip as f64 / 1e9;
+        let aim = product * if mode < 2 { 2.887 } else { 2.0 } + 3.0 * quantum as f64;
+        let grown = (before[8] + fresh) as f64;
+        let expected = match stuck >= 3 {
+            true => grown.min(aim),
+            false if (before[8] as f64) < aim || delivered < 10 * mss => grown,
+            false => before[8] as f64,
+        };
+        assert!((window as f64 - expected).abs() < 2.0 + 1e-3 * expected, "{window} is not {expected} at {seconds} s");
+        assert!(next - una <= window + quantum, "{} under way in {window}", next - una);
+        windows += 1;
+    }
+    let states: Vec<i64> = modes.iter().map(|mode| mode.0).collect();
+    assert_eq!(states, [0, 1, 2, 3, 2], "{modes:?}");
+    let best = look(&connection)[6];
+    // 1,448 bytes of 1,514.
+    let share = best as f64 / 2e6 / (1_448.0 / 1_514.0);
+    assert!((0.98..1.02).contains(&share), "{share} of the link");
+    assert!(windows > 1_000 && legs.len() > 100, "{windows} windows, {} legs", legs.len());
+    for (leg, lasted, trip) in legs {
+        assert!(leg == 1 || lasted > trip, "leg {leg} lasts {lasted}, less than a trip");
+        // The first goes on until there is as much more under way; a small window comes in steps of two segments.
+        assert!(lasted < if leg == 0 { 6 } else { 2 } * trip, "leg {leg} lasts {lasted}");
+    }
+}
+
+/// What an application sends too slowly says nothing of the link, nor does silence.
+#[test]
+fn bbr_remembers_the_rate_of_a_link_that_is_not_filled() {
+    let mut connection = bbr_over_a_link(400_000, usize::MAX);
+    assert!(connection.until(|connection| connection.ends[1].received.len() == 400_000));
+    let best = connection.register(0, "bbr.best").expect("a register");
+    let rounds = connection.register(0, "bbr.rounds").expect("a register");
+    for piece in 0..60 {
+        // A third of the link, and a second of silence in between.
+        connection.now += if piece == 30 { 1_000 } else { 50 } * MILLISECOND;
+        connection.ends[0].to_send.extend(data(5_000, 7));
+        connection.after(0);
+        assert!(connection.until(|connection| connection.register(0, "una") == connection.register(0, "next")));
+        let now = connection.register(0, "bbr.best").expect("a register");
+        assert!(now * 50 >= best * 49, "{now} bit/s in place of {best}, by piece {piece}");
+        let pacing = connection.register(0, "pacing").expect("a register");
+        assert!(connection.register(0, "bbr.mode") != Some(2) || pacing * 10 > best * 7, "{pacing} by piece {piece}");
+    }
+    let turned = connection.register(0, "bbr.rounds").expect("a register") - rounds;
+    assert!(turned > 30, "{turned} round trips: it would have forgotten after ten");
+}
+
+/// In the first round trip of a recovery as much leaves as arrives; then the window is what it was.
+#[test]
+fn bbr_conserves_packets_in_recovery() {
+    let mut connection = bbr_over_a_link(900_000, 300);
+    assert!(connection.until(|connection| connection.register(0, "una") > connection.register(0, "iss")));
+    let of = |connection: &Connection, name: &str| connection.register(0, name).expect("a register");
+    let (mut begun, mut checked, mut recovered) = (None, 0, false);
+    while connection.ends[1].received.len() < 900_000 {
+        let sent = connection.ends[0].sent as i64;
+        let before = ["phase", "bbr.conserves", "bbr.delivered", "congestion_window"].map(|name| of(&connection, name));
+        assert!(connection.step(), "it stops");
+        let now = ["phase", "bbr.conserves", "bbr.delivered", "congestion_window"].map(|name| of(&connection, name));
+        if before[1] == 0 && now[1] == 1 {
+            assert!(begun.is_none(), "one loss, one recovery");
+            begun = Some((sent, before[2], before[3]));
+        }
+        let Some((sent_before, delivered, window)) = begun else { continue };
+        if now[1] == 1 {
+            let (left, arrived) = (connection.ends[0].sent as i64 - sent_before, now[2] - delivered);
+            assert!(left <= arrived + 2 * 1_448, "{left} bytes leave, {arrived} arrive");
+            checked += 1;
+        }
+        if before[0] == 1 && now[0] == 0 {
+            recovered = true;
+            assert!(now[3] >= window - 2 * 1_448, "{} behind a recovery, {window} before", now[3]);
+        }
+    }
+    assert!(checked > 3 && recovered, "{checked} acknowledgments in its first round trip");
 }
