@@ -292,3 +292,31 @@ pub(crate) fn next_hop(network: &Network, from: NodeIndex, to: NodeIndex) -> Opt
     let (hop, _) = *Routes::new(network).all(from, to).first()?;
     Some((network.mac(PortPlace { node: from, port: hop.port }), network.mac(hop.to)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_the_simulator_does_is_refused() {
+        let told = |link: &str, more: &str| {
+            let text = format!(
+                "name = \"n\"\nduration = \"9s\"\n[nodes.a]\n[nodes.b]\n[[links]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n{link}\n{more}"
+            );
+            let read = weftwire_network::read("n.toml", &text, &[], &|_| Err(std::io::Error::other("no files").into()));
+            refuse_simulated(&read.network.expect("it is valid")).map_err(|error| error.to_string())
+        };
+        let traffic = "[[traffic]]\nname = \"t\"\nkind = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n";
+        let queue = "queue = { priority = true, discipline = \"step\" }";
+        assert_eq!(told(queue, traffic), Ok(()));
+        let pauses = [
+            told("pause = { xoff = \"9kB\" }", ""),
+            told("", "[[changes]]\nat = \"1s\"\nlink = \"l\"\npause = { xoff = \"9kB\" }\n"),
+        ];
+        for pause in pauses {
+            assert!(pause.is_err_and(|error| error.starts_with("`pause` of links")));
+        }
+        let marked = told("", &format!("{traffic}dscp = 46\n"));
+        assert!(marked.is_err_and(|error| error.starts_with("the `dscp` of traffic `t`")));
+    }
+}
