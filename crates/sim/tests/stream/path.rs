@@ -77,6 +77,9 @@ pub struct Answer {
     pub next: i64,
 }
 
+/// A frame under way: when it arrives, its number, to which end.
+type Flying = Reverse<(i64, u64, usize, Vec<u8>)>;
+
 pub struct Path {
     pub now: i64,
     pub received: Vec<u8>,
@@ -96,7 +99,7 @@ pub struct Path {
     closed: bool,
     pub ended: bool,
     pub notices: Vec<String>,
-    flying: BinaryHeap<Reverse<(i64, u64, usize, Vec<u8>)>>,
+    flying: BinaryHeap<Flying>,
     number: u64,
     seed: u64,
 }
