@@ -2,6 +2,11 @@
 
 from kit import *
 
+
+def setting(at, flow, register, value):
+    return {"at": at, "flow": flow, "set": {"register": register, "value": value}}
+
+
 TICK = {"timers": timers(tick=[])}
 notes(
     "E01-frames-before-timers", "E1 E2", "At one instant frames come before timers; what is due with an input waits for `fire`.",
@@ -14,6 +19,25 @@ notes(
     {"rows": [row(0, PACKET, note(ENV("now")))]},
     [frame(10, "a", udp(1)), frame(3, "a", udp(1)), fire(20), frame(20, "a", udp(1)), frame(5, "a", udp(1))],
     [(10, 10), (10, 10), (21, 21), (21, 21)],
+)
+notes(
+    "E02-behind-a-frame", "E1 E2", "A call or a change behind a frame of its instant is 1 ns later, and what was due with the frame has run before.",
+    TICK | {"registers": registers("r"), "rows": [row(0, PACKET, note(1), arm(0, 0)), row(0, DATA, note(2), arm(0, 0)), row(0, SET, note(3)), row(0, timer(0), note(9))]},
+    [frame(10, "a", udp(1)), {"at": 10, "flow": "a", "write": "78", "accepted": 1}, {"at": 10, "flow": "a", "write": "78", "accepted": 1}, setting(10, "a", "r", 1), fire(10)],
+    [(1, 10), (9, 10), (2, 11), (2, 11), (9, 11), (9, 11), (3, 12)],
+)
+notes(
+    "E02-by-port", "E1 E2", "Of two frames at one instant the one by the lesser port comes first; if it comes behind it is 1 ns later.",
+    TICK | {"rows": [row(0, PACKET, note(ENV("now")), arm(0, 0)), row(0, timer(0), note(9))]},
+    [frame(at, "a", udp(1), port=port) for at, port in ((5, 1), (5, 2), (5, 2), (5, 1), (4, 2), (5, 1))] + [fire(5)],
+    [(5, 5)] * 3 + [(9, 5)] * 3 + [(6, 6)] * 2 + [(9, 6)] * 2 + [(7, 7), (9, 7)],
+)
+notes(
+    "E02-in-order", "E1 E2", "A change, a call, a frame, and `fire` may have one time.",
+    TICK | {"registers": registers("r"), "rows": [row(0, PACKET, note(1)), row(0, DATA, note(2), arm(0, 0)), row(0, SET, note(3)), row(0, timer(0), note(9))]},
+    [frame(0, "a", udp(1)), setting(10, "a", "r", 1), {"at": 10, "flow": "a", "write": "78", "accepted": 1}, frame(10, "a", udp(1)), fire(10), fire(10),
+     setting(10, "a", "r", 1)],
+    [1, (3, 10), (2, 10), (1, 10), (9, 10), (3, 11)],
 )
 notes(
     "E02-what-was-due-before", "E2 E4", "An input runs what was due before it, each at its own time, but not what is due with it.",
@@ -378,10 +402,6 @@ notes(
     ],
     [(5, 0), (9, 0), (5, 2), (9, 2)], flows={"b": [noted(7, 3), noted(2000, 3)], "c": [noted(7, 6), noted(2000, 6)]},
 )
-def setting(at, flow, register, value):
-    return {"at": at, "flow": flow, "set": {"register": register, "value": value}}
-
-
 mtu = lambda port: [{"query": {"register": 0, "query": {"port_mtu": {"port": port}}}}, note(R(0))]
 told = lambda at, port, bytes: {"at": at, "mtu": [port, bytes]}
 notes(

@@ -16,7 +16,7 @@ const fn at(file: &'static str, original: &'static str, mutated: &'static str) -
 }
 
 /// All mistakes, by file.
-pub const MUTATIONS: [Mutation; 99] = [
+pub const MUTATIONS: [Mutation; 100] = [
     at("chance.rs", "draw.earlier", "0"),
     at("chance.rs", "seed ^ KEY_SEED", "seed"),
     at(
@@ -105,7 +105,8 @@ pub const MUTATIONS: [Mutation; 99] = [
     at("run.rs", "i64::from(self.instance.closed)", "0"),
     at("runtime.rs", "self.table.is_full()", "true"),
     at("runtime.rs", "!self.run_due(now.after(-1), out)", "!self.run_due(now, out)"),
-    at("runtime.rs", "self.earliest = self.earliest.max(now.after(1));", ""),
+    at("runtime.rs", "self.order.time(Input::Fire, now.max(self.clock))", "now.max(self.clock)"),
+    at("runtime.rs", "if at > self.clock {", "if false {"),
     at("runtime.rs", "*at <= limit", "*at < limit"),
     at(
         "runtime.rs",

@@ -22,7 +22,9 @@ use weftwire_core::{
 /// What a recording begins with.
 pub const MAGIC: [u8; 8] = *b"WEFTINPT";
 /// The version of the format.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The oldest version that is read. Until then platforms gave inputs of one instant their order; the form is the same.
+pub const OLDEST_VERSION: u32 = 2;
 /// Longest record in bytes: a batch of frames of the greatest length, and some.
 const LONGEST: usize = 64 << 20;
 
@@ -100,7 +102,7 @@ pub enum RecordingError {
     #[error("this is no recording of inputs; `weft run --record` makes them")]
     NoRecording,
     /// Another version made it.
-    #[error("the recording has version {0}; version {VERSION} is read")]
+    #[error("the recording has version {0}; versions {OLDEST_VERSION} to {VERSION} are read")]
     Version(u32),
     /// It ends within a record.
     #[error("the recording ends within record {0}: its run did not end in order")]
@@ -365,6 +367,7 @@ fn put_endpoints(bytes: &mut Vec<u8>, ends: &Endpoints) {
 /// Reads a recording.
 pub struct RecordingReader<R> {
     reader: R,
+    version: u32,
     ports: Ports,
     number: u64,
 }
@@ -382,7 +385,7 @@ impl<R: Read> RecordingReader<R> {
             return Err(RecordingError::NoRecording);
         }
         let (version, count) = (fields.u32().unwrap_or(0), fields.u32().unwrap_or(0));
-        if version != VERSION {
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
             return Err(RecordingError::Version(version));
         }
         let mut ports = Ports::default();
@@ -392,12 +395,17 @@ impl<R: Read> RecordingReader<R> {
             let link = if port[2] == 1 { LinkType::Ip } else { LinkType::Ethernet };
             ports.insert(Port(u16::from_le_bytes([port[0], port[1]])), link);
         }
-        Ok(RecordingReader { reader, ports, number: 0 })
+        Ok(RecordingReader { reader, version, ports, number: 0 })
     }
 
     /// The function's ports.
     pub fn ports(&self) -> &Ports {
         &self.ports
+    }
+
+    /// Whether the function of the run left the order of inputs at one instant to its platform.
+    pub fn order_left_to_platform(&self) -> bool {
+        self.version < 3
     }
 
     /// The next record.

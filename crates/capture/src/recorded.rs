@@ -5,7 +5,7 @@ use weftwire_core::inspect::{Counters, FlowDetail, FlowPage, FlowSummary, Inspec
 use weftwire_core::live::Clocks;
 use weftwire_core::{
     Arrivals, CallError, Command, Connections, ControlError, Deadline, Endpoints, FlowId, Function, Listen, Outbox,
-    Placed, Time,
+    Placed, Time, order,
 };
 
 /// Where records go. It never waits.
@@ -126,6 +126,10 @@ impl Function for Recorded {
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
         self.function.next_deadline()
+    }
+
+    fn input_time(&self, input: order::Input, now: Time) -> Time {
+        self.function.input_time(input, now)
     }
 
     fn place(&self, input: &Placed<'_>) -> Option<u64> {

@@ -18,7 +18,7 @@ mod rules;
 pub use weftwire_engine::parameter;
 
 pub use error::{CatalogError, summary};
-pub use loaded::Loaded;
+pub use loaded::{Loaded, engine_options};
 pub use network::{Change, Functions, NetworkFile, NetworkSource, NoChange, Sweep, parse_change, parse_value};
 pub use program::dialect;
 pub use rules::{Compiling, FieldsInOrder, Rules, texts};

@@ -84,6 +84,19 @@ impl Loaded {
         seed: u64,
         key: Option<[u64; 2]>,
     ) -> Result<Box<dyn Function>, CatalogError> {
+        self.start_with(engine, ports, engine_options(seed, key))
+    }
+
+    /// Starts it with all that there is to choose for an engine.
+    ///
+    /// # Errors
+    /// As of [`Loaded::start`].
+    pub fn start_with(
+        &self,
+        engine: &str,
+        ports: &Ports,
+        options: EngineOptions,
+    ) -> Result<Box<dyn Function>, CatalogError> {
         let image = match self {
             Loaded::Machine(image) => VerifiedImage::clone(image),
             Loaded::Subscriptions { compiler, .. } => {
@@ -91,12 +104,17 @@ impl Loaded {
                 return Ok(Box::new(SubscriptionSwitch::with_actions(compiler, ports.clone(), registry)?));
             }
         };
-        let hash_key = key.map(|[low, high]| {
-            let mut bytes = [0; 16];
-            bytes[..8].copy_from_slice(&low.to_le_bytes());
-            bytes[8..].copy_from_slice(&high.to_le_bytes());
-            bytes
-        });
-        Ok(make(engine, image, ports.clone(), EngineOptions { seed, hash_key, ..EngineOptions::default() })?)
+        Ok(make(engine, image, ports.clone(), options)?)
     }
+}
+
+/// What is chosen for an engine with this seed and this key, or one from the seed.
+pub fn engine_options(seed: u64, key: Option<[u64; 2]>) -> EngineOptions {
+    let hash_key = key.map(|[low, high]| {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&low.to_le_bytes());
+        bytes[8..].copy_from_slice(&high.to_le_bytes());
+        bytes
+    });
+    EngineOptions { seed, hash_key, ..EngineOptions::default() }
 }

@@ -63,17 +63,20 @@ impl Recording {
     }
 }
 
-/// Repeats a run from the recording of its inputs, with the function that `start` makes for its ports and keys, and sees that
+/// The inputs of a run.
+pub type Inputs = RecordingReader<BufReader<File>>;
+
+/// Repeats a run from the recording of its inputs, with the function that `start` makes for it and its keys, and sees that
 /// the same comes out.
 pub fn repeat(
     path: &Path,
-    start: impl FnOnce(&Ports, Keys) -> Result<Box<dyn Function>>,
+    start: impl FnOnce(&Inputs, Keys) -> Result<Box<dyn Function>>,
     prepare: &mut Prepare<'_>,
 ) -> Result<()> {
     let damaged = || format!("cannot repeat {}", path.display());
     let file = File::open(path).with_context(damaged)?;
     let mut recording = RecordingReader::new(BufReader::new(file)).with_context(damaged)?;
-    let mut function = start(recording.ports(), Keys::read(path)?)?;
+    let mut function = start(&recording, Keys::read(path)?)?;
     let stop = StopSignal::install()?;
     let mut line = ProgressLine::begin();
     let mut progress = |inputs, now| {

@@ -3,6 +3,7 @@
 use crate::shared::Shared;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use weftwire_core::inspect::{Counters, Inspect};
+use weftwire_core::order::Input;
 use weftwire_core::outbox::sent;
 use weftwire_core::{
     Arrivals, Change, Command, Deadline, Formats, Frame, Function, Outbox, Output, Packet, Port, Ports, Time,
@@ -114,6 +115,10 @@ impl Function for FollowingSwitch {
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {
         self.switch.fire(now, out);
+    }
+
+    fn input_time(&self, input: Input, now: Time) -> Time {
+        self.switch.input_time(input, now)
     }
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {

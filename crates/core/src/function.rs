@@ -5,14 +5,15 @@
 //!
 //! - inputs: [`Function::frames`], [`Function::control`], [`Function::fire`], and those of [`Connections`];
 //! - when to come back: [`Function::next_deadline`], to be asked again after every input;
+//! - which time an input has: [`Function::input_time`];
 //! - where an input belongs when there are many functions: [`Function::place`];
 //! - outside views: [`crate::inspect::Inspect`].
 //!
-//! Time never goes back: each input's `now` is at least that of the input before (a smaller one is taken as equal).
-//! Every input first runs, each at its own time, the timers that are due *before* `now`; those due exactly at
-//! `now` wait for [`Function::fire`]. At one instant, a platform hands in commands, then calls of the application, then
-//! frames, by port and in the order of the wire, and then calls `fire`; after that, the next input is later. A
-//! [`crate::order::InputOrder`] gives a platform such times.
+//! Time never goes back: an input that is told an earlier `now` than the one before has the time of that one. At one instant
+//! commands come first, then calls of the application, then frames, by port and in the order of the wire, then `fire`. A platform may hand
+//! them in otherwise: what belongs in front of the input before is a nanosecond later than it, by the function's
+//! [`crate::order::InputOrder`]. Every input first runs, each at its own time, the timers that are due *before* it; those due
+//! exactly then wait for [`Function::fire`].
 //!
 //! Frames come in batches. A function stops between two events when the outbox is full: what it has not consumed stays in
 //! the batch. The platform does what the outbox says, clears it, and calls again at the same time. So the memory of a
@@ -29,6 +30,7 @@ use crate::buffer::Buffer;
 use crate::control::{Answer, Command, ControlError, PortChange};
 use crate::flow::{Endpoints, FlowId};
 use crate::inspect::Inspect;
+use crate::order::Input;
 use crate::outbox::Outbox;
 use crate::port::{Frame, LinkType, Offload, Port};
 use crate::time::Time;
@@ -37,7 +39,7 @@ use std::net::IpAddr;
 
 /// A network function: a machine, a stack, a chain agent, a subscription switch.
 pub trait Function: Inspect {
-    /// Frames arrive at the same instant, in this order. The function takes them from the front, and their buffers with
+    /// Frames arrive at the same instant, in this order; one by a lower port than that of the frame before is later. The function takes them from the front, and their buffers with
     /// them; those that it leaves are to be handed in again when the outbox was cleared.
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox);
 
@@ -52,6 +54,11 @@ pub trait Function: Inspect {
 
     /// When [`Function::fire`] wants to be called next, and what for. `None`: only inputs make anything happen.
     fn next_deadline(&self) -> Option<Deadline<'_>>;
+
+    /// The time that an input will have which is told `now` and comes next: `now`, or later (rules E1 and E2).
+    fn input_time(&self, _input: Input, now: Time) -> Time {
+        now
+    }
 
     /// Where an input belongs when many functions share the work: inputs of one flow have the same number, both directions of
     /// it where its key is symmetric, whatever the function's other flows. It is the same in every function that was made alike, with the same keys.

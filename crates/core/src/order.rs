@@ -1,5 +1,5 @@
-//! Which input comes first at one instant (`docs/semantics.md`, rules E1 and E2), for platforms: an [`InputOrder`] gives each
-//! input its time, so that none has the time of one that belongs behind it and was handed in before.
+//! Which input comes first at one instant (`docs/semantics.md`, rules E1 and E2): an [`InputOrder`] gives each input of a function its
+//! time, so that none has the time of one that belongs behind it and was handed in before.
 
 use crate::port::Port;
 use crate::time::Time;
@@ -20,13 +20,18 @@ pub enum Input {
 /// The order of the inputs of one function.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct InputOrder {
-    latest: Option<(Time, Input)>,
+    /// The latest input, and its time.
+    pub latest: Option<(Time, Input)>,
+    /// Whether inputs in front of [`Input::Fire`] are all alike, as they were for functions that left their order to platforms:
+    /// recordings of their runs are repeated so.
+    pub left_to_platform: bool,
 }
 
 impl InputOrder {
     /// The time of an input that comes at `now` and is handed in next: `now`, or the time of the input before if that is later, or
     /// a nanosecond after it if the input belongs in front of that one.
     pub fn time(&mut self, input: Input, now: Time) -> Time {
+        let input = if self.left_to_platform && input < Input::Fire { Input::Change } else { input };
         let at = match self.latest {
             Some((latest, last)) if now <= latest => latest.after(i64::from(input < last)),
             _ => now,
@@ -55,6 +60,14 @@ mod tests {
         let times = [(2, 5), (2, 5), (1, 5), (3, 5), (2, 4), (0, 5), (4, 9), (4, 9), (3, 9), (0, 20)]
             .map(|(input, now)| order.time(INPUTS[input], at(now)).nanoseconds());
         assert_eq!(times, [5, 5, 6, 6, 7, 8, 9, 9, 10, 20]);
+    }
+
+    #[test]
+    fn what_was_left_to_the_platform_has_the_time_that_it_is_told() {
+        let mut order = InputOrder { left_to_platform: true, ..InputOrder::default() };
+        let times = [(3, 5), (1, 5), (0, 4), (4, 5), (1, 5), (4, 6)]
+            .map(|(input, now)| order.time(INPUTS[input], at(now)).nanoseconds());
+        assert_eq!(times, [5, 5, 5, 5, 6, 6]);
     }
 
     #[test]

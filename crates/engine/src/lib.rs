@@ -59,6 +59,9 @@ pub struct EngineOptions {
     pub hash_key: Option<[u8; 16]>,
     /// What it has room for.
     pub limits: Limits,
+    /// Whether changes, calls and frames of one instant keep the time that they are told, in whatever order they come: to repeat
+    /// runs of versions that left rule E1 to platforms.
+    pub order_left_to_platform: bool,
 }
 
 /// Why there is no engine.

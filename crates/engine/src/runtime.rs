@@ -16,6 +16,7 @@ use std::sync::Arc;
 use weftwire_core::buffer::Storage;
 use weftwire_core::build::TemplateTransport;
 use weftwire_core::control::Answer;
+use weftwire_core::order::{Input, InputOrder};
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
 use weftwire_core::{
@@ -37,8 +38,8 @@ pub struct Runtime<E> {
     pub(crate) samples: Samples,
     /// The time of the latest input or event.
     pub(crate) clock: Time,
-    /// No input is earlier: what was due then has run.
-    pub(crate) earliest: Time,
+    /// Gives inputs their times.
+    pub(crate) order: InputOrder,
     /// Flow id of the latest instance.
     pub(crate) last_flow: u64,
     /// How many instances of a key were made at the time of the latest creation, for keys whose last one has ended since.
@@ -115,7 +116,7 @@ impl<E: Executor> Runtime<E> {
             made_then: Predecessors::new(program.key_length(), hasher),
             program,
             clock: Time::ZERO,
-            earliest: Time::ZERO,
+            order: InputOrder { left_to_platform: options.order_left_to_platform, ..InputOrder::default() },
             last_flow: 0,
             last_made: Time::ZERO,
             key: Vec::new(),
@@ -123,12 +124,17 @@ impl<E: Executor> Runtime<E> {
         }
     }
 
-    /// An input at `now` (rule E2): first everything that was due before it. Returns the input's time.
-    fn arrive(&mut self, now: Time, out: &mut Outbox) -> Time {
-        let now = now.max(self.earliest);
-        out.unbounded(|out| self.run_due(now.after(-1), out));
-        self.clock = self.clock.max(now);
-        self.clock
+    /// A call or a change that is told `now` (rules E1 and E2): first everything that was due before it. Returns its time.
+    fn arrive(&mut self, input: Input, now: Time, out: &mut Outbox) -> Time {
+        let at = self.order.time(input, now.max(self.clock));
+        self.pass_to(at, out);
+        at
+    }
+
+    /// It is `at`: everything that was due before runs.
+    fn pass_to(&mut self, at: Time, out: &mut Outbox) {
+        out.unbounded(|out| self.run_due(at.after(-1), out));
+        self.clock = at;
     }
 
     /// Runs everything that is due at or before `limit`, each at its own time (rules E1 and E4). Returns whether it
@@ -491,20 +497,24 @@ impl<E: Executor> Runtime<E> {
 
 impl<E: Executor> Function for Runtime<E> {
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
-        let now = now.max(self.earliest);
+        let now = now.max(self.clock);
         if !self.run_due(now.after(-1), out) {
             return;
         }
-        self.clock = self.clock.max(now);
+        self.clock = now;
         while !out.is_full()
             && let Some(arrival) = arrivals.pop_front()
         {
+            let at = self.order.time(Input::Frame(arrival.port), self.clock);
+            if at > self.clock {
+                self.pass_to(at, out);
+            }
             self.frame_arrives(arrival, out);
         }
     }
 
     fn control(&mut self, now: Time, mut command: Command, out: &mut Outbox) {
-        let now = self.arrive(now, out);
+        let now = self.arrive(Input::Change, now, out);
         let ready = command.take_prepared::<Ready<E>>();
         let (result, leftover) = match &command.change {
             Change::Image { document } => match self.set_image(ready, document) {
@@ -521,9 +531,9 @@ impl<E: Executor> Function for Runtime<E> {
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {
+        let now = self.order.time(Input::Fire, now.max(self.clock));
         if self.run_due(now, out) {
-            self.clock = self.clock.max(now);
-            self.earliest = self.earliest.max(now.after(1));
+            self.clock = now;
         }
     }
 
@@ -539,6 +549,11 @@ impl<E: Executor> Function for Runtime<E> {
             Due::Expiry => "expiry",
         };
         Some(Deadline { at, reason })
+    }
+
+    fn input_time(&self, input: Input, now: Time) -> Time {
+        let mut order = self.order;
+        order.time(input, now.max(self.clock))
     }
 
     fn place(&self, input: &Placed<'_>) -> Option<u64> {
@@ -564,7 +579,7 @@ impl<E: Executor> Function for Runtime<E> {
 impl<E: Executor> Connections for Runtime<E> {
     /// Rule F17.
     fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
-        let now = self.arrive(now, out);
+        let now = self.arrive(Input::Call, now, out);
         let mut key = std::mem::take(&mut self.key);
         let transport = self.key_of(endpoints, &mut key);
         self.key = key;
@@ -596,7 +611,7 @@ impl<E: Executor> Connections for Runtime<E> {
 
     /// Rule A1.
     fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
-        let now = self.arrive(now, out);
+        let now = self.arrive(Input::Call, now, out);
         let active = self.table.activity(now);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
         if instance.closed {
@@ -617,7 +632,7 @@ impl<E: Executor> Connections for Runtime<E> {
 
     /// Rule A2.
     fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        let now = self.arrive(now, out);
+        let now = self.arrive(Input::Call, now, out);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
         if instance.closed {
             return Err(CallError::Closed(flow));
@@ -630,7 +645,7 @@ impl<E: Executor> Connections for Runtime<E> {
 
     /// Rule A7.
     fn abort(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        let now = self.arrive(now, out);
+        let now = self.arrive(Input::Call, now, out);
         self.table.get(flow).ok_or(CallError::NoFlow(flow))?;
         self.last_event(flow, now, Event::Abort, out);
         Ok(())
@@ -638,7 +653,7 @@ impl<E: Executor> Connections for Runtime<E> {
 
     /// Rule A8.
     fn listen(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
-        self.arrive(now, out);
+        self.arrive(Input::Call, now, out);
         let listening = &mut self.shared.listening;
         if let Err(place) = listening.binary_search(local) {
             if listening.len() >= MOST_LISTENING {
@@ -651,7 +666,7 @@ impl<E: Executor> Connections for Runtime<E> {
 
     /// Rule A8.
     fn unlisten(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
-        self.arrive(now, out);
+        self.arrive(Input::Call, now, out);
         let listening = &mut self.shared.listening;
         if let Ok(place) = listening.binary_search(local) {
             listening.remove(place);
@@ -661,7 +676,7 @@ impl<E: Executor> Connections for Runtime<E> {
 
     /// Rule A8.
     fn accept(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        let now = self.arrive(now, out);
+        let now = self.arrive(Input::Call, now, out);
         let active = self.table.activity(now);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
         instance.open = !instance.closed;
@@ -671,7 +686,7 @@ impl<E: Executor> Connections for Runtime<E> {
 
     /// Rule A9.
     fn consumed(&mut self, now: Time, flow: FlowId, length: usize, out: &mut Outbox) -> Result<(), CallError> {
-        let now = self.arrive(now, out);
+        let now = self.arrive(Input::Call, now, out);
         let instance = self.table.get_mut(flow).ok_or(CallError::NoFlow(flow))?;
         let Some((index, _)) = self.program.image.receive_buffer() else { return Ok(()) };
         let read = instance.ranges[index].read(length);
@@ -684,7 +699,7 @@ impl<E: Executor> Connections for Runtime<E> {
 
     /// Rule A10.
     fn set(&mut self, now: Time, flow: FlowId, parameter: &str, value: i64, out: &mut Outbox) -> Result<(), CallError> {
-        let now = self.arrive(now, out);
+        let now = self.arrive(Input::Call, now, out);
         self.set_register(now, flow, parameter, value, out).map_err(|error| match error {
             ControlError::NoFlow(flow) => CallError::NoFlow(flow),
             _ => CallError::NoParameter(parameter.into()),

@@ -34,7 +34,8 @@ fn the_vectors_are_kept<E: Executor>() {
         let found = vector.run(|Setup { image, ports, seed, hash_key, limits }| {
             let weftwire_vectors::Limits { frame, headers, packets, timers } = limits;
             let limits = Limits { frame, headers, packets, timers };
-            let engine = Runtime::<E>::new(image, ports, EngineOptions { seed, hash_key, limits })?;
+            let engine =
+                Runtime::<E>::new(image, ports, EngineOptions { seed, hash_key, limits, ..EngineOptions::default() })?;
             Ok::<Engine, EngineError>(Box::new(engine))
         });
         if !found.is_empty() {

@@ -14,6 +14,8 @@ use weftwire_core::packet_parts::MAX_PACKET;
 
 /// Version of the form that states are written in. Raised with every change of it; readers take the one before, too.
 pub const STATE_SCHEMA: u64 = 2;
+/// Version of the form that states of whole functions are written in: 3 tells of the latest input. The flows within are of [`STATE_SCHEMA`].
+pub const FUNCTION_SCHEMA: u64 = 3;
 /// The oldest version that is still read.
 pub const OLDEST_STATE_SCHEMA: u64 = 1;
 /// Version of `docs/semantics.md`: what a state means. Raised when a machine would go on differently from the same state.
@@ -372,7 +374,7 @@ impl FunctionLayout {
     }
 }
 
-const FUNCTION: [(&str, usize, &str); 23] = [
+const FUNCTION: [(&str, usize, &str); 24] = [
     ("magic", 1, "the bytes `WEFTFUNC`"),
     ("schema", 1, "version of this form"),
     ("semantics", 1, "version of the semantics page"),
@@ -388,7 +390,8 @@ const FUNCTION: [(&str, usize, &str); 23] = [
     ("last flow", 1, "number of the latest flow"),
     ("activities", 1, "packets and calls of all flows"),
     ("last made", 1, "when the latest flow was made, ns"),
-    ("earliest", 1, "no input is earlier, ns"),
+    ("latest input", 1, "the latest input: 0 none, 1 change, 2 call, 3 frame, with its port in bits 16-31, 4 `fire`"),
+    ("input at", 1, "its time, ns"),
     ("frames in", 1, "frames that arrived"),
     ("frames out", 1, "frames sent"),
     ("frames passed", 1, "frames passed on untouched"),

@@ -26,7 +26,7 @@ use std::io::Write;
 use std::time::Duration;
 use weftwire_core::control::{PortChange, change};
 use weftwire_core::live::Clocks;
-use weftwire_core::order::{Input, InputOrder};
+use weftwire_core::order::Input;
 use weftwire_core::{Arrivals, CallError, Change, Command, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
 
@@ -84,7 +84,7 @@ impl OpenPort {
             frames_in: counters.frames_in,
             frames_out: counters.frames_out,
             kernel_drops: counters.kernel_drops,
-            not_sent: counters.send_errors.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
+            not_sent: counters.send_errors.iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
         }
     }
 }
@@ -142,7 +142,6 @@ impl Run<'_> {
             commands,
             clock: Clock::start(),
             function_clock: options.resumes.map(|(time, clocks)| Clock::resume(time, &clocks)),
-            order: InputOrder::default(),
             outbox,
             arrivals: Arrivals::with_capacity(BATCH),
             handed: Arrivals::with_capacity(BATCH),
@@ -168,8 +167,6 @@ struct Turns<'a> {
     clock: Clock,
     /// The function's time; stands at 0 before the first input.
     function_clock: Option<Clock>,
-    /// Which inputs there were last.
-    order: InputOrder,
     outbox: Outbox,
     /// The batch that was taken, and what of it is being handed in; kept for their memory.
     arrivals: Arrivals,
@@ -230,13 +227,12 @@ impl Turns<'_> {
         self.function_clock.map_or(Time::ZERO, |clock| clock.now())
     }
 
-    /// The function's time of an input that comes at `at`. The first one starts its clock.
-    fn input_time(&mut self, input: Input, at: Time) -> Time {
+    /// The first input starts the function's clock.
+    fn start_clock(&mut self) {
         if self.function_clock.is_none() {
             self.function_clock = Some(Clock::start());
             self.effects.recorder.start();
         }
-        self.order.time(input, at)
     }
 
     /// The deadline that a turn is late for.
@@ -281,9 +277,11 @@ impl Turns<'_> {
             if missed.is_none() {
                 self.handed.append(&mut self.arrivals);
             }
-            let now = self.input_time(Input::Frame(port), missed.unwrap_or(looked));
+            self.start_clock();
+            let now = missed.unwrap_or(looked);
+            let arrived = self.function.input_time(Input::Frame(port), now);
             for arrival in &self.handed {
-                self.effects.recorder.received(now, arrival.port, &arrival.frame());
+                self.effects.recorder.received(arrived, arrival.port, &arrival.frame());
             }
             while !self.handed.is_empty() {
                 self.function.frames(now, &mut self.handed, &mut self.outbox);
@@ -296,7 +294,6 @@ impl Turns<'_> {
     fn fire(&mut self, now: Time) -> bool {
         let due = self.function.next_deadline().is_some_and(|deadline| deadline.at <= now);
         if due {
-            let now = self.order.time(Input::Fire, now);
             self.function.fire(now, &mut self.outbox);
             self.dispatch();
         }
@@ -314,7 +311,8 @@ impl Turns<'_> {
 
     /// Opens the application's connections.
     fn connect(&mut self) -> Result<(), LinuxError> {
-        let now = self.input_time(Input::Call, self.function_time());
+        let now = self.function_time();
+        self.start_clock();
         let function = self.function.connections().ok_or(CallError::NoConnections)?;
         let connected = self.effects.application.connect(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
@@ -324,7 +322,6 @@ impl Turns<'_> {
     /// Lets the application work. Returns whether there may be more at once.
     fn work(&mut self, now: Time) -> bool {
         let Some(function) = self.function.connections() else { return false };
-        let now = self.order.time(Input::Call, now);
         let more = self.effects.application.work(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
         more
@@ -334,7 +331,6 @@ impl Turns<'_> {
     fn interrupt(&mut self) {
         let now = self.function_time();
         let Some(function) = self.function.connections() else { return };
-        let now = self.order.time(Input::Call, now);
         self.effects.application.interrupt(&mut Calls { function, now, out: &mut self.outbox });
         self.dispatch();
     }
@@ -342,7 +338,8 @@ impl Turns<'_> {
     /// Puts in the flows that the function begins with.
     fn adopt(&mut self, flows: Vec<Vec<u8>>) -> Result<(), LinuxError> {
         for (number, state) in flows.into_iter().enumerate() {
-            let now = self.input_time(Input::Change, self.function_time());
+            let now = self.function_time();
+            self.start_clock();
             let clocks = self.function_clock.map(|clock| clock.clocks());
             change(self.function, now, Change::Adopt { state, clocks }, &mut self.outbox)
                 .map_err(|reason| LinuxError::Flow { number: number + 1, reason })?;
@@ -351,16 +348,10 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// The function's time of a command, which does not start its clock.
-    fn command_time(&mut self) -> Time {
-        let now = self.function_time();
-        self.order.time(Input::Change, now)
-    }
-
-    /// Hands in the command that another thread has sent.
+    /// Hands in the command that another thread has sent. It does not start the function's clock.
     fn obey(&mut self) {
         let Some(command) = self.commands.as_ref().and_then(CommandQueue::next) else { return };
-        let now = self.command_time();
+        let now = self.function_time();
         self.function.control(now, command, &mut self.outbox);
         let replaced = self.outbox.take_leftovers();
         let answer = self.outbox.items().iter().rev().find_map(|output| match output {
@@ -381,14 +372,12 @@ impl Turns<'_> {
             let (ports, links) = (&mut self.ports, &self.links);
             let mut status = || ports.iter_mut().zip(links).map(|(open, link)| open.status(link)).collect();
             let (function_clock, recorder) = (&mut self.function_clock, &mut self.effects.recorder);
-            let order = &mut self.order;
             let mut time = |start| {
                 if start && function_clock.is_none() {
                     *function_clock = Some(Clock::start());
                     recorder.start();
                 }
-                let (now, clocks) = function_clock.map_or_else(Default::default, |clock| (clock.now(), clock.clocks()));
-                (order.time(Input::Change, now), clocks)
+                function_clock.map_or_else(Default::default, |clock| (clock.now(), clock.clocks()))
             };
             let mut asked =
                 Asked { function: &mut *self.function, out: &mut self.outbox, ports: &mut status, time: &mut time };
@@ -403,7 +392,7 @@ impl Turns<'_> {
     /// Tells the function what has happened to ports.
     fn tell(&mut self, changes: Vec<(Port, PortChange)>) {
         for (port, change) in changes {
-            let (now, command) = (self.command_time(), Command::new(0, Change::Port { port, change }));
+            let (now, command) = (self.function_time(), Command::new(0, Change::Port { port, change }));
             self.function.control(now, command, &mut self.outbox);
             self.dispatch();
         }

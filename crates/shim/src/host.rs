@@ -3,12 +3,13 @@
 use crate::call::Waiting;
 use crate::connection::{Connection, Owner, Phase};
 use crate::filter::destination;
-use crate::machine::Machine;
+use crate::machine::{Machine, PORT};
 use crate::socket::{Role, Socket};
 use crate::{Answer, Call, Completion, Errno, Fd, Progress, Setup, SetupError, Ticket};
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
 use std::net::SocketAddr;
+use weftwire_core::order::Input;
 use weftwire_core::{CallError, Connections, Endpoints, FlowId, LinkType, Outbox, Output, Time, outbox, segments};
 use weftwire_engine::Chance;
 use weftwire_image::VerifiedImage;
@@ -26,8 +27,8 @@ const FIRST_FD: i32 = 3;
 /// - what may have to wait: [`Host::start`], then [`Host::take`] after whatever happened, or [`Host::wait`], which lets time pass;
 /// - parameters: [`Host::set`].
 ///
-/// Time never goes back. What is due at an instant runs after what arrives at that instant; what arrives later in the same call
-/// of the clock does so a nanosecond later.
+/// Time never goes back. What is due at an instant runs after what arrives at that instant; what belongs in front of something that was there at that
+/// instant comes a nanosecond later.
 pub struct Host {
     pub(crate) machine: Machine,
     pub(crate) setup: Setup,
@@ -37,8 +38,6 @@ pub struct Host {
     /// How many ephemeral ports were tried before.
     pub(crate) ports_tried: u64,
     clock: Time,
-    /// What was due at this instant has run.
-    fired: bool,
     line: VecDeque<Departed>,
     waiting: Vec<Waiting>,
     over: BTreeMap<Ticket, Completion>,
@@ -69,7 +68,6 @@ impl Host {
             connections: BTreeMap::new(),
             ports_tried: 0,
             clock: Time::ZERO,
-            fired: false,
             line: VecDeque::new(),
             waiting: Vec::new(),
             over: BTreeMap::new(),
@@ -98,9 +96,7 @@ impl Host {
         while let Some(deadline) = self.next_deadline().filter(|deadline| *deadline <= until) {
             self.step(deadline);
         }
-        if until > self.clock {
-            self.pass_to(until);
-        }
+        self.clock = until.max(self.clock);
     }
 
     /// Lets time pass until a packet has left, or until `until`. `false`: none has, and none will by then.
@@ -116,26 +112,18 @@ impl Host {
 
     /// One deadline.
     fn step(&mut self, deadline: Time) {
-        self.pass_to(deadline.max(self.clock));
+        self.clock = deadline.max(self.clock);
         if self.machine.next_deadline().is_some_and(|due| due <= self.clock) {
             let now = self.clock;
             self.machine.fire(now);
-            self.fired = true;
             self.outputs();
         }
         self.settle();
     }
 
-    fn pass_to(&mut self, at: Time) {
-        self.fired &= at == self.clock;
-        self.clock = at;
-    }
-
-    /// The instant of an input: not one whose timers have run.
-    fn instant(&mut self) -> Time {
-        if take(&mut self.fired) {
-            self.clock = self.clock.after(1);
-        }
+    /// The instant of an input that comes now: a little later where it belongs in front of the one before.
+    fn instant(&mut self, input: Input) -> Time {
+        self.clock = self.machine.input_time(input, self.clock);
         self.clock
     }
 
@@ -145,7 +133,7 @@ impl Host {
         if destination.opens && self.is_full(destination.address) {
             return;
         }
-        let now = self.instant();
+        let now = self.instant(Input::Frame(PORT));
         self.machine.frame(now, bytes);
         self.outputs();
         self.settle();
@@ -166,7 +154,7 @@ impl Host {
     /// # Errors
     /// [`SetupError`]; nothing has changed then.
     pub fn set(&mut self, parameters: &[(String, String)]) -> Result<(), SetupError> {
-        let now = self.instant();
+        let now = self.instant(Input::Change);
         self.machine.set(now, parameters)?;
         self.outputs();
         Ok(())
@@ -275,7 +263,7 @@ impl Host {
         &mut self,
         call: impl FnOnce(&mut dyn Connections, Time, &mut Outbox) -> Result<R, CallError>,
     ) -> Result<R, CallError> {
-        let now = self.instant();
+        let now = self.instant(Input::Call);
         let result = self.machine.call(|connections, outbox| call(connections, now, outbox));
         self.outputs();
         result
@@ -293,7 +281,7 @@ impl Host {
             remote_mac: Default::default(),
             vlan: None,
         };
-        let now = self.instant();
+        let now = self.instant(Input::Call);
         let opened = self.machine.call(|connections, outbox| connections.connect(now, &ends, outbox));
         let flow = opened.map_err(|error| match error {
             CallError::Exists(_) => Errno::AddressNotAvailable,
@@ -444,7 +432,7 @@ impl Host {
 impl Host {
     /// Gives a register of a connection a value.
     pub(crate) fn set_register(&mut self, flow: FlowId, name: &str, value: i64) {
-        let now = self.instant();
+        let now = self.instant(Input::Change);
         self.machine.set_register(now, flow, name, value);
         self.outputs();
     }

@@ -3,6 +3,7 @@
 use crate::SetupError;
 use weftwire_catalog::parameter::{self, Parameter};
 use weftwire_core::inspect::{FlowDetail, Inspect};
+use weftwire_core::order::Input;
 use weftwire_core::{
     Arrival, Arrivals, CallError, Change, Command, Connections, FlowId, Frame, Function, LinkType, Outbox, Port, Ports,
     Time,
@@ -11,7 +12,7 @@ use weftwire_engine::{EngineOptions, ReferenceEngine, change_to};
 use weftwire_image::VerifiedImage;
 
 /// The one port, with packets from the IP header on.
-const PORT: Port = Port(1);
+pub const PORT: Port = Port(1);
 /// The engine's name.
 const ENGINE: &str = "reference";
 
@@ -70,6 +71,11 @@ impl Machine {
     pub fn fire(&mut self, now: Time) {
         let engine = &mut self.engine;
         self.outbox.unbounded(|outbox| engine.fire(now, outbox));
+    }
+
+    /// The time of an input that is told `now`.
+    pub fn input_time(&self, input: Input, now: Time) -> Time {
+        self.engine.input_time(input, now)
     }
 
     /// When [`Machine::fire`] has something to do.

@@ -62,8 +62,9 @@ fn image(text: &str) -> VerifiedImage {
     compiled.image.expect("a right program").verify().expect("a good image")
 }
 
-fn function(seed: u64) -> Box<dyn Function> {
-    make("reference", image(MACHINE), ports(), EngineOptions { seed, ..EngineOptions::default() }).expect("an engine")
+fn function(seed: u64, order_left_to_platform: bool) -> Box<dyn Function> {
+    let options = EngineOptions { seed, order_left_to_platform, ..EngineOptions::default() };
+    make("reference", image(MACHINE), ports(), options).expect("an engine")
 }
 
 fn ports() -> Ports {
@@ -169,7 +170,7 @@ fn frame(client: u8) -> Vec<u8> {
 /// Runs a machine under these circumstances; its recording with this much room.
 fn recording(steps: &[Step], seed: u64, room: usize) -> Vec<u8> {
     let memory = Memory(Rc::new(RefCell::new(head(&ports()))), room);
-    let mut function = Recorded::new(function(seed), Box::new(memory.clone()));
+    let mut function = Recorded::new(function(seed, false), Box::new(memory.clone()));
     // A small bound: batches are consumed in parts.
     let (mut out, mut now) = (Outbox::new().bounded(150), 0);
     for step in steps {
@@ -239,7 +240,8 @@ fn recording(steps: &[Step], seed: u64, room: usize) -> Vec<u8> {
 fn again(recording: &[u8], seed: u64) -> Result<Repeated, RecordingError> {
     let mut reader = RecordingReader::new(recording)?;
     assert_eq!(reader.ports(), &ports());
-    repeat(function(seed).as_mut(), &mut reader, &mut |_| None, &mut |_, _| ControlFlow::Continue(()))
+    let mut function = function(seed, reader.order_left_to_platform());
+    repeat(function.as_mut(), &mut reader, &mut |_| None, &mut |_, _| ControlFlow::Continue(()))
 }
 
 proptest! {
@@ -271,7 +273,7 @@ proptest! {
         drop(again(&bytes[..place], 1).map_err(|error| error.to_string()));
         bytes[place] ^= flip;
         let Ok(mut reader) = RecordingReader::new(&bytes[..]) else { return Ok(()) };
-        drop(repeat(function(1).as_mut(), &mut reader, &mut |_| None, &mut |_, _| ControlFlow::Continue(())));
+        drop(repeat(function(1, false).as_mut(), &mut reader, &mut |_| None, &mut |_, _| ControlFlow::Continue(())));
     }
 }
 
@@ -280,4 +282,40 @@ fn another_seed_is_found_at_the_first_random_number() {
     let steps = [Step::Connect(1), Step::Fire, Step::Frames(vec![(1, 3)]), Step::Fire];
     let repeated = again(&recording(&steps, 1, usize::MAX), 2).unwrap();
     assert_eq!(repeated.difference, Some((2, "1 frames at 0.000000000 s".into())));
+}
+
+/// Inputs of one instant, not in the order of the page.
+fn out_of_order() -> Vec<Step> {
+    vec![
+        Step::Connect(1),
+        Step::Write(1, 5),
+        Step::Set(1, 9),
+        Step::Frames(vec![(2, 3), (1, 1), (2, 1)]),
+        Step::Consumed(1, 3),
+        Step::Set(1, 4),
+        Step::Fire,
+        Step::Close(1),
+        Step::Frames(vec![(2, 2), (1, 2)]),
+        Step::Wait(5_000),
+        Step::Frames(vec![(1, 1)]),
+        Step::Port(2, PortChange::Mtu { bytes: 900 }),
+        Step::Write(2, 7),
+        Step::Set(2, 7),
+        Step::Wait(20_000),
+        Step::Fire,
+    ]
+}
+
+/// The recording of [`out_of_order`] that an older version has made, which left the order at one instant to platforms.
+#[test]
+fn a_recording_of_the_version_before_is_repeated() {
+    let before = include_bytes!("recordings/version-2");
+    let repeated = again(before, 1).unwrap();
+    assert_eq!(repeated.difference, None);
+    let now = recording(&out_of_order(), 1, usize::MAX);
+    assert_eq!(again(&now, 1).unwrap().inputs, repeated.inputs);
+    // Its inputs have other times now.
+    let mut said_to_be_newer = before.to_vec();
+    said_to_be_newer[8..12].copy_from_slice(&now[8..12]);
+    assert!(again(&said_to_be_newer, 1).unwrap().difference.is_some());
 }

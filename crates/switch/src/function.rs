@@ -12,6 +12,7 @@ use std::ops::Range;
 use weftwire_core::control::{Answer, Done};
 use weftwire_core::inspect::{Counters, Inspect};
 use weftwire_core::live::Clocks;
+use weftwire_core::order::Input;
 use weftwire_core::outbox::FrameNumber;
 use weftwire_core::port::SegmentationKind;
 use weftwire_core::{
@@ -371,6 +372,10 @@ impl Function for SubscriptionSwitch {
 
     fn fire(&mut self, now: Time, _: &mut Outbox) {
         self.now = self.now.max(now);
+    }
+
+    fn input_time(&self, _: Input, now: Time) -> Time {
+        now.max(self.now)
     }
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {

@@ -3,7 +3,7 @@
 use crate::console::{self, tell};
 use crate::output::{PendingFile, Writer};
 use crate::progress::ProgressLine;
-use crate::recording::{self, Keys};
+use crate::recording::{self, Inputs, Keys};
 use crate::{load, states};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use weftwire_capture::Headers;
 use weftwire_capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
-use weftwire_catalog::capture;
 use weftwire_catalog::file::{self, Kind};
 use weftwire_catalog::parameter::{Parameter, parse_parameter};
+use weftwire_catalog::{capture, engine_options};
 use weftwire_core::packet::checksum_is_partial;
 use weftwire_core::port::Checksum;
 use weftwire_core::trace::TraceRecord;
 use weftwire_core::{DropReason, FlowId, Formats, Frame, Function, LinkType, Offload, Port, Ports, Time};
+use weftwire_engine::EngineOptions;
 use weftwire_linux::report::write_counters;
 use weftwire_linux::signals::StopSignal;
 use weftwire_sim::replay::{Captured, Input, Plan, Progress, Sink, Stop, Summary, replay};
@@ -149,8 +150,10 @@ impl FromStr for PortSpec {
 pub fn execute(arguments: Arguments) -> Result<()> {
     let function = arguments.includes.catalog()?.machine(&arguments.image, &arguments.parameters)?;
     if let Some(path) = &arguments.inputs {
-        let start = |ports: &Ports, keys: Keys| {
-            Ok(function.start(&arguments.engine, ports, keys.seed, keys.hash_key)? as Box<dyn Function>)
+        let start = |inputs: &Inputs, keys: Keys| {
+            let order_left_to_platform = inputs.order_left_to_platform();
+            let options = EngineOptions { order_left_to_platform, ..engine_options(keys.seed, keys.hash_key) };
+            Ok(function.start_with(&arguments.engine, inputs.ports(), options)? as Box<dyn Function>)
         };
         // A machine makes ready itself what it needs.
         return recording::repeat(path, start, &mut |_| None);

@@ -143,6 +143,12 @@ impl<'a, 'l> Reader<'a, 'l> {
         Ok(value)
     }
 
+    /// The next field is not there, as an older version has written these bytes.
+    pub fn lacks(&mut self, name: &str) {
+        let field = self.fields.next();
+        debug_assert!(field.is_some_and(|field| field.name == name), "{name} stands where {field:?} should");
+    }
+
     /// What was not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest

@@ -10,8 +10,25 @@ use crate::program::Program;
 use crate::runtime::MOST_LISTENING;
 use std::net::{IpAddr, Ipv6Addr};
 use weftwire_core::live::Clocks;
-use weftwire_core::{DropReason, FlowId, Listen, Time};
-use weftwire_image::layout::{FunctionLayout, OLDEST_STATE_SCHEMA, SEMANTICS_VERSION, STATE_SCHEMA, StateLayout, WORD};
+use weftwire_core::order::Input;
+use weftwire_core::{DropReason, FlowId, Listen, Port, Time};
+use weftwire_image::layout::{
+    FUNCTION_SCHEMA, FunctionLayout, OLDEST_STATE_SCHEMA, SEMANTICS_VERSION, STATE_SCHEMA, StateLayout, WORD,
+};
+
+/// In the word of the latest input: the port, if it was a frame.
+const PORT_SHIFT: u32 = 16;
+const PORT_BITS: u64 = 0xffff << PORT_SHIFT;
+
+/// What stands for an input.
+fn number_of(input: Input) -> u64 {
+    match input {
+        Input::Change => 1,
+        Input::Call => 2,
+        Input::Frame(port) => 3 | u64::from(port.0) << PORT_SHIFT,
+        Input::Fire => 4,
+    }
+}
 
 /// What the state of a function begins with.
 const MAGIC: [u8; 8] = *b"WEFTFUNC";
@@ -33,8 +50,8 @@ pub struct FunctionState {
     pub activities: u64,
     /// When the latest flow was made.
     pub last_made: Time,
-    /// No input is earlier (rule E2).
-    pub earliest: Time,
+    /// The latest input, and its time (rules E1 and E2).
+    pub latest_input: Option<(Time, Input)>,
     /// How many flows of a key were made at that instant, for keys whose last one has ended since; by key.
     pub made_then: Vec<(Vec<u8>, u32)>,
     /// Where applications listen, in order (rule A8).
@@ -57,7 +74,7 @@ impl FunctionState {
         let mut writer = Writer::new(Vec::new());
         writer.fields(&layout.fields);
         writer.string("magic", &MAGIC);
-        writer.word("schema", STATE_SCHEMA);
+        writer.word("schema", FUNCTION_SCHEMA);
         writer.word("semantics", SEMANTICS_VERSION);
         writer.word("length", 0);
         writer.string("image", &self.image);
@@ -71,7 +88,9 @@ impl FunctionState {
         writer.word("last flow", self.last_flow);
         writer.word("activities", self.activities);
         writer.word("last made", self.last_made.nanoseconds() as u64);
-        writer.word("earliest", self.earliest.nanoseconds() as u64);
+        let (input_at, input) = self.latest_input.map_or((Time::ZERO, 0), |(at, input)| (at, number_of(input)));
+        writer.word("latest input", input);
+        writer.word("input at", input_at.nanoseconds() as u64);
         writer.word("frames in", counts.frames_in);
         writer.word("frames out", counts.frames_out);
         writer.word("frames passed", counts.frames_passed);
@@ -129,7 +148,7 @@ impl FunctionState {
             return Err(StateError::Magic { what: "the state of a function" });
         }
         let (schema, semantics) = (reader.word("schema")?, reader.word("semantics")?);
-        if !(OLDEST_STATE_SCHEMA..=STATE_SCHEMA).contains(&schema) || semantics != SEMANTICS_VERSION {
+        if !(OLDEST_STATE_SCHEMA..=FUNCTION_SCHEMA).contains(&schema) || semantics != SEMANTICS_VERSION {
             return Err(StateError::Version { schema, semantics });
         }
         match reader.word("length")? {
@@ -155,7 +174,7 @@ impl FunctionState {
         state.last_flow = reader.word("last flow")?;
         state.activities = reader.word("activities")?;
         state.last_made = time(reader.word("last made")?);
-        state.earliest = time(reader.word("earliest")?);
+        state.latest_input = latest_input(&mut reader, schema)?;
         state.counts = Counts {
             frames_in: reader.word("frames in")?,
             frames_out: reader.word("frames out")?,
@@ -230,6 +249,7 @@ impl FunctionState {
         }
         for _ in 0..flows {
             let (of_flow, length) = version(reader.rest())?;
+            let schema = schema.min(STATE_SCHEMA);
             if of_flow != schema {
                 return Err(StateError::value("flows", of_flow, format!("of schema {schema}, as the function")));
             }
@@ -287,6 +307,27 @@ impl FunctionState {
         }
         Ok(())
     }
+}
+
+/// The latest input. In schemas before 3 stands the time that no input may be earlier than.
+fn latest_input(reader: &mut Reader<'_, '_>, schema: u64) -> Result<Option<(Time, Input)>, StateError> {
+    if schema < FUNCTION_SCHEMA {
+        reader.lacks("latest input");
+        reader.lacks("input at");
+        let earliest = time(word(reader, "earliest")?);
+        return Ok((earliest > Time::ZERO).then_some((earliest.after(-1), Input::Fire)));
+    }
+    let number = reader.word("latest input")?;
+    let at = time(reader.word("input at")?);
+    let input = match number {
+        0 if at == Time::ZERO => return Ok(None),
+        1 => Input::Change,
+        2 => Input::Call,
+        4 => Input::Fire,
+        _ if number & !PORT_BITS == 3 => Input::Frame(Port((number >> PORT_SHIFT) as u16)),
+        _ => return Err(StateError::value("latest input", number, "a kind of input")),
+    };
+    Ok(Some((at, input)))
 }
 
 fn word(reader: &mut Reader<'_, '_>, name: &str) -> Result<u64, StateError> {

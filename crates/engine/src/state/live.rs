@@ -194,7 +194,7 @@ impl<E: Executor> Runtime<E> {
             last_flow: self.last_flow,
             activities: self.table.activities,
             last_made: self.last_made,
-            earliest: self.earliest,
+            latest_input: self.order.latest,
             made_then: self.made_then.sorted(),
             listening: self.shared.listening.clone(),
             counts: self.shared.counts.clone(),
@@ -224,7 +224,7 @@ impl<E: Executor> Runtime<E> {
         self.order_turns(state)?;
         self.last_flow = state.last_flow;
         self.table.activities = state.activities;
-        self.earliest = state.earliest;
+        self.order.latest = state.latest_input;
         self.last_made = state.last_made;
         self.made_then.clear();
         for (key, count) in &state.made_then {

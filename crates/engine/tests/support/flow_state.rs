@@ -9,7 +9,7 @@ use weftwire_core::packet::Packet;
 use weftwire_core::{Connections, Endpoints, Frame, Function, LinkType, MacAddress, Outbox, Port, Ports, Time};
 use weftwire_engine::state::{FlowState, FunctionState, states};
 use weftwire_engine::{EngineOptions, ReferenceEngine};
-use weftwire_image::layout::{FunctionLayout, OLDEST_STATE_SCHEMA, SEMANTICS_VERSION, STATE_SCHEMA};
+use weftwire_image::layout::{FUNCTION_SCHEMA, FunctionLayout, OLDEST_STATE_SCHEMA, SEMANTICS_VERSION, STATE_SCHEMA};
 use weftwire_image::{Image, VerifiedImage};
 
 /// The image that the states are of: one that shows all it knows.
@@ -30,14 +30,14 @@ pub fn flow_state(bytes: &[u8]) -> bool {
         BASE.with(|base| {
             let mut mended = bytes.to_vec();
             let word = |value: u64| value.to_le_bytes();
-            if mended[8..16] != word(OLDEST_STATE_SCHEMA) {
-                mended[8..16].copy_from_slice(&word(STATE_SCHEMA));
-            }
             mended[16..24].copy_from_slice(&word(SEMANTICS_VERSION));
             mended[24..32].copy_from_slice(&word(bytes.len() as u64));
             mended[32..HEAD].copy_from_slice(&base.image);
-            for magic in [b"WEFTFLOW", b"WEFTFUNC"] {
+            for (magic, schema) in [(b"WEFTFLOW", STATE_SCHEMA), (b"WEFTFUNC", FUNCTION_SCHEMA)] {
                 mended[..8].copy_from_slice(magic);
+                if !(OLDEST_STATE_SCHEMA..schema).contains(&schema_of(bytes)) {
+                    mended[8..16].copy_from_slice(&schema.to_le_bytes());
+                }
                 taken |= base.try_both(&mended);
             }
         });
@@ -85,7 +85,7 @@ impl Base {
     fn one(&self, bytes: &[u8]) -> bool {
         let Ok(state) = FlowState::from_bytes(bytes, &self.layout.flow) else { return false };
         let again = state.to_bytes(&self.layout.flow);
-        if is_current(bytes) {
+        if schema_of(bytes) == STATE_SCHEMA {
             assert_eq!(again, bytes, "equal states have equal bytes");
         }
         assert_eq!(FlowState::from_bytes(&again, &self.layout.flow).as_ref(), Ok(&state), "what is written is read");
@@ -102,7 +102,7 @@ impl Base {
     fn whole(&self, bytes: &[u8]) -> bool {
         let Ok(state) = FunctionState::from_bytes(bytes, &self.layout) else { return false };
         let again = state.to_bytes(&self.layout);
-        if is_current(bytes) {
+        if schema_of(bytes) == FUNCTION_SCHEMA {
             assert_eq!(again, bytes, "equal states have equal bytes");
         }
         assert_eq!(FunctionState::from_bytes(&again, &self.layout).as_ref(), Ok(&state), "what is written is read");
@@ -115,9 +115,9 @@ impl Base {
     }
 }
 
-/// Whether these are bytes of the schema that is written now. Those of the one before are written in the new form.
-fn is_current(bytes: &[u8]) -> bool {
-    bytes[8..16] == STATE_SCHEMA.to_le_bytes()
+/// The schema that a state says. Those of one before are written in the new form.
+fn schema_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[8..16].try_into().expect("8 bytes"))
 }
 
 /// Some of what is due, a few packets and calls.

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect};
+use weftwire_core::order::Input;
 use weftwire_core::{
     Arrivals, CallError, Change, Command, Connections, Deadline, Endpoints, FlowId, Formats, Frame, Function, Listen,
     Outbox, Output, Packet, Port, Ports, Time,
@@ -68,6 +69,9 @@ pub struct Watch {
     most_flows: u64,
     formats: Formats,
     log: Rc<RefCell<Log>>,
+    /// What the latest input was told,
+    told: Option<Time>,
+    /// and its time.
     now: Option<Time>,
     calls: u64,
     /// At which call all flows are looked at next.
@@ -108,6 +112,7 @@ impl Watch {
             most_flows,
             formats: Formats::default(),
             log,
+            told: None,
             now: None,
             calls: 0,
             look_at: 0,
@@ -139,15 +144,16 @@ impl Watch {
         }
     }
 
-    /// Before a call at `now`. Returns the time of the call before.
-    fn begin(&mut self, now: Time) -> Time {
-        let before = self.now.unwrap_or(now);
-        if now < before {
+    /// Before an input that is told `now`. Returns the time of the input before.
+    fn begin(&mut self, input: Input, now: Time) -> Time {
+        if self.told.is_some_and(|told| now < told) {
             self.find(Invariant::Simulator, format!("called with the time {now} s, which is over"));
         }
-        self.now = Some(now.max(before));
+        self.told = self.told.max(Some(now));
+        let before = self.now.unwrap_or(now);
+        self.now = Some(self.function.input_time(input, now).max(before));
         self.calls += 1;
-        before.min(now)
+        before
     }
 
     /// After a call: its outputs from `start` on, when the call before was at `before`.
@@ -296,7 +302,9 @@ impl Drop for Watch {
 impl Function for Watch {
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
         let wrong = arrivals.iter().any(|arrival| !self.is_right(arrival.port, arrival.frame()));
-        self.watch(now, out, wrong, |watch, out| watch.function.frames(now, arrivals, out));
+        // The simulator hands in frame by frame.
+        let input = Input::Frame(arrivals.front().map_or(Port(0), |arrival| arrival.port));
+        self.watch(input, now, out, wrong, |watch, out| watch.function.frames(now, arrivals, out));
     }
 
     fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
@@ -304,7 +312,7 @@ impl Function for Watch {
             Change::Delete { flow } | Change::Take { flow, .. } => Some(flow),
             _ => None,
         };
-        let answered = self.watch(now, out, false, |watch, out| {
+        let answered = self.watch(Input::Change, now, out, false, |watch, out| {
             let start = out.items().len();
             watch.function.control(now, command, out);
             out.items()[start..]
@@ -317,10 +325,14 @@ impl Function for Watch {
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {
-        let before = self.begin(now);
+        let before = self.begin(Input::Fire, now);
         let start = out.items().len();
         self.function.fire(now, out);
         self.finish(before, start, out, false, true);
+    }
+
+    fn input_time(&self, input: Input, now: Time) -> Time {
+        self.function.input_time(input, now)
     }
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
@@ -337,15 +349,21 @@ impl Watch {
     /// An input, with what is looked at before and after it.
     fn watch<R>(
         &mut self,
+        input: Input,
         now: Time,
         out: &mut Outbox,
         wrong_input: bool,
-        input: impl FnOnce(&mut Watch, &mut Outbox) -> R,
+        hand_in: impl FnOnce(&mut Watch, &mut Outbox) -> R,
     ) -> R {
-        let (before, start) = (self.begin(now), out.items().len());
-        let result = input(self, out);
+        let (before, start) = (self.begin(input, now), out.items().len());
+        let result = hand_in(self, out);
         self.finish(before, start, out, wrong_input, false);
         result
+    }
+
+    /// A call of the application.
+    fn call<R>(&mut self, now: Time, out: &mut Outbox, call: impl FnOnce(&mut Watch, &mut Outbox) -> R) -> R {
+        self.watch(Input::Call, now, out, false, call)
     }
 
     fn inner(&mut self) -> Result<&mut dyn Connections, CallError> {
@@ -355,7 +373,7 @@ impl Watch {
 
 impl Connections for Watch {
     fn connect(&mut self, now: Time, endpoints: &Endpoints, out: &mut Outbox) -> Result<FlowId, CallError> {
-        self.watch(now, out, false, |watch, out| {
+        self.call(now, out, |watch, out| {
             let flow = watch.inner()?.connect(now, endpoints, out)?;
             if watch.has_ended(flow) || watch.opened.is_some_and(|opened| opened >= flow) {
                 watch.find(Invariant::FlowIds, format!("gives the id {flow} to a second flow"));
@@ -367,7 +385,7 @@ impl Connections for Watch {
     }
 
     fn write(&mut self, now: Time, flow: FlowId, bytes: &[u8], out: &mut Outbox) -> Result<usize, CallError> {
-        self.watch(now, out, false, |watch, out| {
+        self.call(now, out, |watch, out| {
             let accepted = watch.inner()?.write(now, flow, bytes, out)?;
             if accepted > bytes.len() {
                 watch.find(Invariant::Data, format!("accepts {accepted} bytes of {} on flow {flow}", bytes.len()));
@@ -379,27 +397,27 @@ impl Connections for Watch {
     }
 
     fn close(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        self.watch(now, out, false, |watch, out| watch.inner()?.close(now, flow, out))
+        self.call(now, out, |watch, out| watch.inner()?.close(now, flow, out))
     }
 
     fn abort(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        self.watch(now, out, false, |watch, out| watch.inner()?.abort(now, flow, out))
+        self.call(now, out, |watch, out| watch.inner()?.abort(now, flow, out))
     }
 
     fn listen(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
-        self.watch(now, out, false, |watch, out| watch.inner()?.listen(now, local, out))
+        self.call(now, out, |watch, out| watch.inner()?.listen(now, local, out))
     }
 
     fn unlisten(&mut self, now: Time, local: &Listen, out: &mut Outbox) -> Result<(), CallError> {
-        self.watch(now, out, false, |watch, out| watch.inner()?.unlisten(now, local, out))
+        self.call(now, out, |watch, out| watch.inner()?.unlisten(now, local, out))
     }
 
     fn accept(&mut self, now: Time, flow: FlowId, out: &mut Outbox) -> Result<(), CallError> {
-        self.watch(now, out, false, |watch, out| watch.inner()?.accept(now, flow, out))
+        self.call(now, out, |watch, out| watch.inner()?.accept(now, flow, out))
     }
 
     fn consumed(&mut self, now: Time, flow: FlowId, length: usize, out: &mut Outbox) -> Result<(), CallError> {
-        self.watch(now, out, false, |watch, out| watch.inner()?.consumed(now, flow, length, out))
+        self.call(now, out, |watch, out| watch.inner()?.consumed(now, flow, length, out))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Compiling, run};
 use crate::console::tell;
 use crate::load::catalog;
-use crate::recording::{self, Keys};
+use crate::recording::{self, Inputs, Keys};
 use anyhow::Result;
 use clap::Args;
 use std::any::Any;
@@ -32,9 +32,9 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let Arguments { inputs, rules, formats, compiling } = arguments;
     let switch = catalog().switch(rules, formats, &compiling.begin())?;
     let known = OnceCell::new();
-    let start = |ports: &Ports, _: Keys| {
-        let _ = known.set(ports.clone());
-        Ok(Box::new(run::made(&switch, ports)?.0) as Box<dyn Function>)
+    let start = |inputs: &Inputs, _: Keys| {
+        let _ = known.set(inputs.ports().clone());
+        Ok(Box::new(run::made(&switch, inputs.ports())?.0) as Box<dyn Function>)
     };
     recording::repeat(inputs, start, &mut |change| {
         let Change::Rules { text } = change else { return None };
