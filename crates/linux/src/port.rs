@@ -83,5 +83,84 @@ pub struct PortCounters {
     /// Super-frames that the kernel refused and that were cut here.
     pub segmented: u64,
     /// Frames that could not be sent, by the kernel's reason.
-    pub send_errors: BTreeMap<&'static str, u64>,
+    pub send_errors: SendErrors,
+}
+
+/// Why a frame could not be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// The kernel refused the memory that it lies in.
+    ChunkRefused,
+    /// The device dropped it.
+    Dropped,
+    /// The kernel's queue stayed full.
+    QueueFull,
+    /// The interface is down.
+    Down,
+    /// There is no such interface any more.
+    Gone,
+    /// The device is not up.
+    NotUp,
+    /// A filter forbids it.
+    Forbidden,
+    /// It is longer than the MTU.
+    TooLong,
+    /// The kernel can make nothing of it.
+    Malformed,
+    /// Anything else.
+    Other,
+}
+
+impl SendError {
+    /// All of them, in their order.
+    pub const ALL: [SendError; 10] = [
+        SendError::ChunkRefused,
+        SendError::Dropped,
+        SendError::QueueFull,
+        SendError::Down,
+        SendError::Gone,
+        SendError::NotUp,
+        SendError::Forbidden,
+        SendError::TooLong,
+        SendError::Malformed,
+        SendError::Other,
+    ];
+
+    /// In words, with the kernel's code by the name that manual pages use.
+    pub fn name(self) -> &'static str {
+        match self {
+            SendError::ChunkRefused => "chunk refused",
+            SendError::Dropped => "dropped by the device (EBUSY)",
+            SendError::QueueFull => "queue full (ENOBUFS)",
+            SendError::Down => "interface down (ENETDOWN)",
+            SendError::Gone => "interface gone (ENXIO)",
+            SendError::NotUp => "device not up (EIO)",
+            SendError::Forbidden => "forbidden by a filter (EPERM)",
+            SendError::TooLong => "longer than the MTU (EMSGSIZE)",
+            SendError::Malformed => "malformed frame (EINVAL)",
+            SendError::Other => "other",
+        }
+    }
+}
+
+/// Counts by [`SendError`]. Each has its place from the start: the first of a kind asks the heap for nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SendErrors([u64; SendError::ALL.len()]);
+
+impl SendErrors {
+    /// So many more.
+    pub fn count(&mut self, error: SendError, frames: u64) {
+        self.0[error as usize] += frames;
+    }
+
+    /// How many there were.
+    pub fn of(&self, error: SendError) -> u64 {
+        self.0[error as usize]
+    }
+
+    /// Those that there were, in words.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let all = SendError::ALL.into_iter().map(|error| (error.name(), self.of(error)));
+        all.filter(|(_, count)| *count > 0)
+    }
 }

@@ -56,8 +56,8 @@ impl fmt::Display for Report {
             for (reason, count) in &counters.kernel_drop_reasons {
                 line(f, &format!("port {port} kernel drops: {reason}"), *count)?;
             }
-            for (reason, count) in &counters.send_errors {
-                line(f, &format!("port {port} not sent: {reason}"), *count)?;
+            for (reason, count) in counters.send_errors.iter() {
+                line(f, &format!("port {port} not sent: {reason}"), count)?;
             }
             nonzero(f, &format!("port {port} unusable frames"), counters.unusable)?;
             nonzero(f, &format!("port {port} super-frames cut in software"), counters.segmented)?;

@@ -1,7 +1,7 @@
 //! Sending that all ports share: bounded retries, software segmentation where the kernel refuses a super-frame,
 //! and a count for every frame that could not be sent.
 
-use crate::port::{BATCH, PortCounters};
+use crate::port::{BATCH, PortCounters, SendError};
 use crate::vnet;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -28,7 +28,7 @@ pub(crate) fn send_all(
         send_fit(&frames[..fit], route, counters, submit);
         frames = &frames[fit..];
         if !frames.is_empty() {
-            *counters.send_errors.entry(reason(libc::EMSGSIZE)).or_default() += 1;
+            counters.send_errors.count(SendError::TooLong, 1);
             frames = &frames[1..];
         }
     }
@@ -88,7 +88,7 @@ fn send_fit(
                 libc::EMSGSIZE | libc::EINVAL if first.offload.segmentation.is_some() => {
                     send_segments(first, route, counters, submit);
                 }
-                code => *counters.send_errors.entry(reason(code)).or_default() += 1,
+                code => counters.send_errors.count(reason(code), 1),
             },
         }
         frames = &frames[1..];
@@ -123,17 +123,17 @@ pub(crate) fn message_parts(header: &vnet::Header, frame: &Frame<'_>) -> [libc::
     ]
 }
 
-/// The kernel's reason by the name that manual pages use.
-fn reason(code: i32) -> &'static str {
+/// What the kernel's code means.
+fn reason(code: i32) -> SendError {
     match code {
-        libc::ENOBUFS | libc::EAGAIN => "queue full (ENOBUFS)",
-        libc::EMSGSIZE => "longer than the MTU (EMSGSIZE)",
-        libc::ENETDOWN => "interface down (ENETDOWN)",
-        libc::ENXIO | libc::ENODEV | libc::EBADFD => "interface gone (ENXIO)",
-        libc::EINVAL => "malformed frame (EINVAL)",
-        libc::EPERM => "forbidden by a filter (EPERM)",
-        libc::EIO => "device not up (EIO)",
-        _ => "other",
+        libc::ENOBUFS | libc::EAGAIN => SendError::QueueFull,
+        libc::EMSGSIZE => SendError::TooLong,
+        libc::ENETDOWN => SendError::Down,
+        libc::ENXIO | libc::ENODEV | libc::EBADFD => SendError::Gone,
+        libc::EINVAL => SendError::Malformed,
+        libc::EPERM => SendError::Forbidden,
+        libc::EIO => SendError::NotUp,
+        _ => SendError::Other,
     }
 }
 
@@ -152,13 +152,14 @@ fn send_segments(
                 send_all(&[Frame::new(&packet)], route, counters, submit);
             }
         }
-        Err(_) => *counters.send_errors.entry(reason(libc::EINVAL)).or_default() += 1,
+        Err(_) => counters.send_errors.count(SendError::Malformed, 1),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::SendErrors;
     use std::collections::VecDeque;
     use weftwire_core::port::{Checksum, SegmentationKind};
     use weftwire_core::{Offload, Segmentation};
@@ -186,12 +187,12 @@ mod tests {
         let (counters, sent, calls) = send(&frames, vec![Ok(1), Err(libc::ENOBUFS), Err(libc::EINTR), Ok(2)]);
         assert_eq!((sent, calls), (vec![60, 61, 62], 4));
         assert_eq!((counters.frames_out, counters.bytes_out), (3, 183));
-        assert!(counters.send_errors.is_empty());
+        assert_eq!(counters.send_errors, SendErrors::default());
 
         let full = vec![Err(libc::ENOBUFS); ATTEMPTS as usize + 1];
         let (counters, sent, _) = send(&frames, full);
         assert_eq!(sent, [61, 62]);
-        assert_eq!(counters.send_errors[reason(libc::ENOBUFS)], 1);
+        assert_eq!(counters.send_errors.of(SendError::QueueFull), 1);
     }
 
     #[test]
@@ -199,7 +200,7 @@ mod tests {
         let frames = [Frame::new(&[0; 60]), Frame::new(&[0; 9000]), Frame::new(&[0; 62])];
         let (counters, sent, _) = send(&frames, vec![Ok(1), Err(libc::EMSGSIZE)]);
         assert_eq!(sent, [60, 62]);
-        assert_eq!(counters.send_errors["longer than the MTU (EMSGSIZE)"], 1);
+        assert!(counters.send_errors.iter().eq([("longer than the MTU (EMSGSIZE)", 1)]));
         assert_eq!(counters.segmented, 0);
     }
 
@@ -213,7 +214,7 @@ mod tests {
                 sent.extend(frames.iter().map(|frame| frame.bytes.len()));
                 Ok(frames.len())
             });
-            (sent, counters.send_errors.get("longer than the MTU (EMSGSIZE)").copied().unwrap_or(0))
+            (sent, counters.send_errors.of(SendError::TooLong))
         };
         assert_eq!(send(LinkType::Ip, &[1_500, 1_501, 20, 9_000]), (vec![1_500, 20], 2));
         assert_eq!(send(LinkType::Ethernet, &[1_515, 1_514, 1_515, 60]), (vec![1_514, 60], 2));
@@ -258,6 +259,6 @@ mod tests {
         });
         assert_eq!(sent, [68, 68, 48]);
         assert_eq!((counters.segmented, counters.frames_out, counters.bytes_out), (1, 3, 184));
-        assert!(counters.send_errors.is_empty());
+        assert_eq!(counters.send_errors, SendErrors::default());
     }
 }

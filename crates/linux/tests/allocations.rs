@@ -2,20 +2,17 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a socket in the place of a port")]
 
+#[path = "support/ports.rs"]
+mod ports;
+
+use ports::Traffic;
 use std::cell::Cell;
-use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use weftwire_core::buffer::{LARGE, Pool, SMALL};
 use weftwire_core::inspect::Inspect;
-use weftwire_core::{Arrival, Arrivals, Deadline, FlowId, Frame, Function, LinkType, Offload, Outbox, Port, Time};
-use weftwire_linux::FramePort;
+use weftwire_core::{Arrival, Arrivals, Deadline, FlowId, Frame, Function, Offload, Outbox, Port, Time};
 use weftwire_linux::application::Application;
-use weftwire_linux::port::{BATCH, PortCounters};
-use weftwire_linux::recorder::Recorder;
-use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
-use weftwire_linux::signals::StopSignal;
+use weftwire_linux::port::{BATCH, SendError, SendErrors};
 use weftwire_testbed::{CountingAllocator, allocations};
 
 #[global_allocator]
@@ -70,19 +67,12 @@ struct Bursts {
     seen: Rc<Seen>,
     /// Allocations up to the last look.
     before: u64,
-    always_readable: UnixStream,
+    /// Why frames could not be sent.
+    errors: SendErrors,
 }
 
-impl FramePort for Bursts {
-    fn link(&self) -> LinkType {
-        LinkType::Ethernet
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.always_readable.as_fd()
-    }
-
-    fn receive(&mut self, port: Port, pool: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()> {
+impl Traffic for Bursts {
+    fn receive(&mut self, port: Port, pool: &mut Pool, arrivals: &mut Arrivals) {
         self.before = allocations();
         let batch = self.seen.batches.get();
         if let Some((count, room)) = BATCHES.get(batch) {
@@ -90,38 +80,23 @@ impl FramePort for Bursts {
             arrivals.extend(std::iter::repeat_with(arrival).take(*count));
             self.seen.batches.set(batch + 1);
         }
-        Ok(())
     }
 
+    /// Something else keeps a frame of each batch from leaving.
     fn send(&mut self, frames: &[Frame<'_>]) {
-        self.seen.sent.update(|sent| sent + frames.len());
+        let sent = self.seen.sent.get();
+        self.errors.count(SendError::ALL[sent % SendError::ALL.len()], 1);
+        self.seen.sent.set(sent + frames.len());
         self.seen.made.update(|made| made + allocations() - self.before);
         self.before = allocations();
-    }
-
-    fn counters(&mut self) -> PortCounters {
-        PortCounters::default()
     }
 }
 
 #[test]
 fn a_run_has_all_that_the_largest_batch_needs_before_it_comes() {
-    let (always_readable, mut other) = UnixStream::pair().expect("a pair of sockets");
-    other.write_all(b"!").expect("a byte fits");
     let seen = Rc::new(Seen::default());
-    let device = Box::new(Bursts { seen: seen.clone(), before: 0, always_readable });
-    let run = Run {
-        ports: vec![OpenPort { port: Port(1), name: "bursts".into(), device }],
-        application: &mut User(seen.clone()),
-        recorder: Recorder::new(),
-        control: None,
-        commands: None,
-        flows: Vec::new(),
-        stop: StopSignal::never().expect("a descriptor"),
-        messages: Box::new(io::sink()),
-        options: RunOptions::default(),
-    };
-    run.run(&mut Doubling).expect("a run");
+    let bursts = Bursts { seen: seen.clone(), before: 0, errors: SendErrors::default() };
+    ports::run([(1, bursts)], &mut User(seen.clone()), &mut Doubling);
     let frames: usize = BATCHES.iter().map(|(count, _)| count).sum();
     assert_eq!((seen.sent.get(), seen.made.get()), (2 * frames, 0));
 }

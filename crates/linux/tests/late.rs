@@ -6,22 +6,19 @@
     reason = "a thread sleeps in the place of a process that is stopped, and a socket in that of a port"
 )]
 
+#[path = "support/ports.rs"]
+mod ports;
+
+use ports::Traffic;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
-use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use weftwire_core::buffer::{Buffer, Pool};
 use weftwire_core::inspect::Inspect;
-use weftwire_core::{Arrival, Arrivals, Deadline, Frame, Function, LinkType, Offload, Outbox, Port, Time};
-use weftwire_linux::FramePort;
+use weftwire_core::order::{Input, InputOrder};
+use weftwire_core::{Arrival, Arrivals, Deadline, Function, Offload, Outbox, Port, Time};
 use weftwire_linux::application::Application;
-use weftwire_linux::port::PortCounters;
-use weftwire_linux::recorder::Recorder;
-use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
-use weftwire_linux::signals::StopSignal;
 
 const PATIENCE: i64 = 2_000_000;
 /// How late the process is for a timer after it did not run, at least.
@@ -55,9 +52,10 @@ impl Stall {
     }
 }
 
-/// The last frame stops the timer; each but the first and the last sets it anew, if they move it.
+/// Frames have the times that a function gives them. The last frame stops the timer; each but the first and the last sets it anew, if they move it.
 struct Waiting {
     moves: bool,
+    order: InputOrder,
     times: Vec<(Time, Port)>,
     fired: usize,
     stall: Rc<Stall>,
@@ -67,7 +65,9 @@ impl Function for Waiting {
     fn frames(&mut self, now: Time, arrivals: &mut Arrivals, out: &mut Outbox) {
         self.stall.first.get_or_init(Instant::now);
         self.fire(now.after(-1), out);
-        self.times.extend(arrivals.drain(..).map(|arrival| (now, arrival.port)));
+        for arrival in arrivals.drain(..) {
+            self.times.push((self.order.time(Input::Frame(arrival.port), now), arrival.port));
+        }
         let anew = now.after(PATIENCE);
         let due = if self.moves { anew } else { self.stall.due.get().unwrap_or(anew) };
         self.stall.due.set((2..FRAMES).contains(&self.times.len()).then_some(due));
@@ -93,19 +93,10 @@ struct Slow {
     batches: Vec<usize>,
     asked: Rc<Cell<usize>>,
     stall: Option<Rc<Stall>>,
-    always_readable: UnixStream,
 }
 
-impl FramePort for Slow {
-    fn link(&self) -> LinkType {
-        LinkType::Ethernet
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.always_readable.as_fd()
-    }
-
-    fn receive(&mut self, port: Port, _: &mut Pool, arrivals: &mut Arrivals) -> io::Result<()> {
+impl Traffic for Slow {
+    fn receive(&mut self, port: Port, _: &mut Pool, arrivals: &mut Arrivals) {
         let asked = self.asked.replace(self.asked.get() + 1);
         if let Some(stall) = self.stall.as_ref().filter(|_| asked == 1) {
             stall.happens();
@@ -113,13 +104,6 @@ impl FramePort for Slow {
         let count = self.batches.get(asked).copied().unwrap_or(0);
         let arrival = || Arrival { port, buffer: Buffer::with_capacity(60), offload: Offload::default() };
         arrivals.extend((0..count).map(|_| arrival()));
-        Ok(())
-    }
-
-    fn send(&mut self, _: &[Frame<'_>]) {}
-
-    fn counters(&mut self) -> PortCounters {
-        PortCounters::default()
     }
 }
 
@@ -135,30 +119,17 @@ impl Application for Until {
 /// Runs ports with these batches, until the last one was asked for all of its own. What the function has seen.
 fn run(ports: &[(u16, &[usize])], moves: bool) -> Waiting {
     let stall = Stall::new();
-    let mut waiting = Waiting { moves, times: Vec::new(), fired: 0, stall: stall.clone() };
-    let (mut open, mut until, mut others) = (Vec::new(), Until(Rc::default(), 0), Vec::new());
+    let (order, times) = (InputOrder::default(), Vec::new());
+    let mut waiting = Waiting { moves, order, times, fired: 0, stall: stall.clone() };
+    let mut until = Until(Rc::default(), 0);
+    let mut traffic = Vec::new();
     for (number, batches) in ports {
-        let (always_readable, mut other) = UnixStream::pair().expect("a pair of sockets");
-        other.write_all(b"!").expect("a byte fits");
-        others.push(other);
         let asked = Rc::new(Cell::new(0));
         until = Until(asked.clone(), batches.len());
         let stall = (*number == 1).then(|| stall.clone());
-        let device = Slow { batches: batches.to_vec(), asked, stall, always_readable };
-        open.push(OpenPort { port: Port(*number), name: "slow".into(), device: Box::new(device) });
+        traffic.push((*number, Slow { batches: batches.to_vec(), asked, stall }));
     }
-    let run = Run {
-        ports: open,
-        application: &mut until,
-        recorder: Recorder::new(),
-        control: None,
-        commands: None,
-        flows: Vec::new(),
-        stop: StopSignal::never().expect("a descriptor"),
-        messages: Box::new(io::sink()),
-        options: RunOptions::default(),
-    };
-    run.run(&mut waiting).expect("a run");
+    ports::run(traffic, &mut until, &mut waiting);
     waiting
 }
 

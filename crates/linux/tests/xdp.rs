@@ -13,7 +13,7 @@ use support::process::{BridgeProcess, bridge_main};
 use weftwire_core::{Arrival, Arrivals, Frame, LinkType, Outbox, Port, Time};
 use weftwire_linux::FramePort;
 use weftwire_linux::device::Device;
-use weftwire_linux::port::BATCH;
+use weftwire_linux::port::{BATCH, SendErrors};
 use weftwire_testbed::{CountingAllocator, Namespace, allocations, skip_unless_root};
 
 #[global_allocator]
@@ -120,7 +120,7 @@ fn frames_cross_without_allocations_and_no_chunk_is_lost() {
     sender.join().unwrap();
     let (allocations, left, right) = middle.join().unwrap();
     assert_eq!((allocations, right.frames_out, left.kernel_drops), (0, u64::from(FRAMES), 0), "{left:?} {right:?}");
-    assert!(right.send_errors.is_empty() && left.unusable == 0, "{left:?} {right:?}");
+    assert!(right.send_errors == SendErrors::default() && left.unusable == 0, "{left:?} {right:?}");
 }
 
 /// The memory of frames has a file: another process that gets it finds a frame in it that was received and is lent.

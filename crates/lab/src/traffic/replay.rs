@@ -32,7 +32,7 @@ pub(crate) fn send(stage: &Arc<Stage>, number: usize) -> Result<(), String> {
         stage.begins(at);
         socket.send(&[Frame::new(&record.bytes)]);
     }
-    let errors: u64 = socket.counters().send_errors.values().sum();
+    let errors: u64 = socket.counters().send_errors.iter().map(|(_, count)| count).sum();
     if errors > 0 {
         stage.warn(format!("traffic `{}`: {errors} frames of the capture could not be sent", traffic.name));
     }

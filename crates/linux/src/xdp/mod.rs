@@ -21,7 +21,7 @@ use crate::error::LinuxError;
 use crate::ethtool;
 use crate::interface::Interface;
 use crate::packet_socket::join;
-use crate::port::{BATCH, FramePort, PortCounters};
+use crate::port::{BATCH, FramePort, PortCounters, SendError};
 use crate::system::{check, socket};
 use crate::transmit::{Route, send_all};
 use std::io;
@@ -153,9 +153,7 @@ impl XdpPort {
                 counters.kernel_drops += count;
                 *counters.kernel_drop_reasons.entry(reason).or_default() += count;
             }
-            if counted.tx_invalid_descs > 0 {
-                *counters.send_errors.entry("chunk refused").or_default() += counted.tx_invalid_descs;
-            }
+            counters.send_errors.count(SendError::ChunkRefused, counted.tx_invalid_descs);
         }
         counters
     }
@@ -226,7 +224,7 @@ impl FramePort for XdpPort {
         let lost = socket.take_lost();
         if lost > 0 {
             self.counters.frames_out = self.counters.frames_out.saturating_sub(lost);
-            *self.counters.send_errors.entry("dropped by the device (EBUSY)").or_default() += lost;
+            self.counters.send_errors.count(SendError::Dropped, lost);
         }
         self.look_for_unsent();
     }
