@@ -6,10 +6,12 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
 SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_*' --test many_flows
 
+XTASK := $${CARGO_TARGET_DIR:-target}/debug/xtask
+
 # Property tests draw from this seed, so that a failure comes again: make test PROPTEST_RNG_SEED=N.
 export PROPTEST_RNG_SEED ?= 1
 
-.PHONY: help test test-long demo package bench docs fmt generate setup check unit generated dependencies system \
+.PHONY: help test test-long demo package bench docs fmt generate xtask setup check unit generated dependencies system \
 	instructions instructions-write portable miri fuzz clean
 
 help:
@@ -26,13 +28,13 @@ test: setup check unit generated dependencies docs system instructions portable 
 	@echo 'make test: all passed'
 
 # Each target has five minutes here, and random programs are twenty thousand.
-test-long: setup
+test-long: setup xtask
 	PROPTEST_CASES=20000 cargo test --profile demo --package weftwire-cli --test xl_oracle
 	cargo test --release $(SYSTEM_TESTS)
 	cargo test --release --package weftwire-cli --test system_churn --test system_ns3 -- --ignored
 	cargo test --release --package weftwire-engine --test live_state a_million -- --ignored
 	cargo test --release --package weftwire-sim --test tcp --test network_hosts -- --ignored
-	cargo run --quiet --package xtask -- mutants
+	$(XTASK) mutants
 	scripts/fuzz.sh 300
 	@echo 'make test-long: all passed'
 
@@ -40,10 +42,11 @@ test-long: setup
 setup:
 	scripts/setup.sh
 
+# All of the workspace is named each time, so that features of dependencies, and what is built of them, are the same.
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy --package weftwire-cli --no-default-features -- -D warnings
+	cargo clippy --workspace --bin weft --no-default-features -- -D warnings
 
 # Unit, property and documentation tests, with debug assertions on; also the corpora of all fuzz targets. All but the tests
 # of whole systems, whose files are called `system_*`: those are `make system`.
@@ -52,13 +55,17 @@ unit:
 	cargo test --workspace --no-fail-fast --lib --bins --examples --test '[!s]*' --test 's[!y]*' --test 'sy[!s]*' --test system
 	cargo test --workspace --no-fail-fast --doc
 
-generated:
-	cargo run --quiet --package xtask -- generate --check
-	cargo run --quiet --package xtask -- layers
-	cargo run --quiet --package xtask -- vectors
+generated: xtask
+	$(XTASK) generate --check
+	$(XTASK) layers
+	$(XTASK) vectors
 
-generate:
-	cargo run --quiet --package xtask -- generate
+generate: xtask
+	$(XTASK) generate
+
+# With the features that the whole workspace gives what it depends on: `cargo run --package xtask` would build that again.
+xtask:
+	cargo build --quiet --workspace --bin xtask
 
 dependencies:
 	cargo deny check licenses bans sources
@@ -77,15 +84,15 @@ system:
 	cargo test --no-fail-fast --profile demo $(SYSTEM_TESTS)
 
 # Instructions of the engine per packet, compared with crates/bench/instructions.json.
-instructions:
-	cargo run --quiet --package xtask -- instructions
+instructions: xtask
+	$(XTASK) instructions
 
-instructions-write:
-	cargo run --quiet --package xtask -- instructions --write
+instructions-write: xtask
+	$(XTASK) instructions --write
 
 # The crates below the platforms, built for WebAssembly.
-portable:
-	cargo run --quiet --package xtask -- portable
+portable: xtask
+	$(XTASK) portable
 
 # Unsafe code under an interpreter that knows what is undefined behaviour.
 miri:

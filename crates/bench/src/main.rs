@@ -7,12 +7,10 @@
     reason = "a benchmark reads the clock, files and processes"
 )]
 
-mod allocations;
 mod calendar;
 mod calendar_plot;
 mod controller;
 mod dpdk;
-mod engine;
 mod network;
 mod publish;
 mod simulator;
@@ -25,6 +23,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use weftwire_bench::{allocations, engine};
 
 #[derive(Parser)]
 #[command(about = "Compares Weftwire with its peers on this machine")]
