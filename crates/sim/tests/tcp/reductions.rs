@@ -117,6 +117,64 @@ fn a_reduction_for_a_second_loss_stands() {
     assert!(connection.until(all_arrived));
 }
 
+/// RFC 3708 over two recoveries: what the second is about was sent again in the first, and comes twice while the second lasts. Nothing was lost.
+#[test]
+fn what_the_recovery_before_sent_again_for_nothing_undoes_this_one() {
+    let mut connection = sender_of(&[], 4_000_000, CLEAN);
+    let (mut first, mut second, mut highest, mut seen) = (0, 0, 0, false);
+    log(&mut connection, move |at, sequence| {
+        let ahead = sequence > highest;
+        highest = highest.max(sequence);
+        if first == 0 && at > 60 * MILLISECOND {
+            first = sequence;
+            return Fate::Lost;
+        }
+        if first != 0 && sequence == first {
+            seen = true;
+            return Fate::Late(CLEAN.delay);
+        }
+        if second == 0 && seen && ahead {
+            second = sequence;
+            return Fate::Late(2 * CLEAN.delay);
+        }
+        Fate::Passes
+    });
+    connection.open();
+    assert!(connection.until(|connection| connection.register(0, "phase") == Some(1)), "a first recovery");
+    let (recover, before) = (get(&connection, "recover"), get(&connection, "threshold"));
+    assert!(connection.until(|connection| get(connection, "recover") != recover), "a second one");
+    assert!(get(&connection, "threshold") * 100 <= before * 71, "it reduces");
+    assert!(get(&connection, "rack.spent") > 0, "what was sent again is not known to have come twice yet");
+    assert!(connection.until(|connection| get(connection, "phase") == 0), "it is over");
+    assert_eq!(get(&connection, "threshold"), before, "only the first reduction stands");
+    assert!(connection.until(all_arrived));
+}
+
+/// RFC 5682 where there are timestamps: they cannot tell of a segment that was sent again before the timeout, so what is acknowledged next does.
+#[test]
+fn a_timeout_for_nothing_in_a_recovery_is_undone() {
+    let mut connection = sender_of(&[], 4_000_000, CLEAN);
+    let (mut first, mut until) = (0, 0);
+    log(&mut connection, move |at, sequence| {
+        if first == 0 && at > 60 * MILLISECOND {
+            first = sequence;
+            return Fate::Lost;
+        }
+        if until == 0 && first == sequence {
+            until = at + 400 * MILLISECOND;
+        }
+        Fate::Late((until - at).max(0))
+    });
+    connection.open();
+    assert!(connection.until(|connection| connection.register(0, "phase") == Some(1)), "a recovery");
+    let before = get(&connection, "threshold");
+    assert!(connection.until(|connection| get(connection, "phase") == 2), "a timeout");
+    assert!(get(&connection, "threshold") < before, "it reduces");
+    assert!(connection.until(|connection| get(connection, "phase") == 0), "it is over");
+    assert_eq!(get(&connection, "threshold"), before, "only the first reduction stands");
+    assert!(connection.until(all_arrived));
+}
+
 /// RFC 8985, 6.2: of what left at one instant, what lies in front left first. Ten segments are one flight; the first is lost, and known to be when
 /// the others have arrived: no timer is waited for.
 #[test]
