@@ -180,6 +180,7 @@ fn add_traffic(network: &mut Network, from: NodeIndex, to: NodeIndex, transport:
         source_port: 10_000,
         congestion_control: None,
         dscp: 0,
+        recovery: None,
         kind,
         seed: number as u64,
     });

@@ -464,14 +464,20 @@ count = 500
 }
 
 #[test]
-fn a_congestion_control_that_the_kernel_has_not_is_refused_before_anything_is_made() -> Result<()> {
+fn a_congestion_control_or_recovery_that_the_kernel_has_not_is_refused_before_anything_is_made() -> Result<()> {
     let Some(_turn) = skip_unless_root(&[]) else { return Ok(()) };
-    let traffic = "[[traffic]]\nkind = \"bulk\"\nfrom = \"a\"\nto = \"b\"\ncongestion_control = \"no_such\"\n";
-    let site = Site::new("control", &format!("{ROUTED}{traffic}"))?;
-    let out = site.out.to_str().context("the build's folder has a plain name")?;
-    let words = ["up", site.path(), "--name", &site.name, "--run", "--out", out];
-    expect_refusal(&words, "traffic `bulk`: this kernel has no congestion control `no_such`; it has ")?;
-    site.expect_nothing_left()
+    for (name, choice, said) in [
+        ("control", "congestion_control = \"no_such\"", "this kernel has no congestion control `no_such`; it has "),
+        ("recovery", "recovery = \"tb_tcp\"", "a kernel recovers from losses by RACK-TLP; leave out `recovery`"),
+    ] {
+        let traffic = format!("[[traffic]]\nkind = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n{choice}\n");
+        let site = Site::new(name, &format!("{ROUTED}{traffic}"))?;
+        let out = site.out.to_str().context("the build's folder has a plain name")?;
+        let words = ["up", site.path(), "--name", &site.name, "--run", "--out", out];
+        expect_refusal(&words, &format!("traffic `bulk`: {said}"))?;
+        site.expect_nothing_left()?;
+    }
+    Ok(())
 }
 
 #[test]

@@ -114,6 +114,9 @@ pub enum LabError {
         /// Why not.
         source: LinuxError,
     },
+    /// A traffic asks for a recovery from losses; the kernel's is RACK-TLP.
+    #[error("traffic `{0}`: a kernel recovers from losses by RACK-TLP; leave out `recovery`, or use `weft sim`")]
+    OtherRecovery(String),
     /// An error of the platform.
     #[error(transparent)]
     Linux(#[from] LinuxError),

@@ -70,10 +70,13 @@ pub fn run(
     left.map(|()| results)
 }
 
-/// Sees that the kernel has every congestion control that the traffic asks for.
+/// Sees that the kernel has every congestion control that the traffic asks for, and recovers from losses as it asks.
 fn check_controls(network: &Network) -> Result<(), LabError> {
     let mut seen = BTreeSet::new();
     for traffic in &network.traffic {
+        if traffic.recovery.as_deref().is_some_and(|recovery| recovery != "rack") {
+            return Err(LabError::OtherRecovery(traffic.name.clone()));
+        }
         if let Some(name) = traffic.congestion_control.as_ref().filter(|name| seen.insert(name.as_str())) {
             check_congestion_control(name)
                 .map_err(|source| LabError::Traffic { traffic: traffic.name.clone(), source })?;

@@ -402,6 +402,8 @@ table! {
         congestion_control: Option<Word>,
         /// Of traffic between hosts: the DSCP of its packets, 0 to 63, both ways. Default 0.
         dscp: Option<u16>,
+        /// How they recover from losses, as the simulator's TCP names it: `rack`, `rfc6675`, `tb_tcp`. Default: the platform's.
+        recovery: Option<Word>,
         /// 4 or 6. Default 4.
         family: Option<u16>,
         /// The receiver's port number, default 5001 and up; of `capture` the port of the node, default 1.

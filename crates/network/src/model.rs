@@ -220,6 +220,8 @@ pub struct Traffic {
     pub congestion_control: Option<String>,
     /// The DSCP of the packets that hosts send for it, below 64.
     pub dscp: u8,
+    /// How they recover from losses, as the simulator's TCP names it (`rack`, `rfc6675`, `tb_tcp`); `None`: the platform's own way.
+    pub recovery: Option<String>,
     /// What is sent.
     pub kind: TrafficKind,
     /// For its own random numbers: the same on every platform. Made from the network's seed by [`Network::reseed`].

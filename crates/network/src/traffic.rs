@@ -255,6 +255,7 @@ mod tests {
             source_port: 1_024,
             congestion_control: None,
             dscp: 0,
+            recovery: None,
             kind,
             seed: 42,
         }

@@ -26,6 +26,7 @@ fn draws(seed: u64) -> Draws {
         source_port: 1,
         congestion_control: None,
         dscp: 0,
+        recovery: None,
         kind: TrafficKind::Bulk { bytes: 0 },
         seed,
     })

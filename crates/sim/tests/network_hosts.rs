@@ -165,6 +165,26 @@ fn the_congestion_control_can_be_chosen_and_is_told() {
 }
 
 #[test]
+fn the_recovery_from_losses_can_be_chosen() {
+    let outcome = |recovery: Option<&str>| {
+        let (mut network, [client, _, server]) = path(20 * SECOND, wire(10_000_000, 20 * MILLISECOND, 10));
+        network.add([client, server], Transport::Tcp, TrafficKind::Bulk { bytes: 5_000_000 }).recovery =
+            recovery.map(str::to_owned);
+        simulate(&network, &mut Kept::default()).map(|results| results.flows)
+    };
+    let own = outcome(None).expect("it runs");
+    let all = ["rack", "rfc6675", "tb_tcp"].map(|name| outcome(Some(name)).expect("there is one"));
+    assert_eq!(own, all[0], "it is the machine's own");
+    for flows in &all {
+        assert_complete(&flows[0]);
+        assert!(flows[0].retransmissions > Some(0), "nothing is lost");
+    }
+    assert!(all[0][0].end != all[1][0].end && all[1][0].end != all[2][0].end && all[0][0].end != all[2][0].end);
+    let error = outcome(Some("fack")).expect_err("there is no such").to_string();
+    assert!(error.contains("asks for the recovery `fack`: the simulator has rack, rfc6675, tb_tcp"), "{error}");
+}
+
+#[test]
 fn registers_of_a_hosts_tcp_have_other_values_where_the_node_says_so() {
     let outcome = |name: &str, value: &str| {
         let (mut network, [client, _, server]) = path(30 * SECOND, wire(10_000_000, MILLISECOND, 20));

@@ -159,7 +159,7 @@ impl Lowerer<'_> {
     }
 
     /// The action of the chosen module. A number that no module has means the last one. What arguments take, `computed`, is left
-    /// away for modules that do nothing, if there is at most one other.
+    /// away for modules that do nothing, if there is at most one other. What a module's action runs stays with this module: no test there.
     fn chosen(
         &mut self,
         choice: &Choice,
@@ -169,6 +169,12 @@ impl Lowerer<'_> {
         steps: &mut Vec<Step>,
     ) {
         let Some((last, others)) = choice.actions.split_last() else { return };
+        let parameter = choice.parameter.as_ref().map_or("", |parameter| parameter.text.as_str());
+        let module = scope.chosen.iter().find(|(known, _)| known == parameter).map(|(_, module)| *module);
+        if let Some(index) = module.and_then(|module| choice.actions.get(module)) {
+            steps.append(&mut computed);
+            return steps.extend(self.expanded(*index, values, scope));
+        }
         let register = choice.parameter.as_ref().and_then(|parameter| match self.known(&parameter.text) {
             Some(Symbol::Register(register)) => {
                 self.used.insert(parameter.text.clone());
@@ -187,11 +193,11 @@ impl Lowerer<'_> {
             let parameter = Ir::Operand(register.unwrap_or(Operand::Constant(0)));
             let condition = compare(BinaryOperator::Equal, Type::Integer, parameter, Ir::constant(number as i64));
             let line = self.source_line(self.actions[*index].declaration.name.span);
-            let body = self.expanded(*index, values, scope);
+            let body = self.expanded_in(choice, number, values, scope);
             let before = if body.is_empty() { Vec::new() } else { std::mem::take(&mut computed) };
             branches.push((condition, [before, body].concat(), line));
         }
-        let mut otherwise = self.expanded(*last, values, scope);
+        let mut otherwise = self.expanded_in(choice, others.len(), values, scope);
         if !otherwise.is_empty() {
             otherwise.splice(0..0, computed);
         }
@@ -199,6 +205,19 @@ impl Lowerer<'_> {
             true => steps.extend(otherwise),
             false => steps.push(Step::If { branches, otherwise, hoisted: false }),
         }
+    }
+
+    /// The action that a module has, or shares with others: then what it runs is not this module's alone.
+    fn expanded_in(&mut self, choice: &Choice, module: usize, values: &[Value], scope: &mut Scope) -> Vec<Step> {
+        let index = choice.actions[module];
+        let shared = choice.actions.iter().filter(|other| **other == index).count() > 1;
+        let known = choice.parameter.as_ref().filter(|_| !shared);
+        scope.chosen.extend(known.map(|parameter| (parameter.text.clone(), module)));
+        let steps = self.expanded(index, values, scope);
+        if known.is_some() {
+            scope.chosen.pop();
+        }
+        steps
     }
 }
 

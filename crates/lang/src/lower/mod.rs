@@ -113,6 +113,8 @@ pub(crate) struct Scope {
     pub(crate) calls: Vec<usize>,
     /// Where the outermost of them is called.
     pub(crate) call_line: u32,
+    /// Parameters that choose a module, and the module one of whose actions is being expanded, by number.
+    pub(crate) chosen: Vec<(String, usize)>,
     /// Conditions being expanded.
     pub(crate) depth: usize,
     /// Blocks around this place, those of actions written out.

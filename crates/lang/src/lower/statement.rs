@@ -536,6 +536,7 @@ impl Lowerer<'_> {
             allow_random: true,
             calls: Vec::new(),
             call_line: 0,
+            chosen: Vec::new(),
             depth: 0,
             blocks: 0,
             no_goto: false,

@@ -18,7 +18,7 @@ use weftwire_text::{Diagnostic, Span};
 const FIRST_PORT: u16 = 5_001;
 
 /// Linux knows no longer name of a congestion control.
-const LONGEST_CONTROL: usize = 15;
+const LONGEST_NAME: usize = 15;
 
 /// Senders' port numbers are given out from here on.
 const FIRST_SOURCE_PORT: u16 = 40_000;
@@ -29,11 +29,12 @@ const MOST_PAYLOAD: u64 = 1_472;
 /// So many port numbers are set aside for traffic that opens many flows.
 const FLOWS_SPACING: u64 = 2_048;
 
-const ALL_KEYS: [&str; 18] = [
+const ALL_KEYS: [&str; 19] = [
     "to",
     "transport",
     "congestion_control",
     "dscp",
+    "recovery",
     "port",
     "source_port",
     "bytes",
@@ -179,12 +180,15 @@ impl Reader<'_> {
             _ => Transport::Tcp,
         };
         let allowed: &[&str] = match item.kind {
-            Kind::Bulk => &["to", "transport", "congestion_control", "dscp", "port", "source_port", "bytes"],
+            Kind::Bulk => {
+                &["to", "transport", "congestion_control", "dscp", "recovery", "port", "source_port", "bytes"]
+            }
             Kind::RequestResponse => &[
                 "to",
                 "transport",
                 "congestion_control",
                 "dscp",
+                "recovery",
                 "port",
                 "source_port",
                 "request",
@@ -197,6 +201,7 @@ impl Reader<'_> {
                 "transport",
                 "congestion_control",
                 "dscp",
+                "recovery",
                 "port",
                 "source_port",
                 "count",
@@ -214,19 +219,21 @@ impl Reader<'_> {
         if item.kind == Kind::Datagrams && transport == Transport::Tcp {
             self.problems.error(places.value("transport"), "datagrams are sent over UDP");
         }
-        if let Some(control) = &item.congestion_control {
+        let choices = [
+            ("congestion_control", "congestion control", "`cubic` or `reno`", &item.congestion_control),
+            ("recovery", "recovery from losses", "`rack` or `rfc6675`", &item.recovery),
+        ];
+        for (key, what, known, chosen) in choices {
+            let Some(chosen) = chosen else { continue };
             let letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter);
+            let name = &chosen.text;
             if transport == Transport::Udp {
-                let span = places.value("congestion_control");
-                self.problems.error_help(span, "UDP has no congestion control", "leave out `congestion_control`");
-            } else if control.text.is_empty()
-                || control.text.len() > LONGEST_CONTROL
-                || !control.text.chars().all(letter)
-            {
-                let message = format!("`{}` is not the name of a congestion control", control.text);
-                let help =
-                    format!("`cubic` or `reno`, say: at most {LONGEST_CONTROL} lower-case letters, digits, `-`, `_`");
-                self.problems.error_help(control.span, message, help);
+                let message = format!("UDP has no {what}");
+                self.problems.error_help(places.value(key), message, format!("leave out `{key}`"));
+            } else if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letter) {
+                let message = format!("`{name}` is not the name of a {what}");
+                let help = format!("{known}, say: at most {LONGEST_NAME} lower-case letters, digits, `-`, `_`");
+                self.problems.error_help(chosen.span, message, help);
             }
         }
         if item.dscp.is_some_and(|dscp| dscp > 63) {
@@ -272,6 +279,7 @@ impl Reader<'_> {
             source_port: 0,
             congestion_control: item.congestion_control.as_ref().map(|word| word.text.clone()),
             dscp: item.dscp.unwrap_or(0) as u8,
+            recovery: item.recovery.as_ref().map(|word| word.text.clone()),
             kind,
             seed: 0,
         })
@@ -453,6 +461,9 @@ impl Reader<'_> {
             } else if item.congestion_control.is_some() && (function(sender) || function(receiver)) {
                 let message = "here a function is the transport, which has its own congestion control".to_owned();
                 Some(("congestion_control", message, "leave it out; it is of TCP between hosts"))
+            } else if item.recovery.is_some() && (function(sender) || function(receiver)) {
+                let message = "here a function is the transport, which has its own recovery from losses".to_owned();
+                Some(("recovery", message, "leave it out; it is of TCP between hosts"))
             } else if !reach.between(*from, *to) {
                 let message = format!("there is no way from `{}` to `{}`", sender.name, receiver.name);
                 Some(("to", message, "only routers, switches and transparent functions pass packets on"))

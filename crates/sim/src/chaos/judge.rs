@@ -209,6 +209,7 @@ mod tests {
             source_port: 40000,
             congestion_control: None,
             dscp: 0,
+            recovery: None,
             kind: TrafficKind::Bulk { bytes: 1000 },
             seed: 1,
         };

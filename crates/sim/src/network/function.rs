@@ -241,7 +241,7 @@ impl Simulation<'_> {
                     machine.flows.insert(id, (number, 0));
                 }
                 self.flows.get_mut(number).carriers[0] = Some(id);
-                self.choose_control(node, id, number);
+                self.choose(node, id, number);
             }
             Some(Err(error)) => {
                 self.flows.get_mut(number).end(self.now, Outcome::Failed(error.to_string().into()));
@@ -451,11 +451,20 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Gives a host's end of a flow the congestion control that the traffic asks for. That there is one was seen at the start.
-    fn choose_control(&mut self, node: u32, id: FlowId, number: u32) {
+    /// Gives a host's end of a flow the congestion control and the recovery that the traffic asks for. That there are such was seen at the start.
+    fn choose(&mut self, node: u32, id: FlowId, number: u32) {
+        if self.kinds[node as usize] != Kind::Host {
+            return;
+        }
         let traffic = &self.network.traffic[self.flows.get_mut(number).traffic as usize];
-        if let (Kind::Host, Ok(Some(chosen))) = (self.kinds[node as usize], tcp::chosen_control(traffic)) {
-            self.set_register(node, id, tcp::CONTROL, chosen as i64);
+        let chosen = [
+            (tcp::CONTROL, tcp::chosen_control(traffic).ok().flatten()),
+            (tcp::RECOVERY, tcp::chosen_recovery(traffic).ok().flatten()),
+        ];
+        for (register, value) in chosen {
+            if let Some(value) = value {
+                self.set_register(node, id, register, value as i64);
+            }
         }
     }
 
@@ -507,7 +516,7 @@ impl Simulation<'_> {
         if let (Some(number), Some(machine)) = (self.flows.find(key), &mut self.machines[node as usize]) {
             machine.flows.insert(id, (number, 1));
             self.flows.get_mut(number).carriers[1] = Some(id);
-            self.choose_control(node, id, number);
+            self.choose(node, id, number);
         }
     }
 

@@ -10,7 +10,7 @@ use super::pause::Pauses;
 use super::probes::Probes;
 use super::queue::{Event, Queue};
 use super::switch::Switch;
-use super::tcp::{Tcp, chosen_control};
+use super::tcp::{Tcp, chosen_control, chosen_recovery};
 use super::wire;
 use super::{Progress, Surroundings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,6 +143,7 @@ impl<'a> Simulation<'a> {
         Probes::check(self.network)?;
         for traffic in &self.network.traffic {
             chosen_control(traffic).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            chosen_recovery(traffic).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             if traffic.transport == Transport::Tcp {
                 for to in traffic.receivers() {
                     self.listeners.entry(to.0).or_default().insert(traffic.port);

@@ -137,6 +137,37 @@ pub fn chosen_control(traffic: &Traffic) -> Result<Option<usize>, NoControl> {
     }
 }
 
+/// The register that chooses the recovery from losses.
+pub const RECOVERY: &str = "recovery";
+
+/// A traffic asks for a recovery from losses that there is not.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("traffic `{traffic}` asks for the recovery `{recovery}`: the simulator has {}", recoveries().join(", "))]
+pub struct NoRecovery {
+    /// The traffic.
+    pub traffic: String,
+    /// What it asks for.
+    pub recovery: String,
+}
+
+/// The names of the machine's ways to recover from losses; none if there is no machine.
+fn recoveries() -> &'static [String] {
+    let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
+    registers.iter().find(|register| register.name == RECOVERY).map_or(&[], |register| &register.values)
+}
+
+/// The recovery from losses that a traffic asks for, by number.
+///
+/// # Errors
+/// There is none of that name.
+pub fn chosen_recovery(traffic: &Traffic) -> Result<Option<usize>, NoRecovery> {
+    let Some(name) = &traffic.recovery else { return Ok(None) };
+    match recoveries().iter().position(|known| known == name) {
+        Some(number) => Ok(Some(number)),
+        None => Err(NoRecovery { traffic: traffic.name.clone(), recovery: name.clone() }),
+    }
+}
+
 /// The name of the congestion control of a traffic's connections: the one that it asks for, else that of the host, else the
 /// machine's own.
 pub fn control_name(network: &Network, traffic: &Traffic) -> Option<&'static str> {

@@ -112,6 +112,7 @@ impl Build for Network {
             source_port: 10_000,
             congestion_control: None,
             dscp: 0,
+            recovery: None,
             kind,
             seed: number as u64 + 77,
         });

@@ -256,7 +256,14 @@ fn connected(image: VerifiedImage, opens: bool, options: &[TcpOption<'_>]) -> Ag
 /// RFC 2018, 8: what was selectively acknowledged may be thrown away all the same; only an acknowledgment is for ever.
 #[test]
 fn a_receiver_that_throws_away_gets_it_again() {
-    let mut peer = connected(machine(&[]), true, &[TcpOption::MaximumSegmentSize(1_000), TcpOption::SackPermitted]);
+    for recovery in 0..3 {
+        throw_away(recovery);
+    }
+}
+
+fn throw_away(recovery: i64) {
+    let image = machine(&[("recovery", recovery)]);
+    let mut peer = connected(image, true, &[TcpOption::MaximumSegmentSize(1_000), TcpOption::SackPermitted]);
     let una = peer.register("una");
     let place = |segment: u32| una.wrapping_add(1_000 * segment);
     let answer = |segment: u32| TcpFields {
@@ -273,7 +280,11 @@ fn a_receiver_that_throws_away_gets_it_again() {
     peer.sent.clear();
     for segment in 1..9 {
         peer.pass(peer.now + 1_000_000_000);
-        assert!(peer.sent.contains(&place(segment)), "segment {segment} does not come again: {:?}", peer.sent);
+        assert!(
+            peer.sent.contains(&place(segment)),
+            "{recovery}: segment {segment} does not come again: {:?}",
+            peer.sent
+        );
         peer.hear(&answer(segment + 1), &[], &[]);
     }
 }
@@ -310,11 +321,13 @@ fn no_harm(image: VerifiedImage, opens: bool, all: bool, moves: &[Move]) -> Resu
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_a_peer_says_does_harm(opens in any::<bool>(), all in any::<bool>(), moves in moves()) {
-        no_harm(machine(&[]), opens, all, &moves)?;
+    fn nothing_a_peer_says_does_harm(
+        recovery in 0..2_i64, opens in any::<bool>(), all in any::<bool>(), moves in moves(),
+    ) {
+        no_harm(machine(&[("recovery", recovery)]), opens, all, &moves)?;
     }
 }
 

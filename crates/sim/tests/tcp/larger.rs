@@ -191,6 +191,30 @@ fn segments_follow_the_port() {
     }
 }
 
+/// What a port takes away of a number that was given it gives back, and no more.
+#[test]
+fn what_is_given_comes_back_with_the_port() {
+    let machines = [machine(&[("mtu", 1_400)]), machine(&[])];
+    let mut connection = Connection::new(machines, [data(1_500_000, 7), Vec::new()], CLEAN, 1);
+    connection.ends[0].closes = false;
+    let largest = Rc::new(Cell::new(0));
+    let seen = largest.clone();
+    connection.fates = Box::new(move |sending| {
+        seen.set(seen.get().max(sending.frame.len() - LINK));
+        Fate::Passes
+    });
+    port_changes(&mut connection, 1, 9_000);
+    for (mtu, expected, until) in [(1_500, 1_400, 300_000), (1_300, 1_300, 700_000), (9_000, 1_400, 1_500_000)] {
+        port_changes(&mut connection, 0, mtu);
+        largest.set(0);
+        if mtu == 1_500 {
+            connection.open();
+        }
+        assert!(connection.until(|connection| connection.ends[1].received.len() >= until), "port of {mtu}");
+        assert_eq!(largest.get(), expected, "port of {mtu}");
+    }
+}
+
 /// A way that is known to be narrower than the port stays so, whatever becomes of the port.
 #[test]
 fn a_wider_port_makes_no_way_wider() {

@@ -11,6 +11,7 @@ mod matrix;
 mod recovery;
 mod reductions;
 mod response;
+mod rfc6675;
 mod slow_start;
 mod support;
 mod ways;

@@ -73,9 +73,10 @@ fn stands_still(connection: &Connection, since: &mut [(i64, i64, i64); 2]) -> Op
     })
 }
 
-/// Brings bytes over both ways; what is wrong, if something is.
-fn try_out(way: Way, seed: u64) -> Result<(), String> {
-    let registers = [("mtu", way.mtu), ("first", way.first.into()), ("first_stamp", way.first.into())];
+/// Brings bytes over both ways, with this recovery from losses; what is wrong, if something is.
+fn try_out(way: Way, recovery: i64, seed: u64) -> Result<(), String> {
+    let first = way.first.into();
+    let registers = [("mtu", way.mtu), ("first", first), ("first_stamp", first), ("recovery", recovery)];
     let (mss, disturbed) = (way.mtu as usize - if way.ipv6 { 72 } else { 52 }, u64::from(way.disturbed));
     let data = [data(200 * mss + 1, 7), data(100 * mss, 11)];
     let line = Line {
@@ -125,9 +126,11 @@ fn all_ways_bring_every_byte() {
 }
 
 fn try_all(ways: impl Iterator<Item = Way>) {
-    let failed: Vec<String> = (1..)
-        .zip(ways)
-        .filter_map(|(seed, way)| Some(format!("{way:?}, seed {seed}: {}", try_out(way, seed).err()?)))
+    let all = (1..).zip(ways).flat_map(|(seed, way)| (0..3).map(move |recovery| (seed, recovery, way)));
+    let failed: Vec<String> = all
+        .filter_map(|(seed, recovery, way)| {
+            Some(format!("{way:?}, recovery {recovery}, seed {seed}: {}", try_out(way, recovery, seed).err()?))
+        })
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

@@ -2,10 +2,10 @@
 //! pending that gets things going again.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, Mutex};
 use weftwire_core::checksum::checksum;
 use weftwire_core::inspect::{FlowDetail, Inspect};
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
@@ -48,13 +48,15 @@ fn folder() -> Folder {
 
 /// The machine, with these values in registers from the start.
 pub fn machine(registers: &[(&str, i64)]) -> VerifiedImage {
-    static PLAIN: OnceLock<VerifiedImage> = OnceLock::new();
-    let plain = PLAIN.get_or_init(|| {
+    static PLAIN: LazyLock<VerifiedImage> = LazyLock::new(|| {
         let compiled = compile("tcp.xl", Dialect::Xl, &folder());
         assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
         verified(compiled.image.expect("a right program"))
     });
-    with(plain, registers)
+    // Tests ask for the same ones hundreds of times.
+    static MADE: Mutex<BTreeMap<Vec<(String, i64)>, VerifiedImage>> = Mutex::new(BTreeMap::new());
+    let key = registers.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    MADE.lock().expect("machines are made").entry(key).or_insert_with(|| with(&PLAIN, registers)).clone()
 }
 
 /// The machine with a congestion control of `sketches/`, which is the chosen one.
@@ -68,27 +70,12 @@ pub fn sketched_with(name: &'static str, registers: &[(&str, i64)]) -> VerifiedI
     with(&sketched(name), registers)
 }
 
-/// NewReno with two ways to recover from losses by the parameter `recovery`: `rack`, which is 0, and the sketch `tb_tcp`, which needs more timers.
-pub fn recovering(registers: &[(&str, i64)]) -> VerifiedImage {
-    static PLAIN: OnceLock<VerifiedImage> = OnceLock::new();
-    let changes = [
-        // With all controls it is more than programs may have.
-        ("newreno, cubic, dctcp by parameter control = cubic;", "newreno;"),
-        ("use loss_recovery from rack;", "use loss_recovery from rack, tb_tcp by parameter recovery = rack;"),
-        ("at most 20 timers", "at most 4096 timers"),
-    ];
-    with(PLAIN.get_or_init(|| sketched_by("tb_tcp", &changes)), registers)
-}
-
 fn sketched_by(name: &str, changes: &[(&str, &str)]) -> VerifiedImage {
     let compiled = compile("tcp.xl", Dialect::Xl, &Sketched(folder(), name, changes));
     verified(compiled.image.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
 }
 
 fn with(plain: &VerifiedImage, registers: &[(&str, i64)]) -> VerifiedImage {
-    if registers.is_empty() {
-        return plain.clone();
-    }
     let mut image = (**plain).clone();
     for (name, value) in registers {
         let register = image.registers.iter_mut().find(|register| register.name == *name).expect("a register");
