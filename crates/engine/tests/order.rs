@@ -39,6 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<(Step, i64)>> {
 fn telling() -> Image {
     let mut image = machine();
     image.timers.push(timer("tick", &[]));
+    image.flow.max_timers = 1_000;
     image.registers.push(register("value"));
     let port = notify(Operand::Event(0));
     image.rows.push(row(0, Event::Packet, vec![port, set_timer(0, 2)]));
