@@ -1,11 +1,12 @@
 //! A function whose inputs are recorded.
 
 use crate::inputs::{Circumstances, Digest, Input, Kind, keep_consumed, put_frames, put_input};
+use weftwire_core::control::Preparation;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowPage, FlowSummary, Inspect};
 use weftwire_core::live::Clocks;
 use weftwire_core::{
-    Arrivals, CallError, Command, Connections, ControlError, Deadline, Endpoints, FlowId, Function, Listen, Outbox,
-    Placed, Time, order,
+    Arrivals, CallError, Change, Command, Connections, ControlError, Deadline, Endpoints, FlowId, Function, Listen,
+    Outbox, Placed, Time, order,
 };
 
 /// Where records go. It never waits.
@@ -118,6 +119,10 @@ impl Function for Recorded {
     fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
         let input = Input::Control(command.number, command.change.clone());
         self.input(now, &input, out, |function, out, _| function.control(now, command, out));
+    }
+
+    fn preparation(&self, change: &Change) -> Option<Preparation> {
+        self.function.preparation(change)
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {

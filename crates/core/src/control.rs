@@ -118,6 +118,9 @@ pub enum PortChange {
     },
 }
 
+/// What makes a change ready, on whatever thread: its result goes with the [`Command`].
+pub type Preparation = Box<dyn FnOnce() -> Result<Box<dyn Any + Send>, ControlError> + Send>;
+
 /// A change on its way into a function.
 pub struct Command {
     /// The platform's number for it, which the answer repeats.
@@ -168,8 +171,21 @@ pub fn change(
     change: Change,
     out: &mut Outbox,
 ) -> Result<Done, ControlError> {
-    let (start, subject) = (out.items().len(), change.subject());
-    function.control(now, Command::new(0, change), out);
+    carry_out(function, now, Command::new(0, change), out)
+}
+
+/// The same of a command, which may bring what was prepared for it.
+///
+/// # Errors
+/// See [`ControlError`].
+pub fn carry_out(
+    function: &mut (impl Function + ?Sized),
+    now: Time,
+    command: Command,
+    out: &mut Outbox,
+) -> Result<Done, ControlError> {
+    let (start, subject) = (out.items().len(), command.change.subject());
+    function.control(now, command, out);
     let answer = out.items()[start..].iter().find_map(|output| match output {
         Output::Answered(answer) => Some(answer.result.clone()),
         _ => None,

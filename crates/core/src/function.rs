@@ -27,7 +27,7 @@
 //! ```
 
 use crate::buffer::Buffer;
-use crate::control::{Answer, Command, ControlError, PortChange};
+use crate::control::{Answer, Change, Command, ControlError, PortChange, Preparation};
 use crate::flow::{Endpoints, FlowId};
 use crate::inspect::Inspect;
 use crate::order::Input;
@@ -47,6 +47,11 @@ pub trait Function: Inspect {
     fn control(&mut self, now: Time, command: Command, out: &mut Outbox) {
         let result = Err(ControlError::Unsupported(command.change.subject()));
         out.answer(Answer { number: command.number, at: now, result }, None);
+    }
+
+    /// What makes a change ready elsewhere, if that takes long: the function may go on meanwhile. `None`: the change needs nothing.
+    fn preparation(&self, _change: &Change) -> Option<Preparation> {
+        None
     }
 
     /// Runs what is due at or before `now`, in order; all of it unless the outbox is full before.

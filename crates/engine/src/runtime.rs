@@ -11,11 +11,12 @@ use crate::predecessors::Predecessors;
 use crate::program::Program;
 use crate::run::{Occasion, Run, Setting, Shared};
 use crate::samples::Samples;
+use crate::succession::Changed;
 use crate::{EngineError, EngineOptions, Executor, Ready};
 use std::sync::Arc;
 use weftwire_core::buffer::Storage;
 use weftwire_core::build::TemplateTransport;
-use weftwire_core::control::Answer;
+use weftwire_core::control::{Answer, Preparation};
 use weftwire_core::order::{Input, InputOrder};
 use weftwire_core::packet::Packet;
 use weftwire_core::trace::{TraceKind, TraceRecord};
@@ -515,19 +516,26 @@ impl<E: Executor> Function for Runtime<E> {
 
     fn control(&mut self, now: Time, mut command: Command, out: &mut Outbox) {
         let now = self.arrive(Input::Change, now, out);
-        let ready = command.take_prepared::<Ready<E>>();
+        let (ready, changed) = (command.take_prepared::<Ready<E>>(), command.take_prepared::<Changed<E>>());
         let (result, leftover) = match &command.change {
             Change::Image { document } => match self.set_image(ready, document) {
                 Ok((done, before)) => (Ok(done), Some(before)),
                 Err(error) => (Err(error), None),
             },
-            Change::SetParameters { parameters } => match self.set_parameters(parameters) {
+            Change::SetParameters { parameters } => match self.set_parameters(changed, parameters) {
                 Ok((done, before)) => (Ok(done), Some(before)),
                 Err(error) => (Err(error), None),
             },
             change => (self.change(now, change, out), None),
         };
         out.answer(Answer { number: command.number, at: now, result }, leftover);
+    }
+
+    fn preparation(&self, change: &Change) -> Option<Preparation> {
+        match change {
+            Change::SetParameters { parameters } => Some(self.parameters_preparation(parameters.clone())),
+            _ => None,
+        }
     }
 
     fn fire(&mut self, now: Time, out: &mut Outbox) {

@@ -5,7 +5,7 @@ use crate::program::Program;
 use crate::{EngineError, Executor, Runtime};
 use std::any::Any;
 use std::sync::Arc;
-use weftwire_core::control::Done;
+use weftwire_core::control::{Done, Preparation};
 use weftwire_core::{Change, ControlError};
 use weftwire_image::{Feature, Register, VerifiedImage};
 
@@ -42,19 +42,40 @@ impl<E: Executor> Ready<E> {
     }
 }
 
+/// An image with other initial values, that is ready to run in place of `base`.
+pub(crate) struct Changed<E> {
+    base: Arc<Program>,
+    ready: Ready<E>,
+}
+
+impl<E: Executor> Changed<E> {
+    fn new(base: Arc<Program>, parameters: &[Parameter]) -> Result<Changed<E>, ControlError> {
+        let image = apply(base.image.clone(), parameters);
+        let image = image.map_err(|error| ControlError::Unfit(error.to_string()))?;
+        let ready = Ready::of_program(Arc::new(Program::new(image)));
+        Ok(Changed { base, ready: ready.map_err(|error| ControlError::Unfit(error.to_string()))? })
+    }
+}
+
 impl<E: Executor> Runtime<E> {
+    /// Makes other initial values of the image that runs ready.
+    pub(crate) fn parameters_preparation(&self, parameters: Vec<Parameter>) -> Preparation {
+        let base = self.program.clone();
+        Box::new(move || Ok(Box::new(Changed::<E>::new(base, &parameters)?)))
+    }
+
     /// Goes over to another image, of whatever a document tells if nothing is ready. What it replaces comes back.
     pub(crate) fn set_image(
         &mut self,
         ready: Option<Box<Ready<E>>>,
         document: &str,
     ) -> Result<(Done, Box<dyn Any + Send>), ControlError> {
-        let ready = match ready {
-            Some(ready) => *ready,
+        let mut ready = match ready {
+            Some(ready) => ready,
             None => {
                 let image = VerifiedImage::from_json(document.as_bytes());
                 let image = image.map_err(|error| ControlError::Unfit(error.to_string()))?;
-                Ready::new(image).map_err(|error| ControlError::Unfit(error.to_string()))?
+                Box::new(Ready::new(image).map_err(|error| ControlError::Unfit(error.to_string()))?)
             }
         };
         if let Some(part) = self.program.image.unlike(&ready.program.image) {
@@ -72,26 +93,29 @@ impl<E: Executor> Runtime<E> {
         self.shared.counts.rows = vec![0; ready.program.image.rows.len()];
         self.shared.rounds = vec![0; ready.program.image.repeats.len()];
         let tables = std::mem::replace(&mut self.shared.tables, ready.program.image.tables.clone());
-        Ok((Done::Done, Box::new((tables, self.exchange(ready)))))
+        self.exchange(&mut ready);
+        Ok((Done::Done, Box::new((tables, ready))))
     }
 
-    /// Goes over to the same image with other initial values (rule D4). What it replaces comes back.
+    /// Goes over to the same image with other initial values (rule D4). What it replaces comes back. What was made ready for an image that
+    /// has been replaced since is made anew.
     pub(crate) fn set_parameters(
         &mut self,
+        changed: Option<Box<Changed<E>>>,
         parameters: &[Parameter],
     ) -> Result<(Done, Box<dyn Any + Send>), ControlError> {
-        let image = apply(self.program.image.clone(), parameters);
-        let image = image.map_err(|error| ControlError::Unfit(error.to_string()))?;
-        let ready = Ready::of_program(Arc::new(Program::new(image)));
-        let ready = ready.map_err(|error| ControlError::Unfit(error.to_string()))?;
-        Ok((Done::Done, Box::new(self.exchange(ready))))
+        let mut changed = match changed.filter(|changed| Arc::ptr_eq(&changed.base, &self.program)) {
+            Some(changed) => changed,
+            None => Box::new(Changed::new(self.program.clone(), parameters)?),
+        };
+        self.exchange(&mut changed.ready);
+        Ok((Done::Done, changed))
     }
 
-    /// Puts what is ready in place of what runs, which comes back.
-    fn exchange(&mut self, Ready { program, executor }: Ready<E>) -> Ready<E> {
-        let program = std::mem::replace(&mut self.program, program);
-        let executor = std::mem::replace(&mut self.executor, executor);
-        Ready { program, executor }
+    /// Exchanges what is ready for what runs.
+    fn exchange(&mut self, ready: &mut Ready<E>) {
+        std::mem::swap(&mut self.program, &mut ready.program);
+        std::mem::swap(&mut self.executor, &mut ready.executor);
     }
 }
 

@@ -4,8 +4,8 @@
 mod support;
 
 use support::*;
-use weftwire_core::control::Done;
-use weftwire_core::{Change, Command, ControlError, Function, Output, Ports};
+use weftwire_core::control::{Done, carry_out};
+use weftwire_core::{Change, Command, ControlError, FlowId, Function, Output, Ports};
 use weftwire_engine::parameter::apply;
 use weftwire_engine::{EngineOptions, Executor, Runtime, change_to};
 use weftwire_image::*;
@@ -99,4 +99,40 @@ fn flows_to_come_begin_with_other_parameters<E: Executor>() {
     load(image).restore_all(&state).expect("it is of this image");
 }
 
-on_every_engine! { flows_to_come_begin_with_other_parameters }
+/// What was made ready elsewhere takes over; not if another image has taken over meanwhile.
+fn parameters_are_made_ready_elsewhere<E: Executor>() {
+    let mut bench = Bench::<E>::new(telling());
+    let change = Change::SetParameters { parameters: parameters(&[("limit", "7")]) };
+    let prepare = |bench: &Bench<E>| {
+        let preparation = bench.engine.preparation(&change).expect("it takes long");
+        preparation().expect("there is such a register")
+    };
+    let [first, second, late] = [0; 3].map(|_| prepare(&bench));
+    let carry_out = |bench: &mut Bench<E>, prepared| {
+        let command = Command::prepared(1, change.clone(), prepared);
+        let done = carry_out(&mut bench.engine, at(1), command, &mut bench.out);
+        assert_eq!((done, bench.out.take_leftovers().len()), (Ok(Done::Done), 1));
+    };
+    // Both were made from what ran then: the second finds that it is of an image that runs no more.
+    carry_out(&mut bench, first);
+    carry_out(&mut bench, second);
+    bench.packet(2, 1);
+    bench
+        .change(Change::SetParameters { parameters: parameters(&[("limit", "9"), ("entry", "3")]) })
+        .expect("there are");
+    bench.out.take_leftovers();
+    carry_out(&mut bench, late);
+    bench.packet(3, 2);
+    assert_eq!(bench.notices(), [7, 1, 7, 1]);
+    let state = bench.engine.snapshot_all(None);
+    let image = apply(verified(telling()), &parameters(&[("limit", "7"), ("entry", "3")])).expect("there are");
+    let load = Runtime::<E>::new(image, Ports::default(), EngineOptions::default());
+    load.expect("it lacks nothing").restore_all(&state).expect("what came later stays");
+
+    let preparation = bench.engine.preparation(&Change::SetParameters { parameters: parameters(&[("limti", "1")]) });
+    let refused = preparation.expect("it takes long")().map(drop).expect_err("there is no such register");
+    assert!(refused.to_string().contains("did you mean `limit`?"), "{refused}");
+    assert!(bench.engine.preparation(&Change::Delete { flow: FlowId(1) }).is_none());
+}
+
+on_every_engine! { flows_to_come_begin_with_other_parameters, parameters_are_made_ready_elsewhere }

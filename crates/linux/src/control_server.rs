@@ -8,15 +8,19 @@ use crate::control_states;
 use crate::error::LinuxError;
 use crate::local::{self, SocketFile, peer};
 use crate::privileges::User;
-use crate::system::poll_input;
+use crate::system::{Waker, poll_input};
+use std::any::Any;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use weftwire_core::control::{self, Done};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread;
+use weftwire_core::control::{self, Done, Preparation};
 use weftwire_core::live::Clocks;
 use weftwire_core::trace::{TraceKind, TraceRecord};
-use weftwire_core::{Change, ControlError, FlowId, Function, Outbox, Time};
+use weftwire_core::{Change, Command, ControlError, FlowId, Function, Outbox, Time};
 
 /// The server's side of the control socket. Its file goes away with it.
 pub struct ControlServer {
@@ -30,6 +34,30 @@ pub struct ControlServer {
     clock: u64,
     /// Records lost by clients that are gone.
     lost: u64,
+    /// Woken when a change is ready.
+    waker: Arc<Waker>,
+}
+
+/// A change that a thread of its own makes ready, and the way back to it for what the change replaces, which takes long to free.
+struct Preparing {
+    change: Change,
+    ready: Receiver<Result<Prepared, ControlError>>,
+    replaced: Sender<Vec<Prepared>>,
+}
+
+type Prepared = Box<dyn Any + Send>;
+
+impl Preparing {
+    fn start(change: Change, preparation: Preparation, waker: Arc<Waker>) -> io::Result<Preparing> {
+        let ((done, ready), (replaced, old)) = (channel(), channel());
+        thread::Builder::new().name("parameters".into()).spawn(move || {
+            let _ = done.send(preparation());
+            drop(done);
+            waker.wake();
+            drop(old.recv());
+        })?;
+        Ok(Preparing { change, ready, replaced })
+    }
 }
 
 /// What a client asks about.
@@ -61,7 +89,9 @@ impl ControlServer {
             LinuxError::SocketInUse(path) => LinuxError::NameTaken { name: name.to_owned(), path },
             error => error,
         })?;
-        Ok(ControlServer { listener, _file: file, clients: Vec::new(), turn: 0, clock: 0, lost: 0 })
+        let waker = Waker::new().map_err(|error| LinuxError::system("make a way for changes", error))?;
+        let waker = Arc::new(waker);
+        Ok(ControlServer { listener, _file: file, clients: Vec::new(), turn: 0, clock: 0, lost: 0, waker })
     }
 
     /// Takes new clients, answers one request and sends what is pending, all without waiting. Returns the flow that was
@@ -78,6 +108,10 @@ impl ControlServer {
                 self.clock += 1;
                 client.active = self.clock;
             }
+        }
+        self.waker.reset();
+        for client in &mut self.clients {
+            client.finish(asked);
         }
         let deleted = self.answer_one(asked);
         let lost = &mut self.lost;
@@ -114,7 +148,7 @@ impl ControlServer {
         let count = self.clients.len();
         let next = (0..count).map(|step| (self.turn + step) % count).find(|at| self.clients[*at].is_ready())?;
         self.turn = next + 1;
-        self.clients[next].answer_request(asked)
+        self.clients[next].answer_request(asked, &self.waker)
     }
 
     /// Whether a request waits for its answer.
@@ -137,6 +171,7 @@ impl ControlServer {
     /// Adds what the run loop has to wait on.
     pub(crate) fn add_descriptors(&self, descriptors: &mut Vec<libc::pollfd>) {
         descriptors.push(poll_input(self.listener.as_fd()));
+        descriptors.push(poll_input(self.waker.descriptor()));
         descriptors.extend(self.clients.iter().map(|client| {
             let writing = if client.output.is_empty() { 0 } else { libc::POLLOUT };
             let reading = if client.may_read() { libc::POLLIN } else { 0 };
@@ -147,6 +182,13 @@ impl ControlServer {
     /// Debug records that clients lost so far.
     pub(crate) fn lost(&self) -> u64 {
         self.lost + self.clients.iter().map(|client| client.lost).sum::<u64>()
+    }
+}
+
+fn done(result: Result<Done, ControlError>) -> Response {
+    match result {
+        Ok(_) => Response::Done {},
+        Err(error) => Response::Error(error.to_string()),
     }
 }
 
@@ -169,6 +211,8 @@ struct Client {
     debug: Option<DebugChoice>,
     /// The parts of a state that came so far.
     adopted: Vec<u8>,
+    /// What it has asked for and is made ready: its answer comes later.
+    preparing: Option<Preparing>,
     /// Records lost, in all and not yet told.
     lost: u64,
     untold: u64,
@@ -179,8 +223,8 @@ impl Client {
     fn new(stream: UnixStream) -> Client {
         let root = peer(&stream).is_ok_and(|uid| uid == 0);
         let (input, output, adopted) = (Vec::new(), Vec::new(), Vec::new());
-        let (active, written, debug, lost, untold, gone) = (0, 0, None, 0, 0, false);
-        Client { stream, root, active, input, output, written, debug, adopted, lost, untold, gone }
+        let (active, written, debug, preparing, lost, untold, gone) = (0, 0, None, None, 0, 0, false);
+        Client { stream, root, active, input, output, written, debug, adopted, preparing, lost, untold, gone }
     }
 
     /// Writes what is pending, and reads once at most, so that no client can hold up the others or the frames. Returns
@@ -197,10 +241,32 @@ impl Client {
 
     /// Whether it has asked something that can be answered now.
     fn is_ready(&self) -> bool {
-        !self.gone && !self.awaits_reader() && self.input.contains(&b'\n')
+        !self.gone && !self.awaits_reader() && self.preparing.is_none() && self.input.contains(&b'\n')
     }
 
-    fn answer_request(&mut self, asked: &mut Asked<'_>) -> Option<FlowId> {
+    /// Carries out what it has asked for if that is ready, and answers.
+    fn finish(&mut self, asked: &mut Asked<'_>) {
+        let Some(preparing) = self.preparing.take() else { return };
+        let result = match preparing.ready.try_recv() {
+            Err(TryRecvError::Empty) => {
+                self.preparing = Some(preparing);
+                return;
+            }
+            Err(TryRecvError::Disconnected) => Err(ControlError::Unfit("it could not be made ready".into())),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(prepared)) => {
+                let (now, _) = (asked.time)(false);
+                let command = Command::prepared(0, preparing.change, prepared);
+                let result = control::carry_out(asked.function, now, command, asked.out);
+                let _ = preparing.replaced.send(asked.out.take_leftovers());
+                result
+            }
+        };
+        self.put(&done(result));
+        self.flush();
+    }
+
+    fn answer_request(&mut self, asked: &mut Asked<'_>, waker: &Arc<Waker>) -> Option<FlowId> {
         let end = self.input.iter().position(|byte| *byte == b'\n')?;
         let mut deleted = None;
         let answer = match serde_json::from_slice(&self.input[..end]) {
@@ -209,15 +275,17 @@ impl Client {
                     Request::Delete { flow } | Request::State { flow, take: true } => Some(flow),
                     _ => None,
                 };
-                let answer = self.answer(request, asked);
-                deleted = flow.filter(|_| !matches!(answer, Response::Error(_)));
+                let answer = self.answer(request, asked, waker);
+                deleted = flow.filter(|_| !matches!(answer, Some(Response::Error(_))));
                 answer
             }
-            Err(error) => Response::Error(format!("not a request: {error}")),
+            Err(error) => Some(Response::Error(format!("not a request: {error}"))),
         };
         self.input.drain(..=end);
-        self.put(&answer);
-        self.flush();
+        if let Some(answer) = answer {
+            self.put(&answer);
+            self.flush();
+        }
         deleted
     }
 
@@ -251,16 +319,26 @@ impl Client {
         self.gone = true;
     }
 
-    fn answer(&mut self, request: Request, asked: &mut Asked<'_>) -> Response {
-        let done = |result: Result<Done, ControlError>| match result {
-            Ok(_) => Response::Done {},
-            Err(error) => Response::Error(error.to_string()),
+    /// Has a change made ready on a thread of its own, so that frames need not wait; without that, makes it at once.
+    fn prepare(&mut self, change: Change, asked: &mut Asked<'_>, waker: &Arc<Waker>) -> Option<Response> {
+        let Some(preparation) = asked.function.preparation(&change) else {
+            let (now, _) = (asked.time)(false);
+            return Some(done(asked.change(now, change)));
         };
+        match Preparing::start(change, preparation, waker.clone()) {
+            Ok(preparing) => self.preparing = Some(preparing),
+            Err(error) => return Some(Response::Error(format!("it can't be made ready: {error}"))),
+        }
+        None
+    }
+
+    /// The answer, unless it comes later.
+    fn answer(&mut self, request: Request, asked: &mut Asked<'_>, waker: &Arc<Waker>) -> Option<Response> {
         let states =
             |result: Result<Response, ControlError>| result.unwrap_or_else(|error| Response::Error(error.to_string()));
         let (now, _) = (asked.time)(false);
         let Asked { function, ports, .. } = asked;
-        match request {
+        Some(match request {
             Request::Flows { after } => Response::Page(function.flows_after(after.unwrap_or(FlowId(0)), MAX_PAGE)),
             Request::Flow { flow } => match function.flow(flow) {
                 Some(detail) => Response::Flow(Box::new(detail)),
@@ -269,7 +347,9 @@ impl Client {
             Request::Set { flow, register, value } => {
                 done(asked.change(now, Change::SetRegister { flow, register, value }))
             }
-            Request::Parameters { parameters } => done(asked.change(now, Change::SetParameters { parameters })),
+            Request::Parameters { parameters } => {
+                return self.prepare(Change::SetParameters { parameters }, asked, waker);
+            }
             Request::Delete { flow } => done(asked.change(now, Change::Delete { flow })),
             Request::State { flow, take } => states(control_states::state(asked, flow, take)),
             Request::States { after } => states(control_states::states(asked, after)),
@@ -280,7 +360,7 @@ impl Client {
                 self.debug = on.then_some(DebugChoice { events });
                 Response::Done {}
             }
-        }
+        })
     }
 
     fn publish(&mut self, record: &TraceRecord) {

@@ -1,6 +1,10 @@
 //! The TCP of `examples/transports/tcp`, both ends of it, over a line that loses, doubles, delays and reorders: every byte
 //! arrives once and in order, both ends close, and after every event something is pending that gets things going again.
-#![allow(clippy::disallowed_methods, reason = "a test reads an example")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests read an example, and share its machines between their threads"
+)]
 
 mod again;
 mod control;
