@@ -33,7 +33,7 @@ pub struct Arguments {
     pub seed: Option<u64>,
     /// How long a run lasts, in place of the file's, e.g. 10s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub duration: Option<i64>,
+    pub duration: Option<Duration>,
     #[command(flatten)]
     pub includes: Includes,
 }
@@ -42,7 +42,6 @@ impl Arguments {
     /// Reads the file.
     pub fn open(&self) -> Result<NetworkFile<'static>> {
         let Arguments { file, changes, seed, duration, includes } = self.clone();
-        let duration = duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs()));
         Ok(includes.catalog()?.network(NetworkSource { file, changes, seed, duration })?)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 use thiserror::Error;
-use weftwire_core::MacAddress;
+use weftwire_core::{MacAddress, nanoseconds};
 use weftwire_image::registers::element_of;
 use weftwire_image::{Image, Register, RegisterType, VerifiedImage};
 use weftwire_text::diagnostic::{list, nearest};
@@ -103,7 +103,7 @@ pub fn register_value(register: &Register, text: &str) -> Option<i64> {
 fn value(kind: RegisterType, text: &str) -> Option<i64> {
     match kind {
         RegisterType::Bool => text.parse::<bool>().ok().map(i64::from).or_else(|| number(text)),
-        RegisterType::Time => parse_duration(text).ok(),
+        RegisterType::Time => parse_duration(text).ok().map(nanoseconds),
         RegisterType::Mac => text.parse().ok().map(|address: MacAddress| address.to_bits().cast_signed()),
         RegisterType::Ipv4 => text.parse::<Ipv4Addr>().ok().map(|address| i64::from(u32::from(address))),
         // A rate is a number of bits in a second.

@@ -32,7 +32,7 @@ use weftwire_network::model::{ChangeKind, LinkIndex};
 use weftwire_network::results::{Lateness, LinkSample};
 
 /// Before a deadline this near the relay does not sleep: the kernel wakes it up late by about as much.
-const NO_SLEEP: i64 = 60_000;
+const NO_SLEEP: Duration = Duration::from_micros(60);
 /// Longest sleep, so that requests to end are seen.
 const LONGEST_SLEEP: i64 = 5_000_000;
 /// Out of this time the relay sleeps for so long, at the end if not before. The kernel stops a real-time thread that leaves the others
@@ -57,10 +57,14 @@ pub struct RelayOptions {
 
 /// When the relay begins.
 pub(crate) struct RelayStart {
-    /// Time 0 is when `CLOCK_MONOTONIC` shows this.
-    pub(crate) origin_ns: i64,
+    /// What `CLOCK_MONOTONIC` shows at time 0.
+    pub(crate) origin: Time,
     /// Where frames at captured ports go.
     pub(crate) captured: Option<SyncSender<Captured>>,
+}
+
+fn time_since(origin: Time) -> Time {
+    Time::from_nanoseconds(Time::from_nanoseconds(monotonic_ns()).since(origin))
 }
 
 /// What the relay shows while it runs.
@@ -149,7 +153,7 @@ pub(crate) struct Relay<'a> {
     by_interface: Vec<Option<u32>>,
     due: BinaryHeap<Reverse<(Time, u32)>>,
     /// `CLOCK_MONOTONIC` at time 0.
-    origin: i64,
+    origin: Time,
     lateness: Histogram,
     allowed: i64,
     samples: Vec<LinkSample>,
@@ -200,7 +204,7 @@ impl<'a> Relay<'a> {
             lanes,
             by_interface,
             due: BinaryHeap::new(),
-            origin: 0,
+            origin: Time::ZERO,
             lateness: Histogram::default(),
             allowed: allowed(network),
             samples: Vec::new(),
@@ -220,7 +224,7 @@ impl<'a> Relay<'a> {
 
     /// Relays until it is told to stop. Nothing passes before time 0.
     pub(crate) fn run(mut self, start: RelayStart, shared: &Shared) -> RelayReport {
-        self.origin = start.origin_ns;
+        self.origin = start.origin;
         self.captured = start.captured;
         let mut publish = Time::ZERO;
         while !shared.stop.load(Ordering::Relaxed) {
@@ -247,7 +251,7 @@ impl<'a> Relay<'a> {
     }
 
     fn now(&self) -> Time {
-        Time::from_nanoseconds(monotonic_ns() - self.origin)
+        time_since(self.origin)
     }
 
     /// Takes what has come, each frame with its own time.
@@ -311,7 +315,7 @@ impl<'a> Relay<'a> {
                         corruptor.apply(LinkType::Ethernet, bytes);
                     }
                 }
-                let sent_at = Time::from_nanoseconds(monotonic_ns() - self.origin);
+                let sent_at = time_since(self.origin);
                 self.lateness.add(sent_at.since(arrival.at));
                 if let Err(error) = self.socket.send(lane.out, &bytes) {
                     *self.send_errors.entry(error.raw_os_error().unwrap_or(0)).or_default() += 1;
@@ -409,9 +413,9 @@ impl<'a> Relay<'a> {
             return;
         }
         // What can be rested while nothing is due need not be when something is.
-        let waiting = Policy::SleepSpin { margin_ns: NO_SLEEP };
-        let spare = match waiting.step(now.nanoseconds(), next.nanoseconds()) {
-            Step::Sleep { until_ns: until } => until - now.nanoseconds(),
+        let waiting = Policy::SleepSpin { margin: NO_SLEEP };
+        let spare = match waiting.step(now, next) {
+            Step::Sleep { until } => until.since(now),
             Step::Spin | Step::Due => 0,
         };
         let rest = if self.options.busy { spare.min(BREAK - self.rested) } else { spare.min(LONGEST_SLEEP) };

@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
-use weftwire_core::nanoseconds;
+use weftwire_core::{Time, nanoseconds};
 use weftwire_linux::signals::StopSignal;
 use weftwire_linux::socket_address::check_congestion_control;
 use weftwire_linux::system::{monotonic_ns, process_seconds};
@@ -39,10 +39,10 @@ const END: Duration = Duration::from_secs(2);
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
 pub struct RunProgress<'a> {
-    /// Nanoseconds since the start.
-    pub now_ns: i64,
-    /// When it ends.
-    pub end_ns: i64,
+    /// The time since the start.
+    pub now: Duration,
+    /// How long it takes at most.
+    pub all: Duration,
     /// The relay's last word.
     pub relay: &'a Snapshot,
 }
@@ -249,7 +249,10 @@ impl Run<'_> {
             *captures = Some(Captures::start(self.network, out)?);
         }
         self.stage.begin(origin);
-        relay.begin(RelayStart { origin_ns: origin, captured: captures.as_ref().map(Captures::sender) });
+        relay.begin(RelayStart {
+            origin: Time::from_nanoseconds(origin),
+            captured: captures.as_ref().map(Captures::sender),
+        });
         threads.senders = traffic::start_senders(&self.stage);
         Ok(())
     }
@@ -287,7 +290,8 @@ impl Run<'_> {
                 }
                 let status = Status { relay: self.snapshot.clone(), ended: Vec::new() };
                 let _ = write_json(&folder(&state.name).join("status.json"), &status);
-                progress(&RunProgress { now_ns: now.max(0), end_ns: end, relay: &self.snapshot });
+                let passed = Duration::from_nanos(now.max(0).unsigned_abs());
+                progress(&RunProgress { now: passed, all: self.network.duration, relay: &self.snapshot });
                 if !self.is_idle(senders, now) {
                     idle_since = None;
                 } else if now - *idle_since.get_or_insert(now) >= GRACE {

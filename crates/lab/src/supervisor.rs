@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
+use weftwire_core::Time;
 use weftwire_linux::namespace::NetworkNamespace;
 use weftwire_linux::privileges::{User, is_root};
 use weftwire_linux::signals::StopSignal;
@@ -212,7 +213,7 @@ struct Held {
 impl Held {
     fn start(network: &Arc<Network>, options: &UpOptions, state: &State) -> Result<Held, LabError> {
         let relay = RelayThread::open(network, state, RelayOptions { busy: options.busy, run: false })?;
-        relay.begin(RelayStart { origin_ns: monotonic_ns(), captured: None });
+        relay.begin(RelayStart { origin: Time::from_nanoseconds(monotonic_ns()), captured: None });
         let (network, state) = (network.clone(), state.clone());
         let (functions, over, status) = (Vec::new(), Arc::default(), Status::default());
         let mut held = Held { network, state, relay, functions, over, status };

@@ -447,14 +447,13 @@ impl Turns<'_> {
 
     /// What to do until the function's next deadline; without one, to sleep.
     fn next_step(&self, options: &RunOptions) -> Step {
-        let sleep = Step::Sleep { until_ns: i64::MAX };
+        let sleep = Step::Sleep { until: Time::MAX };
         // The usual case asks for no clock.
         if options.precision == Policy::Sleep {
             return sleep;
         }
-        let now = self.function_time().nanoseconds();
-        let deadline = self.function.next_deadline().map(|deadline| deadline.at.nanoseconds());
-        deadline.map_or(sleep, |deadline| options.precision.step(now, deadline))
+        let now = self.function_time();
+        self.function.next_deadline().map_or(sleep, |deadline| options.precision.step(now, deadline.at))
     }
 
     /// Looks at nothing but the clock until the deadline, if it is that near, and runs what is due then.
@@ -491,11 +490,9 @@ impl Turns<'_> {
             control.add_descriptors(descriptors);
         }
         let now = self.function_time();
-        let deadline = self.function.next_deadline().map(|deadline| {
-            match options.precision.step(now.nanoseconds(), deadline.at.nanoseconds()) {
-                Step::Sleep { until_ns: until } => until.saturating_sub(now.nanoseconds()),
-                Step::Spin | Step::Due => 0,
-            }
+        let deadline = self.function.next_deadline().map(|deadline| match options.precision.step(now, deadline.at) {
+            Step::Sleep { until } => until.since(now),
+            Step::Spin | Step::Due => 0,
         });
         let application = self.effects.application.deadline().map(|deadline| deadline.since(now));
         let end = (end != Time::MAX).then(|| end.since(self.clock.now()));

@@ -100,7 +100,7 @@ impl Transport {
     /// # Errors
     /// As [`Transport::connect`].
     pub fn connect_within(&self, endpoints: &Endpoints, limit: Duration) -> io::Result<Stream> {
-        self.open_connection(endpoints, Some(i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX)))
+        self.open_connection(endpoints, Some(limit))
     }
 
     /// Takes connections that others open to this end, from now on until the transport ends; those that nobody accepts are reset when
@@ -124,7 +124,7 @@ impl Transport {
         self.join()
     }
 
-    fn open_connection(&self, endpoints: &Endpoints, within: Option<i64>) -> io::Result<Stream> {
+    fn open_connection(&self, endpoints: &Endpoints, within: Option<Duration>) -> io::Result<Stream> {
         let (answer, answered) = channel();
         self.request(Request::Connect(*endpoints, within, answer))?;
         answered.recv().map_err(|_| has_ended())?.map(Stream::new)

@@ -124,11 +124,12 @@ pub(crate) fn frame() -> [u8; FRAME] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn no_packet_is_early_whatever_the_policy() {
         let schedule: Vec<i64> = (0..200).map(|number| number * 10_000).collect();
-        for policy in [Policy::Sleep, Policy::SleepSpin { margin_ns: 60_000 }, Policy::Spin] {
+        for policy in [Policy::Sleep, Policy::SleepSpin { margin: Duration::from_micros(60) }, Policy::Spin] {
             let sweep = release(&schedule, policy, Place::default());
             assert_eq!(sweep.released_ns.len(), schedule.len());
             assert!(sweep.released_ns.iter().all(|late| *late >= 0), "{policy:?}");

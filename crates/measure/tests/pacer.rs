@@ -7,7 +7,7 @@ use weftwire_measure::line::{Line, NEAR};
 use weftwire_measure::{kernel, sweep, ticker};
 use weftwire_testbed::skip_unless_root;
 
-const POLICIES: [Policy; 3] = [Policy::Sleep, Policy::SleepSpin { margin_ns: 100_000 }, Policy::Spin];
+const POLICIES: [Policy; 3] = [Policy::Sleep, Policy::SleepSpin { margin: Duration::from_micros(100) }, Policy::Spin];
 
 #[test]
 fn timers_of_a_function_fire_once_in_order_and_never_early() {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+use std::time::Duration;
 use weftwire_capture::Headers;
 use weftwire_core::{Endpoints, MacAddress, Time};
 use weftwire_text::quantity::QuantityError;
@@ -49,9 +50,9 @@ impl FromStr for Connect {
     fn from_str(text: &str) -> Result<Connect, SpecError> {
         let (rest, at) = match text.rsplit_once('@') {
             Some((rest, time)) => (rest, parse_duration(time)?),
-            None => (text, 0),
+            None => (text, Duration::ZERO),
         };
-        Ok(Connect { endpoints: parse_connection(rest)?, at: Time::from_nanoseconds(at) })
+        Ok(Connect { endpoints: parse_connection(rest)?, at: Time::ZERO.plus(at) })
     }
 }
 

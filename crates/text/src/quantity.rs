@@ -1,6 +1,8 @@
 //! Quantities as people write them: a decimal number and a unit. Everything is exact, or refused. Programs, networks and
 //! the command line have the same words for units.
 
+use std::time::Duration;
+
 /// Why a text is not the quantity it should be.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum QuantityError {
@@ -87,13 +89,13 @@ pub fn unit(name: &str) -> Option<(u64, Measure)> {
     tables.into_iter().find_map(|(table, measure)| Some((table.iter().find(|(known, _)| *known == name)?.1, measure)))
 }
 
-/// Nanoseconds of a duration: a decimal number and a unit (`ns`, `us`, `ms`, `s`, `min`, `h`); without a unit, seconds.
+/// A duration: a decimal number and a unit (`ns`, `us`, `ms`, `s`, `min`, `h`); without a unit, seconds.
 ///
 /// # Errors
-/// [`QuantityError::Duration`], also when the value is negative, finer than a nanosecond, or beyond 64 bits.
-pub fn parse_duration(text: &str) -> Result<i64, QuantityError> {
-    let nanoseconds = with_unit(text, &DURATIONS).and_then(|value| i64::try_from(value).ok());
-    nanoseconds.ok_or_else(|| QuantityError::Duration(text.to_owned()))
+/// [`QuantityError::Duration`], also when the value is negative, finer than a nanosecond, or beyond 292 years.
+pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
+    let nanoseconds = with_unit(text, &DURATIONS).filter(|value| i64::try_from(*value).is_ok());
+    nanoseconds.map(Duration::from_nanos).ok_or_else(|| QuantityError::Duration(text.to_owned()))
 }
 
 /// Bits per second of a rate (`bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `Tbit/s`, all decimal; `bps` is `bit/s`).
@@ -200,7 +202,7 @@ mod tests {
             ("2min", 120_000_000_000),
             ("1.5h", 5_400_000_000_000),
         ] {
-            assert_eq!(parse_duration(text), Ok(nanoseconds), "{text}");
+            assert_eq!(parse_duration(text), Ok(Duration::from_nanos(nanoseconds)), "{text}");
         }
         for text in ["", "s", ".5s", "1.s", "1.2.3s", "-1s", "1d", "0.5ns", "99999999999999s", "1 0s"] {
             assert!(parse_duration(text).is_err(), "{text}");

@@ -8,6 +8,7 @@ use clap::Args;
 use std::fs::File;
 use std::io::{stdin, stdout};
 use std::os::fd::AsFd;
+use std::time::Duration;
 use weftwire_core::Endpoints;
 use weftwire_linux::application::{Joints, Pipe};
 use weftwire_sim::spec::parse_duration;
@@ -22,7 +23,7 @@ pub struct Arguments {
     connection: Endpoints,
     /// Give up if the connection is not open after this time, e.g. 5s [default: when the machine does]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    connect_timeout: Option<i64>,
+    connect_timeout: Option<Duration>,
     #[command(flatten)]
     talk: Talk,
     #[command(flatten)]

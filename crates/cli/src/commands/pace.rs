@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use weftwire_catalog::file::{self, Kind};
 use weftwire_linux::signals::StopSignal;
 use weftwire_pace::pieces::Pieces;
@@ -41,7 +42,7 @@ struct Given {
     envelope: String,
     /// The round-trip time, e.g. 100ms: times are in seconds then
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    rtt: Option<i64>,
+    rtt: Option<Duration>,
     /// Bytes of a packet, for rates in bits and bytes
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     packet_size: Option<u32>,
@@ -73,7 +74,7 @@ struct TableOptions {
     check: u64,
     /// The tick that errors are told in, e.g. 5ns
     #[arg(long, value_name = "TIME", default_value = "5ns", value_parser = parse_duration)]
-    tick: i64,
+    tick: Duration,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -278,14 +279,17 @@ impl TableOptions {
             TimeUnit::Second => 1_000_000_000,
             TimeUnit::RoundTrip => 100_000_000,
         };
-        u64::try_from(nanoseconds / self.tick.max(1)).ok().filter(|ticks| *ticks > 0).context("the tick is too long")
+        u64::try_from(nanoseconds / self.tick.as_nanos().max(1))
+            .ok()
+            .filter(|ticks| *ticks > 0)
+            .context("the tick is too long")
     }
 }
 
 impl Given {
     fn envelope(&self) -> Result<Envelope> {
         let setting = Setting {
-            round_trip: self.rtt.map(|nanoseconds| nanoseconds as f64 * 1e-9).filter(|seconds| *seconds > 0.0),
+            round_trip: self.rtt.map(|rtt| rtt.as_secs_f64()).filter(|seconds| *seconds > 0.0),
             packet_size: self.packet_size.map(f64::from),
         };
         let parse =
@@ -303,7 +307,7 @@ impl Given {
 }
 
 /// The table and its errors in words.
-fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
+fn describe(evolution: &Evolution, report: &Report, tick: Duration) -> String {
     let mut out = String::new();
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "{name:<16}{text}");
@@ -341,8 +345,9 @@ fn describe(evolution: &Evolution, report: &Report, tick: i64) -> String {
     line(
         "compared",
         format!(
-            "{} packets, ticks of {tick} ns{}",
+            "{} packets, ticks of {} ns{}",
             report.packets,
+            tick.as_nanos(),
             match evolution.unit {
                 TimeUnit::RoundTrip => ", round trips of 100 ms",
                 TimeUnit::Second => "",

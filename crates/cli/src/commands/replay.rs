@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 use weftwire_capture::Headers;
 use weftwire_capture::{CaptureInterface, CaptureRecord, CaptureWriter, SENT, marked, recorded, restored};
 use weftwire_catalog::file::{self, Kind};
@@ -56,7 +57,7 @@ pub struct Arguments {
     receive: Option<PathBuf>,
     /// End at this time after the start, e.g. 10s [default: when nothing is left to do, at most 10 s after the last input]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    until: Option<i64>,
+    until: Option<Duration>,
     /// What to make of TCP and UDP checksums
     #[arg(long, value_enum, default_value_t = Checksums::Partial)]
     checksums: Checksums,
@@ -177,7 +178,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         inputs,
         connects: arguments.connects.clone(),
         send: send.transpose()?,
-        until: arguments.until.map(Time::from_nanoseconds),
+        until: arguments.until.map(|until| Time::ZERO.plus(until)),
     };
 
     let stop = StopSignal::install()?;

@@ -193,7 +193,7 @@ pub struct Platform {
     ports: Vec<PortSpec>,
     /// End after this time, e.g. 10s
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
-    duration: Option<i64>,
+    duration: Option<Duration>,
     /// Poll all ports busily: answers within microseconds, costs a whole processor; implied by a `ring` port
     #[arg(long)]
     spin: bool,
@@ -342,7 +342,7 @@ pub fn run<A: Application>(
             || platform.ports.iter().any(|spec| matches!(spec.device, Device::Ring(_))),
         precision,
         // Never negative.
-        duration: platform.duration.map(|nanoseconds| Duration::from_nanos(nanoseconds.unsigned_abs())),
+        duration: platform.duration,
         needs_ports: opens_connections,
         silent,
         exit_when_gone: platform.exit_when_gone,
@@ -379,8 +379,8 @@ fn precision(platform: &Platform) -> Policy {
         tell!("warning: timers may be late: {refused}");
     }
     let policy = platform.precision.policy();
-    if let (Precision::Auto, Policy::SleepSpin { margin_ns: margin }) = (platform.precision, policy) {
-        tell!("timers are waited for spinning for the last {} us", margin / 1_000);
+    if let (Precision::Auto, Policy::SleepSpin { margin }) = (platform.precision, policy) {
+        tell!("timers are waited for spinning for the last {} us", margin.as_micros());
     }
     policy
 }

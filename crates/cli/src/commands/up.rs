@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use weftwire_catalog::Loaded;
-use weftwire_core::Time;
 use weftwire_lab::run::{RunProgress, run};
 use weftwire_lab::state::{State, folder};
 use weftwire_lab::supervisor::{self, UpOptions};
@@ -142,10 +141,10 @@ fn run_once(arguments: &Arguments, out: &Path) -> Result<()> {
 
 fn show(line: &mut ProgressLine, progress: &RunProgress<'_>) {
     let delivered: u64 = progress.relay.directions.iter().map(|it| it.counts.delivered_packets).sum();
-    let (now, end) = (Time::from_nanoseconds(progress.now_ns), Time::from_nanoseconds(progress.end_ns));
+    let [now, all] = [progress.now, progress.all].map(|duration| duration.as_secs_f64());
     let late = progress.relay.lateness.p99 / 1000;
-    let share = progress.now_ns as f64 / progress.end_ns.max(1) as f64;
-    line.tell(share, format_args!("{now:.1} of {end} s, {delivered} packet-hops, relay p99 {late} us late"));
+    let share = now / all;
+    line.tell(share, format_args!("{now:.1} of {all} s, {delivered} packet-hops, relay p99 {late} us late"));
 }
 
 /// Starts a process that makes and holds the network, and waits until it is ready.

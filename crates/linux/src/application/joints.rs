@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
+use std::time::Duration;
 use weftwire_core::{CallError, Endpoints, FlowId, Listen, Time};
 
 /// The other side of connections: where their ends come from, and what is to be known of them.
@@ -80,7 +81,7 @@ pub struct Wanted {
     /// Its ends; with the local port number 0 it gets a free one.
     pub endpoints: Endpoints,
     /// How long that may take, in nanoseconds. Without it, as long as the function tries.
-    pub within: Option<i64>,
+    pub within: Option<Duration>,
     /// What it is joined with.
     pub end: End,
 }
@@ -247,7 +248,7 @@ impl<S: Side> Joints<S> {
             Err(error) => return self.side.refused(wanted, error),
         };
         let mut joint = Joint::new(flow, Some(wanted.endpoints));
-        joint.opened_until = wanted.within.map(|within| calls.now.after(within));
+        joint.opened_until = wanted.within.map(|within| calls.now.plus(within));
         self.opening.extend(joint.opened_until.map(|until| (until, flow)));
         joint.attach(wanted.end, &self.readiness);
         self.joints.insert(flow, joint);

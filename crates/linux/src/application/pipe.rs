@@ -6,6 +6,7 @@ use crate::error::LinuxError;
 use crate::system::pipe_without_waiting;
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 use weftwire_core::{CallError, Endpoints, Listen};
 
 /// Most connections that wait while another one is served.
@@ -16,7 +17,7 @@ const MOST_WAITING: usize = 16;
 pub struct Pipe {
     input: File,
     output: File,
-    connect: Option<(Endpoints, Option<i64>)>,
+    connect: Option<(Endpoints, Option<Duration>)>,
     listens: Option<Listen>,
     /// Connections are taken one after the other, without end.
     many: bool,
@@ -29,8 +30,8 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Opens one connection, within so many nanoseconds if that is given.
-    pub fn connect(input: File, output: File, endpoints: Endpoints, within: Option<i64>) -> Pipe {
+    /// Opens one connection, within that time if one is given.
+    pub fn connect(input: File, output: File, endpoints: Endpoints, within: Option<Duration>) -> Pipe {
         Pipe { connect: Some((endpoints, within)), ..Pipe::new(input, output) }
     }
 

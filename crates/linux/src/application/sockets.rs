@@ -10,6 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use weftwire_core::{CallError, Endpoints, Listen};
 
 /// Most connections of a listener that wait to be accepted.
@@ -23,8 +24,8 @@ pub(crate) type Open = (UnixStream, Ending, Endpoints);
 
 /// What other threads want.
 pub(crate) enum Request {
-    /// A connection, within so many nanoseconds.
-    Connect(Endpoints, Option<i64>, Sender<io::Result<Open>>),
+    /// A connection, within that time.
+    Connect(Endpoints, Option<Duration>, Sender<io::Result<Open>>),
     /// The connections that others open to this end.
     Listen(Listen, SyncSender<Open>),
     /// No more, but what is open goes on.
@@ -75,7 +76,7 @@ impl Sockets {
         Ok((tag, end, other))
     }
 
-    fn connect(&mut self, endpoints: Endpoints, within: Option<i64>, answer: Sender<io::Result<Open>>) {
+    fn connect(&mut self, endpoints: Endpoints, within: Option<Duration>, answer: Sender<io::Result<Open>>) {
         match self.pair() {
             Ok((tag, end, other)) => {
                 self.opening.insert(tag, (other, answer));

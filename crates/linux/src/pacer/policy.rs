@@ -1,6 +1,8 @@
 //! What to do until a deadline: a pure function of the time.
 
 use std::str::FromStr;
+use std::time::Duration;
+use weftwire_core::{Time, nanoseconds};
 use weftwire_text::quantity::parse_duration;
 
 /// No sleep is worth less than this: falling asleep and waking up take longer.
@@ -12,10 +14,10 @@ pub enum Policy {
     /// Asleep. Costs no processor, and is late by as much as the kernel takes to wake a thread up.
     #[default]
     Sleep,
-    /// Asleep until `margin` nanoseconds before it, spinning from there.
+    /// Asleep until `margin` before it, spinning from there.
     SleepSpin {
         /// Should be as long as waking up takes, nearly always.
-        margin_ns: i64,
+        margin: Duration,
     },
     /// Spinning on the clock. Costs a whole processor.
     Spin,
@@ -31,23 +33,23 @@ pub enum Step {
     /// Sleep until this time.
     Sleep {
         /// At most the deadline, in its clock.
-        until_ns: i64,
+        until: Time,
     },
 }
 
 impl Policy {
-    /// What to do at `now`; both times in nanoseconds of one clock.
+    /// What to do at `now`; both times are of one clock.
     #[inline]
-    pub fn step(self, now: i64, deadline: i64) -> Step {
+    pub fn step(self, now: Time, deadline: Time) -> Step {
         if now >= deadline {
             return Step::Due;
         }
         match self {
             Policy::Spin => Step::Spin,
-            Policy::Sleep => Step::Sleep { until_ns: deadline },
-            Policy::SleepSpin { margin_ns: margin } => {
-                let until = deadline.saturating_sub(margin.max(0));
-                if until.saturating_sub(now) < SHORTEST_SLEEP { Step::Spin } else { Step::Sleep { until_ns: until } }
+            Policy::Sleep => Step::Sleep { until: deadline },
+            Policy::SleepSpin { margin } => {
+                let until = deadline.after(-nanoseconds(margin));
+                if until.since(now) < SHORTEST_SLEEP { Step::Spin } else { Step::Sleep { until } }
             }
         }
     }
@@ -63,8 +65,8 @@ pub enum Precision {
     Spin,
     /// [`Policy::SleepSpin`] with the margin that this machine turns out to need ([`super::measure_margin`]).
     Auto,
-    /// [`Policy::SleepSpin`] with this margin in nanoseconds.
-    Margin(i64),
+    /// [`Policy::SleepSpin`] with this margin.
+    Margin(Duration),
 }
 
 /// A text is no [`Precision`].
@@ -81,7 +83,7 @@ impl FromStr for Precision {
             "spin" => Ok(Precision::Spin),
             "auto" => Ok(Precision::Auto),
             margin => {
-                parse_duration(margin).ok().filter(|margin| *margin > 0).map(Precision::Margin).ok_or(NoPrecision)
+                parse_duration(margin).ok().filter(|margin| !margin.is_zero()).map(Precision::Margin).ok_or(NoPrecision)
             }
         }
     }
@@ -91,19 +93,23 @@ impl FromStr for Precision {
 mod tests {
     use super::*;
 
+    fn at(nanoseconds: i64) -> Time {
+        Time::from_nanoseconds(nanoseconds)
+    }
+
     #[test]
     fn each_policy_says_what_to_do_when() {
-        let half = Policy::SleepSpin { margin_ns: 50_000 };
+        let half = Policy::SleepSpin { margin: Duration::from_micros(50) };
         for policy in [Policy::Sleep, half, Policy::Spin] {
-            assert_eq!(policy.step(100, 100), Step::Due);
-            assert_eq!(policy.step(101, 100), Step::Due);
+            assert_eq!(policy.step(at(100), at(100)), Step::Due);
+            assert_eq!(policy.step(at(101), at(100)), Step::Due);
         }
-        assert_eq!(Policy::Sleep.step(99, 100), Step::Sleep { until_ns: 100 });
-        assert_eq!(Policy::Spin.step(0, i64::MAX), Step::Spin);
-        assert_eq!(half.step(0, 1_000_000), Step::Sleep { until_ns: 950_000 });
-        assert_eq!(half.step(0, 60_000), Step::Sleep { until_ns: 10_000 });
-        assert_eq!(half.step(1, 60_000), Step::Spin);
-        assert_eq!(Policy::SleepSpin { margin_ns: i64::MAX }.step(i64::MIN, i64::MIN + 1), Step::Spin);
+        assert_eq!(Policy::Sleep.step(at(99), at(100)), Step::Sleep { until: at(100) });
+        assert_eq!(Policy::Spin.step(Time::ZERO, Time::MAX), Step::Spin);
+        assert_eq!(half.step(at(0), at(1_000_000)), Step::Sleep { until: at(950_000) });
+        assert_eq!(half.step(at(0), at(60_000)), Step::Sleep { until: at(10_000) });
+        assert_eq!(half.step(at(1), at(60_000)), Step::Spin);
+        assert_eq!(Policy::SleepSpin { margin: Duration::MAX }.step(at(i64::MIN), at(i64::MIN + 1)), Step::Spin);
     }
 
     #[test]
@@ -111,7 +117,7 @@ mod tests {
         assert_eq!("auto".parse(), Ok(Precision::Auto));
         assert_eq!("sleep".parse(), Ok(Precision::Sleep));
         assert_eq!("spin".parse(), Ok(Precision::Spin));
-        assert_eq!("60us".parse(), Ok(Precision::Margin(60_000)));
+        assert_eq!("60us".parse(), Ok(Precision::Margin(Duration::from_micros(60))));
         for bad in ["", "fast", "0s", "-5us"] {
             assert_eq!(bad.parse::<Precision>(), Err(NoPrecision), "{bad}");
         }

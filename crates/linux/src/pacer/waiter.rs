@@ -1,6 +1,8 @@
 //! Waiting until a deadline, and for the next of many.
 
 use super::{Clock, Monotonic, Policy, Precision, Scheduler, Step};
+use std::time::Duration;
+use weftwire_core::{Time, nanoseconds};
 
 /// Passes the time until a deadline by a [`Policy`]. It allocates nothing.
 #[derive(Clone, Debug)]
@@ -39,10 +41,10 @@ impl<C: Clock> Waiter<C> {
     pub fn wait_until(&mut self, deadline: i64) -> i64 {
         loop {
             let now = self.clock.now();
-            match self.policy.step(now, deadline) {
+            match self.policy.step(Time::from_nanoseconds(now), Time::from_nanoseconds(deadline)) {
                 Step::Due => return now,
                 Step::Spin => std::hint::spin_loop(),
-                Step::Sleep { until_ns: until } => self.clock.sleep_until(until),
+                Step::Sleep { until } => self.clock.sleep_until(until.nanoseconds()),
             }
         }
     }
@@ -55,8 +57,8 @@ impl Precision {
         match self {
             Precision::Sleep => Policy::Sleep,
             Precision::Spin => Policy::Spin,
-            Precision::Margin(margin) => Policy::SleepSpin { margin_ns: margin },
-            Precision::Auto => Policy::SleepSpin { margin_ns: measure_margin(&mut Monotonic) },
+            Precision::Margin(margin) => Policy::SleepSpin { margin },
+            Precision::Auto => Policy::SleepSpin { margin: measure_margin(&mut Monotonic) },
         }
     }
 }
@@ -66,11 +68,11 @@ const TRIALS: [(usize, i64); 2] = [(100, 100_000), (100, 800_000)];
 /// The share of sleeps that the margin is to cover.
 const COVERED: f64 = 0.99;
 /// The margin is within these, whatever was measured: a machine busy with other things can't be helped by spinning.
-const MARGINS: (i64, i64) = (10_000, 250_000);
+const MARGINS: (Duration, Duration) = (Duration::from_micros(10), Duration::from_micros(250));
 
-/// How long before a deadline a thread has to wake up here, in nanoseconds, so that it is not late 99 times of 100: the
+/// How long before a deadline a thread has to wake up here so that it is not late 99 times of 100: the
 /// lateness of two hundred sleeps, and a tenth more.
-pub fn measure_margin(clock: &mut impl Clock) -> i64 {
+pub fn measure_margin(clock: &mut impl Clock) -> Duration {
     let mut lateness = Vec::new();
     for (count, length) in TRIALS {
         for _ in 0..count {
@@ -82,7 +84,7 @@ pub fn measure_margin(clock: &mut impl Clock) -> i64 {
     lateness.sort_unstable();
     let rank = (lateness.len() as f64 * COVERED) as usize;
     let late = lateness.get(rank).or(lateness.last()).copied().unwrap_or(0);
-    (late + late / 10).clamp(MARGINS.0, MARGINS.1)
+    Duration::from_nanos((late + late / 10).max(0).unsigned_abs()).clamp(MARGINS.0, MARGINS.1)
 }
 
 /// A scheduler and a waiter: what is added comes back when it is due, each entry once, in the scheduler's order.
@@ -102,11 +104,11 @@ impl<S: Scheduler, C: Clock> Pacer<S, C> {
         Pacer { scheduler, waiter, lead: 0 }
     }
 
-    /// The same, but entries come back this many nanoseconds before their times: for a kernel that takes departure times and
+    /// The same, but entries come back so long before their times: for a kernel that takes departure times and
     /// holds packets itself ([`super::Departures::Honoured`]).
     #[must_use]
-    pub fn with_lead(self, nanoseconds: i64) -> Pacer<S, C> {
-        Pacer { lead: nanoseconds.max(0), ..self }
+    pub fn with_lead(self, lead: Duration) -> Pacer<S, C> {
+        Pacer { lead: nanoseconds(lead), ..self }
     }
 
     /// Adds an entry that is not in it, to come back at this time of the waiter's clock, or at once if that is past.
@@ -166,7 +168,7 @@ mod tests {
     fn a_margin_hides_lateness_up_to_it_and_costs_few_readings() {
         let waiter = |policy| Waiter::with_clock(policy, Scripted::new(20, vec![30_000]));
         assert_eq!(waiter(Policy::Sleep).wait_until(1_000_000), 1_030_020);
-        let mut half = waiter(Policy::SleepSpin { margin_ns: 50_000 });
+        let mut half = waiter(Policy::SleepSpin { margin: Duration::from_micros(50) });
         let released = half.wait_until(1_000_000);
         assert!((1_000_000..1_000_020).contains(&released), "{released}");
         assert_eq!((half.clock.slept, half.clock.readings), (1, 1_001));
@@ -180,13 +182,13 @@ mod tests {
         let mut mostly: Vec<i64> = vec![20_000; 99];
         mostly.push(3_000_000);
         let margin = measure_margin(&mut Scripted::new(0, mostly));
-        assert!((20_000..=MARGINS.1).contains(&margin), "{margin}");
+        assert!((Duration::from_micros(20)..=MARGINS.1).contains(&margin), "{margin:?}");
         assert_eq!(measure_margin(&mut Scripted::new(0, vec![1])), MARGINS.0);
         assert_eq!(measure_margin(&mut Scripted::new(0, vec![9_000_000])), MARGINS.1);
     }
 
     fn policies() -> impl Strategy<Value = Policy> {
-        let margin = (0_i64..200_000).prop_map(|margin| Policy::SleepSpin { margin_ns: margin });
+        let margin = (0_u64..200_000).prop_map(|margin| Policy::SleepSpin { margin: Duration::from_nanos(margin) });
         prop_oneof![Just(Policy::Sleep), margin, Just(Policy::Spin)]
     }
 
@@ -200,7 +202,7 @@ mod tests {
             lead in prop_oneof![Just(0_i64), 0_i64..100_000],
         ) {
             let waiter = Waiter::with_clock(policy, Scripted::new(400, overshoots));
-            let mut pacer = Pacer::new(Calendar::with_limit(deadlines.len()), waiter).with_lead(lead);
+            let mut pacer = Pacer::new(Calendar::with_limit(deadlines.len()), waiter).with_lead(Duration::from_nanos(lead.unsigned_abs()));
             for (number, deadline) in (0..).zip(&deadlines) {
                 pacer.add(*deadline, number);
             }
@@ -218,7 +220,7 @@ mod tests {
 
         #[test]
         fn a_waiter_that_spins_is_late_by_at_most_one_reading(
-            policy in prop_oneof![Just(Policy::Spin), Just(Policy::SleepSpin { margin_ns: 50_000 })],
+            policy in prop_oneof![Just(Policy::Spin), Just(Policy::SleepSpin { margin: Duration::from_micros(50) })],
             gaps in prop::collection::vec(0_i64..400_000, 1..40),
             overshoots in prop::collection::vec(0_i64..49_000, 1..8),
         ) {

@@ -5,7 +5,7 @@ use crate::read::problems::Problems;
 use crate::read::tree::{Kind, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
-use weftwire_core::Time;
+use weftwire_core::{Time, nanoseconds};
 use weftwire_text::Span;
 use weftwire_text::quantity::{self, parse_duration, parse_rate, parse_share, parse_size};
 
@@ -124,12 +124,8 @@ pub enum PaceKind {
 }
 
 fn duration(text: &str) -> Result<i64, String> {
-    let nanoseconds = parse_duration(text).map_err(|error| error.to_string())?;
-    if nanoseconds > LONGEST {
-        Err(format!("`{text}` is too long; the longest time is 24000h"))
-    } else {
-        Ok(nanoseconds)
-    }
+    let parsed = nanoseconds(parse_duration(text).map_err(|error| error.to_string())?);
+    if parsed > LONGEST { Err(format!("`{text}` is too long; the longest time is 24000h")) } else { Ok(parsed) }
 }
 
 fn step_rate(text: &str) -> Result<u64, String> {

@@ -6,6 +6,7 @@ use crate::description::{self, DirectionSettings};
 use crate::link::{CLASSES, Discipline, LinkSettings, Loss, Pause, Queue, QueueLimit, Rate, RateTrace};
 use std::sync::Arc;
 use std::time::Duration;
+use weftwire_core::nanoseconds;
 use weftwire_text::Span;
 use weftwire_text::quantity::{self, parse_rate};
 
@@ -257,7 +258,7 @@ impl Reader<'_> {
                 self.lines(name, span, MOST_STEPS, |seconds, rate| {
                     let at = quantity::parse_duration(seconds).map_err(|error| error.to_string())?;
                     let rate = parse_rate(rate).map_err(|error| error.to_string())?;
-                    Ok((at, rate))
+                    Ok((nanoseconds(at), rate))
                 })?
             }
         };

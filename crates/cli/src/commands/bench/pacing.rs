@@ -14,6 +14,7 @@ use clap::Args;
 use results::{FlowsResult, HostFacts, Results, Series};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use weftwire_core::nanoseconds;
 use weftwire_linux::pacer::{Departures, Place, Policy, Precision, departures};
 use weftwire_linux::signals::StopSignal;
 use weftwire_measure::jitter::Jitter;
@@ -123,7 +124,7 @@ impl Bench {
         });
         let (standing, half) = margin.context("cannot measure the margin")?;
         let mut machine = HostFacts::here(&standing);
-        machine.margin_ns = if let Policy::SleepSpin { margin_ns: margin } = half { margin } else { 0 };
+        machine.margin_ns = if let Policy::SleepSpin { margin } = half { nanoseconds(margin) } else { 0 };
         let mut skipped = Vec::new();
         let line = match Line::make() {
             Ok(line) => Some(line),

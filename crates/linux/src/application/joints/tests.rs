@@ -119,7 +119,7 @@ struct Scene {
 const FLOW: FlowId = FlowId(1);
 
 impl Scene {
-    fn new(within: Option<i64>) -> Scene {
+    fn new(within: Option<Duration>) -> Scene {
         let (own, user) = UnixStream::pair().unwrap();
         user.set_nonblocking(true).unwrap();
         let address = std::net::Ipv4Addr::LOCALHOST.into();
@@ -314,12 +314,12 @@ fn a_flow_that_ends_without_a_word_is_lost_unless_all_was_said() {
 #[test]
 fn a_connection_that_is_not_open_in_time_is_given_up() {
     let limit = Time::ZERO.after(1_000);
-    let mut scene = Scene::new(Some(1_000));
+    let mut scene = Scene::new(Some(Duration::from_micros(1)));
     assert_eq!(scene.joints.deadline(), Some(limit));
     scene.work_at(limit);
     assert!(scene.function.aborted && matches!(scene.ended(), Some((Outcome::NotOpened, _))), "{:?}", scene.ended());
     assert_eq!(scene.joints.deadline(), None);
-    let mut scene = Scene::new(Some(1_000));
+    let mut scene = Scene::new(Some(Duration::from_micros(1)));
     scene.joints.notified(FLOW, "established");
     scene.work_at(limit);
     assert!(scene.ended().is_none() && scene.joints.deadline().is_none());

@@ -35,7 +35,7 @@ pub fn measure(
         Some(line) => &[("scheduling alone", None), ("sending", Some(line))],
         None => &[("scheduling alone", None)],
     };
-    let half = Policy::SleepSpin { margin_ns: results.machine.margin_ns };
+    let half = Policy::SleepSpin { margin: Duration::from_nanos(results.machine.margin_ns.unsigned_abs()) };
     // Each run at a paced rate has the same share of the time, and none so long that a spinning thread is stopped often.
     let each = (time / (6 * outputs.len()) as u32).clamp(Duration::from_millis(500), Duration::from_secs(10));
     for (output, line) in outputs {
