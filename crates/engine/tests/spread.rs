@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use support::random::Step;
 use support::{at, client, datagram, random, segment, verified};
 use weftwire_core::function::Placed;
+use weftwire_core::order::{Input, InputOrder};
 use weftwire_core::{FlowId, Frame, Function, LinkType, Listen, Outbox, Output, Port, Ports};
 use weftwire_engine::{EngineOptions, make};
 use weftwire_image::{VerifiedImage, WhenFull};
@@ -24,6 +25,8 @@ struct Told {
 struct Engines {
     engines: Vec<Box<dyn Function>>,
     names: Vec<BTreeMap<FlowId, usize>>,
+    /// One for all: which input comes first at one instant does not depend on where it goes.
+    order: InputOrder,
     out: Outbox,
     told: Told,
 }
@@ -36,6 +39,7 @@ impl Engines {
         Engines {
             engines: (0..count).map(engine).collect(),
             names: vec![BTreeMap::new(); count],
+            order: InputOrder::default(),
             // A bound would end what is due at another place in each of them.
             out: Outbox::tracing().bounded(usize::MAX),
             told: Told::default(),
@@ -48,6 +52,14 @@ impl Engines {
     }
 
     fn step(&mut self, number: usize, step: &Step, now: i64) {
+        let input = match step {
+            Step::Frame { port, .. } => Input::Frame(Port(*port)),
+            Step::Noise(_) => Input::Frame(Port(1)),
+            Step::Fire => Input::Fire,
+            Step::Wait(_) => return,
+            _ => Input::Call,
+        };
+        let now = self.order.time(input, at(now)).nanoseconds();
         match step {
             Step::Frame { port, client, tcp, payload } => {
                 let bytes = if *tcp { segment(*client, &[2, 8], payload) } else { datagram(*client, payload) };
