@@ -238,7 +238,9 @@ fn losses_cost(control: i64) {
             "control {control}, {trip} ms, every {period}th lost: {rate:.2} segments a round trip, {known:.2} expected"
         );
         println!("{told}; {reductions} reductions for {lost} losses, {compared} windows compared");
-        assert!((0.8..=1.1).contains(&(rate / known)), "{told}");
+        // Of windows of four segments, where in them the losses fall takes an eighth.
+        let least = if known < 5.0 { 0.75 } else { 0.8 };
+        assert!((least..=1.1).contains(&(rate / known)), "{told}");
         // The loss of what is sent again does not count.
         assert!(reductions + lost / 10 >= lost, "{told}: {reductions} reductions for {lost} losses");
         assert!(compared > 1_000, "{told}: {compared} windows compared");
