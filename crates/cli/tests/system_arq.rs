@@ -1,4 +1,4 @@
-//! The two ends of the ARQ transport on two machines, with a router between them that loses every tenth packet.
+//! The two ends of the ARQ transport, and those of the steps that go on from there, on two machines with a router between them that loses every tenth packet.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests write files")]
 
@@ -72,7 +72,26 @@ fn start(host: &Namespace, example: &str, more: &[&str]) -> Result<Running> {
 #[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
 fn a_megabyte_arrives_through_heavy_loss() -> Result<()> {
     let Some(_turn) = skip_unless_root(&["nft"]) else { return Ok(()) };
+    arrives(&Route::build()?, "arq-sender.xl", "arq-receiver.xl")
+}
+
+/// The steps of the chapter "Write your own transport".
+#[test]
+#[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
+fn each_step_to_a_transport_of_ones_own_brings_a_megabyte() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&["nft"]) else { return Ok(()) };
     let path = Route::build()?;
+    for (sender, receiver) in
+        [("wait", "in-order"), ("window", "in-order"), ("selective", "any-order"), ("rate", "any-order")]
+    {
+        let [sender, receiver] = [sender, receiver].map(|name| format!("transports/own/{name}.xl"));
+        arrives(&path, &sender, &receiver).with_context(|| sender)?;
+    }
+    Ok(())
+}
+
+/// A megabyte gets from one end to the other as it was.
+fn arrives(path: &Route, sending: &str, receiving: &str) -> Result<()> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let sent = Payload::create(&folder.join("arq-sent"), 1_000_000, 1)?;
     let received = folder.join("arq-received");
@@ -81,10 +100,10 @@ fn a_megabyte_arrives_through_heavy_loss() -> Result<()> {
     }
     let name = |file: &Path| file.to_str().map(str::to_owned).context("the target folder's path is not UTF-8");
 
-    let receiver = start(&path.receiver, "arq-receiver.xl", &["--receive", &name(&received)?])?;
+    let receiver = start(&path.receiver, receiving, &["--receive", &name(&received)?])?;
     let endpoints = "10.78.1.2:4000-10.78.2.2:5000/udp";
     let arguments = ["--connect", endpoints, "--send", &name(&sent.path)?, "--exit-when-ended"];
-    let output = start(&path.sender, "arq-sender.xl", &arguments)?.wait(Duration::from_secs(120))?;
+    let output = start(&path.sender, sending, &arguments)?.wait(Duration::from_secs(120))?;
     ensure!(output.status.success(), "the sender failed: {}{}", output.stdout, output.stderr);
     let output = receiver.stop()?;
     ensure!(output.status.success(), "the receiver failed: {}{}", output.stdout, output.stderr);
