@@ -1,4 +1,5 @@
-//! The two ends of the ARQ transport, and those of the steps that go on from there, on two machines with a router between them that loses every tenth packet.
+//! The two ends of the ARQ transport, and those of the steps that go on from there, on two machines with a router between them
+//! that loses every tenth packet.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "system tests write files")]
 
@@ -72,28 +73,28 @@ fn start(host: &Namespace, example: &str, more: &[&str]) -> Result<Running> {
 #[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
 fn a_megabyte_arrives_through_heavy_loss() -> Result<()> {
     let Some(_turn) = skip_unless_root(&["nft"]) else { return Ok(()) };
-    arrives(&Route::build()?, "arq-sender.xl", "arq-receiver.xl")
+    arrives(&Route::build()?, "arq-sender.xl", "arq-receiver.xl", 1_000_000)
 }
 
 /// The steps of the chapter "Write your own transport".
 #[test]
 #[cfg_attr(debug_assertions, ignore = "needs the release profile: make system")]
-fn each_step_to_a_transport_of_ones_own_brings_a_megabyte() -> Result<()> {
+fn each_step_to_a_transport_of_ones_own_brings_all() -> Result<()> {
     let Some(_turn) = skip_unless_root(&["nft"]) else { return Ok(()) };
     let path = Route::build()?;
     for (sender, receiver) in
         [("wait", "in-order"), ("window", "in-order"), ("selective", "any-order"), ("rate", "any-order")]
     {
         let [sender, receiver] = [sender, receiver].map(|name| format!("transports/own/{name}.xl"));
-        arrives(&path, &sender, &receiver).with_context(|| sender)?;
+        arrives(&path, &sender, &receiver, 150_000).with_context(|| sender)?;
     }
     Ok(())
 }
 
-/// A megabyte gets from one end to the other as it was.
-fn arrives(path: &Route, sending: &str, receiving: &str) -> Result<()> {
+/// So many bytes get from one end to the other as they were.
+fn arrives(path: &Route, sending: &str, receiving: &str, bytes: u64) -> Result<()> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let sent = Payload::create(&folder.join("arq-sent"), 1_000_000, 1)?;
+    let sent = Payload::create(&folder.join("arq-sent"), bytes, 1)?;
     let received = folder.join("arq-received");
     if received.exists() {
         std::fs::remove_file(&received)?;
