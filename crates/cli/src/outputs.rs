@@ -86,11 +86,24 @@ pub fn digest(text: &str, changes: &[Change], network: &Network, functions: &Fun
     for function in functions.values() {
         part(function.digest().as_bytes());
     }
-    let mut digest = String::new();
-    for byte in hash.finalize() {
-        let _ = write!(digest, "{byte:02x}");
+    in_letters(hash)
+}
+
+/// Files by name and text as one number.
+pub fn digest_of_files(files: &[(&str, &str)]) -> String {
+    let mut hash = Sha256::new();
+    for part in files.iter().flat_map(|(name, text)| [name, text]) {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
     }
-    digest
+    in_letters(hash)
+}
+
+fn in_letters(hash: Sha256) -> String {
+    hash.finalize().iter().fold(String::new(), |mut digest, byte| {
+        let _ = write!(digest, "{byte:02x}");
+        digest
+    })
 }
 
 /// Says on standard output what came of a run.

@@ -79,7 +79,7 @@ impl Pace {
 }
 
 /// A time as people say it.
-fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     match seconds {
         ..99.5 => format!("{seconds:.0} s"),
         99.5..5_970.0 => format!("{:.0} min", seconds / 60.0),

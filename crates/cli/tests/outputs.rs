@@ -178,6 +178,10 @@ const CALLS: &[(&str, &str)] = &[
     ("study calendar", "--loads 0.5 --repeats 1 --substitutions 10 --out study"),
     ("study subscriptions", "--edges none-such --out study"),
     ("study applications", "--packets 100 --out study"),
+    (
+        "study fct",
+        "--rates 5Mbit/s --rtts 10ms --queues 5 --lengths 2 --initial-windows 10 --pairs newreno+rack --seeds 1 --out fct",
+    ),
     ("subs check", "$/subscriptions/itch.rules --format $/subscriptions/itch.p4"),
     ("subs compile", "$/subscriptions/itch.rules --format $/subscriptions/itch.p4"),
     ("subs explain", "$/subscriptions/itch.rules --format $/subscriptions/itch.p4 add_order.stock=AAPL"),

@@ -1,4 +1,4 @@
-//! What a few numbers say of many: percentiles, mean, standard deviation, confidence, fairness. One place for all of it, so that
+//! What a few numbers say of many: percentiles, mean, standard deviation, confidence, bootstrap intervals, fairness. One place for all of it, so that
 //! the same word means the same number in every table and picture.
 
 /// The percentile of values in ascending order by nearest rank: the least of them such that at least `percent` of 100
@@ -74,6 +74,31 @@ pub fn jain(shares: impl IntoIterator<Item = f64>) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (count * squares))
 }
 
+/// What `statistic` says of as many samples as `replicates`, each drawn from `values` with replacement and sorted: the bootstrap of
+/// Efron (1979). `below` draws a number below the one it is given.
+pub fn bootstrap<T>(
+    values: &[f64],
+    replicates: usize,
+    below: &mut dyn FnMut(usize) -> usize,
+    statistic: impl Fn(&[f64]) -> T,
+) -> Vec<T> {
+    let mut sample = Vec::with_capacity(values.len());
+    let mut replicate = |_| {
+        sample.clear();
+        sample.extend(values.iter().map(|_| values[below(values.len())]));
+        sample.sort_by(f64::total_cmp);
+        statistic(&sample)
+    };
+    (0..replicates).map(&mut replicate).collect()
+}
+
+/// The middle 95 % of what [`bootstrap`] gave, by nearest rank: a 95 % percentile interval. `None` of no values.
+pub fn interval_95(mut replicates: Vec<f64>) -> Option<(f64, f64)> {
+    replicates.sort_by(f64::total_cmp);
+    let at = |per_mille: usize| replicates.get((replicates.len() * per_mille).div_ceil(1_000).max(1) - 1).copied();
+    Some((at(25)?, at(975)?))
+}
+
 /// Half the width in standard errors of a 95 % confidence interval: the 97.5th percentile of Student's distribution with so many
 /// degrees of freedom, at least 1; to three decimals.
 pub fn student_95(degrees: u64) -> f64 {
@@ -127,6 +152,26 @@ mod tests {
         values.extend((0..1000).map(|index| if index % 2 == 0 { 10_000_000.1 } else { 10_000_000.3 }));
         let found = Summary::of(&mut values).expect("there are values");
         assert!((found.standard_deviation.expect("many") - 0.1).abs() < 1e-8, "{found:?}");
+    }
+
+    #[test]
+    fn bootstrap_samples_are_drawn_with_replacement_and_sorted() {
+        // Places 2, 0, 2 and 1, 1, 0 of the values.
+        let mut drawn = [2, 0, 2, 1, 1, 0].into_iter();
+        let mut below = |bound: usize| {
+            assert_eq!(bound, 3);
+            drawn.next().expect("three numbers a sample")
+        };
+        let found = bootstrap(&[30.0, 10.0, 20.0], 2, &mut below, <[f64]>::to_vec);
+        assert_eq!(found, [vec![20.0, 20.0, 30.0], vec![10.0, 10.0, 30.0]]);
+        assert!(bootstrap(&[], 1, &mut |_| 0, <[f64]>::is_empty)[0], "nothing is drawn from nothing");
+    }
+
+    #[test]
+    fn an_interval_leaves_out_a_fortieth_at_each_end() {
+        let replicates: Vec<f64> = (1..=1_000).rev().map(f64::from).collect();
+        assert_eq!(interval_95(replicates), Some((25.0, 975.0)));
+        assert_eq!((interval_95(vec![3.0, 1.0]), interval_95(Vec::new())), (Some((1.0, 3.0)), None));
     }
 
     /// As printed tables have it.

@@ -19,6 +19,7 @@ mod track;
 mod wire;
 
 pub(crate) use tcp::most_flows as most_flows_of_host;
+pub use tcp::sources as sources_of_hosts;
 
 use std::io;
 use std::ops::ControlFlow;

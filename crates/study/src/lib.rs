@@ -18,6 +18,7 @@ mod cuckoo;
 mod design;
 mod dice;
 mod experiment;
+pub mod fct;
 mod hash;
 mod model;
 mod report;

@@ -1,6 +1,7 @@
 //! `weft study`: designs as models, measured.
 
 mod applications;
+mod fct;
 mod subscriptions;
 
 use crate::console::say;
@@ -30,6 +31,8 @@ enum Command {
     Subscriptions(subscriptions::Arguments),
     /// Applications of subscriptions in the simulator: a market's latencies, hot and cold content, a highway's alerts
     Applications(applications::Arguments),
+    /// Flow completion times of six flows at one bottleneck, in the simulator: ways of TCP compared in pairs
+    Fct(fct::Arguments),
 }
 
 #[derive(Args)]
@@ -72,6 +75,7 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
         Command::Calendar(arguments) => calendar(arguments),
         Command::Subscriptions(arguments) => subscriptions::execute(arguments),
         Command::Applications(arguments) => applications::execute(arguments),
+        Command::Fct(arguments) => fct::execute(arguments),
     }
 }
 
@@ -98,41 +102,66 @@ fn calendar(arguments: &CalendarArguments) -> Result<()> {
 }
 
 /// Runs all cases, on as many threads as asked for. The results do not depend on how many.
-fn measure<C: Sync, T: Send + Clone>(
+fn measure<C: Sync, T: Send>(
     cases: Vec<C>,
     jobs: Option<u16>,
     stop: &StopSignal,
     run: impl Fn(&C) -> T + Sync,
     name: impl Fn(&C) -> &'static str + Sync,
 ) -> Result<Vec<(C, T)>> {
+    let outcomes = in_parallel(&cases, jobs, stop, |case| Ok(run(case)), |_, case| name(case).to_owned())?;
+    if stop.requested() {
+        bail!("interrupted; nothing was written");
+    }
+    Ok(cases.into_iter().zip(outcomes.context("a run has no result")?).collect())
+}
+
+/// How many threads there are for so many cases.
+fn threads(jobs: Option<u16>, cases: usize) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = jobs.map_or(processors, usize::from).clamp(1, cases.len().max(1));
+    jobs.map_or(processors, usize::from).clamp(1, cases.max(1))
+}
+
+/// Runs cases on as many threads as asked for until all are done, one fails, or the user stops it. `about` says of the cases that are
+/// finished, and the last of them, what the line of progress shows. `None` if some were not run.
+fn in_parallel<C: Sync, T: Send>(
+    cases: &[C],
+    jobs: Option<u16>,
+    stop: &StopSignal,
+    run: impl Fn(&C) -> Result<T> + Sync,
+    about: impl Fn(usize, &C) -> String + Sync,
+) -> Result<Option<Vec<T>>> {
     let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let outcomes: Mutex<Vec<Option<T>>> = Mutex::new(vec![None; cases.len()]);
+    let outcomes: Mutex<Vec<Option<T>>> = Mutex::new(cases.iter().map(|_| None).collect());
+    let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
+    let failed = || failure.lock().unwrap_or_else(PoisonError::into_inner);
     let line = Mutex::new(ProgressLine::begin());
     let work = || {
-        while !stop.requested() {
+        while !stop.requested() && failed().is_none() {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(case) = cases.get(index) else { return };
-            let outcome = run(case);
-            outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
+            match run(case) {
+                Ok(outcome) => outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome),
+                Err(error) => {
+                    failed().get_or_insert(error);
+                    return;
+                }
+            }
             let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
             let share = finished as f64 / cases.len() as f64;
-            line.lock().unwrap_or_else(PoisonError::into_inner).tell(share, name(case));
+            line.lock().unwrap_or_else(PoisonError::into_inner).tell(share, about(finished, case));
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..jobs {
+        for _ in 0..threads(jobs, cases.len()) {
             scope.spawn(work);
         }
     });
     drop(line);
-    if stop.requested() {
-        bail!("interrupted; nothing was written");
+    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()),
     }
-    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let outcomes: Option<Vec<T>> = outcomes.into_iter().collect();
-    Ok(cases.into_iter().zip(outcomes.context("a run has no result")?).collect())
 }
 
 fn write(folder: &Path, study: &Study) -> Result<()> {

@@ -53,6 +53,11 @@ impl Loader for Sources {
     }
 }
 
+/// The files of the hosts' TCP by name, as they were when this crate was built: what results depend on.
+pub fn sources() -> &'static [(&'static str, &'static str)] {
+    SOURCES
+}
+
 /// The names of the machine's registers; none if there is no machine.
 pub fn registers() -> Vec<&'static str> {
     IMAGE.as_ref().map_or_else(|_| Vec::new(), |image| parameter::registers(image))
