@@ -160,8 +160,14 @@ fn the_congestion_control_can_be_chosen_and_is_told() {
     assert_eq!(reno[0].congestion_control.as_deref(), Some("reno"));
     assert_complete(&reno[0]);
     assert_ne!(reno[0].rtt_mean, cubic[0].rtt_mean, "they fill the queue in other ways");
-    let error = outcome(Some("bbr")).expect_err("there is no bbr").to_string();
-    assert!(error.contains("asks for the congestion control `bbr`: the simulator has reno, cubic, dctcp"), "{error}");
+    let error = outcome(Some("vegas")).expect_err("there is no such one").to_string();
+    let all = "asks for the congestion control `vegas`: the simulator has reno, cubic, dctcp, swift, bbr";
+    assert!(error.contains(all), "{error}");
+    // What few ask for is in another machine.
+    let bbr = outcome(Some("bbr")).expect("there is one");
+    assert_eq!(bbr[0].congestion_control.as_deref(), Some("bbr"));
+    assert_complete(&bbr[0]);
+    assert!(bbr[0].rtt_mean < cubic[0].rtt_mean, "it leaves the queue empty");
 }
 
 #[test]

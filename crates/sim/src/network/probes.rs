@@ -33,7 +33,7 @@ impl Probes {
         if !tcp || ends().any(function) {
             return Ok(());
         }
-        let known = tcp::registers();
+        let known = tcp::registers(network);
         match network.probes.iter().find(|name| !known.contains(&name.as_str())) {
             Some(name) => {
                 let text = format!("probes: the hosts' TCP has no register `{name}`; {}", hint(name, &known));

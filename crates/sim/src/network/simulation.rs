@@ -116,7 +116,7 @@ impl<'a> Simulation<'a> {
             kinds: kinds.collect(),
             switches: Map::default(),
             machines: Vec::new(),
-            tcp: Tcp::default(),
+            tcp: Tcp::new(network),
             listeners: BTreeMap::new(),
             offer: Vec::new(),
             flows: Flows::new(),

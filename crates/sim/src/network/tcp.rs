@@ -31,18 +31,41 @@ pub const TIMED_OUT: &str = "timed_out";
 
 /// Its register that chooses the congestion control, and what Linux calls those by number.
 pub const CONTROL: &str = "control";
-const CONTROLS: [&str; 3] = ["reno", "cubic", "dctcp"];
+const CONTROLS: [&str; 5] = ["reno", "cubic", "dctcp", "swift", "bbr"];
 
 /// The files of the machine by name.
 const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tcp_sources.rs"));
 
+/// A machine, or why it can't be made.
+type Made = Result<VerifiedImage, String>;
+
 /// The machine, compiled when it is needed first.
-static IMAGE: LazyLock<Result<VerifiedImage, String>> = LazyLock::new(|| {
-    let compilation = compile("tcp.xl", Dialect::Xl, &Sources);
+static IMAGE: LazyLock<Made> = LazyLock::new(|| compiled("tcp.xl"));
+/// The same with the congestion controls that few ask for.
+static MORE: LazyLock<Made> = LazyLock::new(|| compiled("tcp_more.xl"));
+
+fn compiled(name: &str) -> Made {
+    let compilation = compile(name, Dialect::Xl, &Sources);
     let first = || compilation.diagnostics.first().map_or_else(String::new, |found| found.message.clone());
     let image = compilation.image.ok_or_else(|| format!("the hosts' TCP does not compile: {}", first()))?;
     image.verify().map_err(|error| format!("the hosts' TCP does not verify: {error}"))
-});
+}
+
+/// The machine that has all congestion controls that a network asks for.
+fn machine_of(network: &Network) -> &'static Made {
+    let Ok(image) = &*IMAGE else { return &IMAGE };
+    let Some(control) = image.registers.iter().find(|register| register.name == CONTROL) else { return &IMAGE };
+    let few = control.values.len();
+    let by_traffic = |traffic: &Traffic| chosen_control(traffic).is_ok_and(|number| number.is_some_and(|it| it >= few));
+    let by_host = |kind: &NodeKind| match kind {
+        NodeKind::Host { parameters, .. } => {
+            parameters.get(CONTROL).is_some_and(|text| parameter::register_value(control, text).is_none())
+        }
+        _ => false,
+    };
+    let more = network.traffic.iter().any(by_traffic) || network.nodes().any(|(_, node)| by_host(&node.kind));
+    if more { &MORE } else { &IMAGE }
+}
 
 struct Sources;
 
@@ -58,9 +81,9 @@ pub fn sources() -> &'static [(&'static str, &'static str)] {
     SOURCES
 }
 
-/// The names of the machine's registers; none if there is no machine.
-pub fn registers() -> Vec<&'static str> {
-    IMAGE.as_ref().map_or_else(|_| Vec::new(), |image| parameter::registers(image))
+/// The names of the registers of a network's hosts; none if there is no machine.
+pub fn registers(network: &Network) -> Vec<&'static str> {
+    machine_of(network).as_ref().map_or_else(|_| Vec::new(), |image| parameter::registers(image))
 }
 
 /// How many flows the machine has room for.
@@ -69,13 +92,18 @@ pub fn most_flows() -> u64 {
 }
 
 /// What hosts' machines are made from.
-#[derive(Default)]
 pub struct Tcp {
+    made: &'static Made,
     /// One for each set of initial values.
     prototypes: Vec<(BTreeMap<String, String>, ReferenceEngine)>,
 }
 
 impl Tcp {
+    /// What the machines of this network's hosts are made from.
+    pub fn new(network: &Network) -> Tcp {
+        Tcp { made: machine_of(network), prototypes: Vec::new() }
+    }
+
     /// A machine for one more host with these initial values. Hosts with the same ones share the image and what the engine has made
     /// of it.
     ///
@@ -86,7 +114,8 @@ impl Tcp {
         if let Some((_, prototype)) = self.prototypes.iter().find(|(known, _)| known == parameters) {
             return prototype.another(options).map_err(io::Error::other);
         }
-        let prototype = ReferenceEngine::new(image(parameters)?, ports(), options).map_err(io::Error::other)?;
+        let prototype =
+            ReferenceEngine::new(image(self.made, parameters)?, ports(), options).map_err(io::Error::other)?;
         let machine = prototype.another(options).map_err(io::Error::other);
         self.prototypes.push((parameters.clone(), prototype));
         machine
@@ -102,7 +131,7 @@ pub fn check(network: &Network) -> io::Result<()> {
         if let NodeKind::Host { parameters, .. } = &node.kind
             && !parameters.is_empty()
         {
-            image(parameters).map_err(|error| of_node(&node.name, &error))?;
+            image(machine_of(network), parameters).map_err(|error| of_node(&node.name, &error))?;
         }
     }
     Ok(())
@@ -114,8 +143,8 @@ pub fn of_node(name: &str, error: &io::Error) -> io::Error {
 }
 
 /// The machine with these initial values.
-fn image(parameters: &BTreeMap<String, String>) -> io::Result<VerifiedImage> {
-    let image = IMAGE.clone().map_err(io::Error::other)?;
+fn image(made: &Made, parameters: &BTreeMap<String, String>) -> io::Result<VerifiedImage> {
+    let image = made.clone().map_err(io::Error::other)?;
     let parameters: Vec<Parameter> = parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     apply(image, &parameters).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
@@ -176,7 +205,7 @@ pub fn chosen_recovery(traffic: &Traffic) -> Result<Option<usize>, NoRecovery> {
 /// The name of the congestion control of a traffic's connections: the one that it asks for, else that of the host, else the
 /// machine's own.
 pub fn control_name(network: &Network, traffic: &Traffic) -> Option<&'static str> {
-    let registers = IMAGE.as_ref().map_or(&[][..], |image| &image.registers[..]);
+    let registers = machine_of(network).as_ref().map_or(&[][..], |image| &image.registers[..]);
     let register = registers.iter().find(|register| register.name == CONTROL)?;
     let of_host = || match &network.node(traffic.from).kind {
         NodeKind::Host { parameters, .. } => parameter::register_value(register, parameters.get(CONTROL)?),

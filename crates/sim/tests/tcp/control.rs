@@ -1,7 +1,7 @@
 //! What the interface of congestion control carries beside windows: DCTCP, a rate that segments leave at, BBR and Swift, which
 //! are not part of the TCP.
 
-use crate::support::{Connection, Fate, Line, Sending, data, machine, sketched, sketched_with};
+use crate::support::{Connection, Fate, Line, Sending, controlled, data, machine, steady};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -199,7 +199,7 @@ fn dctcp_follows_the_rfc_in_floating_point() {
 /// With a rate of half the link nothing waits but what leaves at once.
 #[test]
 fn a_rate_builds_no_queue() {
-    let (connection, queue, share) = bring(sketched("steady"), 1_000_000, (10, 40), usize::MAX, 0);
+    let (connection, queue, share) = bring(steady(), 1_000_000, (10, 40), usize::MAX, 0);
     let queue = queue.borrow();
     assert!(queue.lengths.iter().all(|length| *length <= 2), "{:?}", queue.lengths.iter().max());
     assert!((0.47..=0.5).contains(&share), "{share:.3} of the link");
@@ -209,7 +209,7 @@ fn a_rate_builds_no_queue() {
 /// What is sent again is paced, too.
 #[test]
 fn a_rate_holds_with_losses() {
-    let (_, queue, share) = bring(sketched("steady"), 1_000_000, (10, 40), usize::MAX, 20);
+    let (_, queue, share) = bring(steady(), 1_000_000, (10, 40), usize::MAX, 20);
     let queue = queue.borrow();
     assert!(queue.lost > 30 && queue.lengths.iter().all(|length| *length <= 3), "{:?}", queue.lengths.iter().max());
     assert!((0.40..=0.5).contains(&share), "{share:.3} of the link");
@@ -219,7 +219,7 @@ fn a_rate_holds_with_losses() {
 #[test]
 fn bbr_finds_the_rate() {
     for loss in [0, 100] {
-        let (_, queue, share) = bring(sketched("bbr"), 6_000_000, (10, 40), usize::MAX, loss);
+        let (_, queue, share) = bring(controlled("bbr", &[]), 6_000_000, (10, 40), usize::MAX, loss);
         let queue = queue.borrow();
         // The path holds 33 packets.
         let mean = mean(&queue.lengths);
@@ -231,7 +231,7 @@ fn bbr_finds_the_rate() {
 /// Swift keeps the round trip near its target, here 5 ms more than without a queue.
 #[test]
 fn swift_keeps_to_its_target() {
-    let image = sketched_with("swift", &[("swift.base", 25 * MILLISECOND), ("swift.range", 5 * MILLISECOND)]);
+    let image = controlled("swift", &[("swift.base", 25 * MILLISECOND), ("swift.range", 5 * MILLISECOND)]);
     let (connection, queue, share) = bring(image, 3_000_000, (10, 20), usize::MAX, 0);
     let mean = mean(&queue.borrow().lengths);
     assert!(share > 0.9 && mean < 12.0, "{share:.3} of the link, {mean:.1} waiting");
@@ -266,7 +266,7 @@ fn swift_follows_the_paper_in_floating_point() {
     let (mut grew, mut shrank, mut recoveries, mut timeouts, mut below_one) = (0, 0, 0, 0, 0);
     for seed in 1..=3_u64 {
         let line = Line { lost: if seed == 1 { 0 } else { 15 }, doubled: 0, late: 0, delay: 10 * MILLISECOND };
-        let images = [sketched_with("swift", &registers), machine(&[])];
+        let images = [controlled("swift", &registers), machine(&[])];
         let mut connection = Connection::new(images, [data(500_000, 7), Vec::new()], line, seed);
         // A bottleneck that becomes ten thousand times slower for a while, and silence.
         let mut free = 0;
@@ -376,7 +376,8 @@ fn bbr_gain(mode: i64, leg: i64) -> i64 {
 /// BBR sends so many bytes over a link of 2 Mbit/s and 40 ms with an endless queue, which loses a segment by its number.
 fn bbr_over_a_link(length: usize, lost: usize) -> Connection {
     let line = Line { lost: 0, doubled: 0, late: 0, delay: 20 * MILLISECOND };
-    let mut connection = Connection::new([sketched("bbr"), machine(&[])], [data(length, 7), Vec::new()], line, 1);
+    let mut connection =
+        Connection::new([controlled("bbr", &[]), machine(&[])], [data(length, 7), Vec::new()], line, 1);
     let (mut free, mut count) = (0, 0);
     connection.fates = Box::new(move |sending| {
         if sending.to == 0 {

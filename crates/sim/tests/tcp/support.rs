@@ -26,19 +26,15 @@ impl Loader for Folder {
     }
 }
 
-/// The folder of the machine, and a sketch of a module beside those that it has, by these changes of its text.
-struct Sketched<'a>(Folder, &'a str, &'a [(&'a str, &'a str)]);
+/// The folder of the machine, with a congestion control of these tests in place of DCTCP.
+struct Sketched(Folder);
 
-impl Loader for Sketched<'_> {
+impl Loader for Sketched {
     fn load(&self, name: &str, from: Option<&str>) -> Result<String, LoadError> {
-        let Sketched(machine, sketch, changes) = self;
-        if name == format!("{sketch}.xl") {
-            let sketches = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp/sketches");
-            return Folder(sketches).load(name, from);
+        if name == "steady.xl" {
+            return Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp/sketches")).load(name, from);
         }
-        let included = "include \"cookies.xl\";";
-        let text = machine.load(name, from)?.replace(included, &format!("{included} include \"{sketch}.xl\";"));
-        Ok(changes.iter().fold(text, |text, (before, after)| text.replace(before, after)))
+        Ok(self.0.load(name, from)?.replace("dctcp.xl", "steady.xl").replace("dctcp by", "steady by"))
     }
 }
 
@@ -48,31 +44,31 @@ fn folder() -> Folder {
 
 /// The machine, with these values in registers from the start.
 pub fn machine(registers: &[(&str, i64)]) -> VerifiedImage {
-    static PLAIN: LazyLock<VerifiedImage> = LazyLock::new(|| {
-        let compiled = compile("tcp.xl", Dialect::Xl, &folder());
-        assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-        verified(compiled.image.expect("a right program"))
-    });
+    static PLAIN: LazyLock<VerifiedImage> = LazyLock::new(|| compiled("tcp.xl", &folder()));
     // Tests ask for the same ones hundreds of times.
     static MADE: Mutex<BTreeMap<Vec<(String, i64)>, VerifiedImage>> = Mutex::new(BTreeMap::new());
     let key = registers.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     MADE.lock().expect("machines are made").entry(key).or_insert_with(|| with(&PLAIN, registers)).clone()
 }
 
-/// The machine with a congestion control of `sketches/`, which is the chosen one.
-pub fn sketched(name: &'static str) -> VerifiedImage {
-    let before = "dctcp by parameter control = cubic;";
-    sketched_by(name, &[(before, &format!("dctcp, {name} by parameter control = {name};"))])
+/// The machine with all congestion controls, of which this one is chosen, and with these values in registers.
+pub fn controlled(control: &str, registers: &[(&str, i64)]) -> VerifiedImage {
+    static MORE: LazyLock<VerifiedImage> = LazyLock::new(|| compiled("tcp_more.xl", &folder()));
+    let controls = &MORE.registers.iter().find(|register| register.name == "control").expect("a register").values;
+    let number = controls.iter().position(|known| known == control).expect("a congestion control") as i64;
+    with(&MORE, &[registers, &[("control", number)]].concat())
 }
 
-/// The same with these values in registers from the start.
-pub fn sketched_with(name: &'static str, registers: &[(&str, i64)]) -> VerifiedImage {
-    with(&sketched(name), registers)
+/// The machine with `sketches/steady.xl`, which is chosen.
+pub fn steady() -> VerifiedImage {
+    static STEADY: LazyLock<VerifiedImage> = LazyLock::new(|| compiled("tcp.xl", &Sketched(folder())));
+    with(&STEADY, &[("control", 2)])
 }
 
-fn sketched_by(name: &str, changes: &[(&str, &str)]) -> VerifiedImage {
-    let compiled = compile("tcp.xl", Dialect::Xl, &Sketched(folder(), name, changes));
-    verified(compiled.image.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
+fn compiled(root: &str, loader: &dyn Loader) -> VerifiedImage {
+    let compiled = compile(root, Dialect::Xl, loader);
+    assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
+    verified(compiled.image.expect("a right program"))
 }
 
 fn with(plain: &VerifiedImage, registers: &[(&str, i64)]) -> VerifiedImage {
