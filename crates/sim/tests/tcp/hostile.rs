@@ -285,6 +285,21 @@ fn throw_away(recovery: i64) {
     }
 }
 
+/// A peer of a fast network that falls silent gets each segment a few times, ever more seldom.
+#[test]
+fn silence_is_not_shouted_at() {
+    for recovery in 0..3 {
+        let options = [TcpOption::MaximumSegmentSize(1_460), TcpOption::SackPermitted];
+        let mut peer = connected(machine(&[("recovery", recovery)]), false, &options);
+        peer.sent.clear();
+        peer.pass(peer.now + 1_000_000_000);
+        assert!(peer.sent.len() <= 80, "{recovery}: {} segments in a second", peer.sent.len());
+        peer.pass(peer.now + 7_200_000_000_000);
+        assert!(peer.sent.len() <= 250, "{recovery}: {} segments", peer.sent.len());
+        assert!(peer.ended, "{recovery}: it waits for ever");
+    }
+}
+
 /// Whatever the peer says, to a machine with this congestion control.
 fn no_harm(image: VerifiedImage, opens: bool, all: bool, moves: &[Move]) -> Result<(), TestCaseError> {
     let offered = [
