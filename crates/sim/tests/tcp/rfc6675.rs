@@ -124,10 +124,10 @@ impl Model {
         assert_eq!(left.next(), None, "{cell}: this should not leave");
     }
 
-    /// It is cut as long as a segment may be, also where it ended before that.
+    /// It is as long as a segment may be, or ends where it ended before.
     fn sent_again(&mut self, from: usize) -> Range<usize> {
         let segment = self.segment(from);
-        self.edges.insert(self.next.min(from + SEGMENT));
+        self.edges.insert(segment.end);
         segment
     }
 
