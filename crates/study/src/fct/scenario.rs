@@ -20,7 +20,7 @@ use weftwire_text::LoadError;
 pub struct Run {
     /// When each flow sent its first data, after the first that did: [`Run::limit_ns`] if it never did.
     pub begun_ns: [u64; FLOWS],
-    /// From the first data sent to the last acknowledgment, of each flow; `None` if it did not end within [`limit`].
+    /// From the first data sent to the last acknowledgment, of each flow; `None` if it did not end within the limit.
     pub times_ns: [Option<u64>; FLOWS],
     /// The run was watched for so long after the first flow was opened.
     pub limit_ns: u64,

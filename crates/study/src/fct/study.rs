@@ -51,9 +51,9 @@ pub struct Line {
     pub cell: Cell,
     /// The pair.
     pub pair: Pair,
-    /// Completion time of the slowest flow in seconds, at [`PERCENTS`] of the seeds.
+    /// Completion time of the slowest flow in seconds, at 0.1, 0.5, 0.9 and 1 of the seeds.
     pub time_s: [f64; 4],
-    /// Its ratio to that of the base with the same seed, at [`PERCENTS`]; `None` of the base.
+    /// Its ratio to that of the base with the same seed, at the same shares; `None` of the base.
     pub ratio: Option<[Ratio; 4]>,
     /// What is told beside it.
     #[serde(flatten)]
@@ -109,7 +109,7 @@ pub struct Group {
     pub pair: Pair,
     /// Cells.
     pub cells: usize,
-    /// The cells' median ratios at [`PERCENTS`] of the cells; `None` of the base.
+    /// The cells' median ratios at 0.1, 0.5, 0.9 and 1 of the cells; `None` of the base.
     pub ratio: Option<[Ratio; 4]>,
     /// Cells whose median ratio is above 2.
     pub above_2: usize,
