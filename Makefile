@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
+export PATH := $(abspath $(or $(CARGO_TARGET_DIR),target))/tools/bin:$(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
 SYSTEM_TESTS := --package weftwire-cli --package weftwire-engine --test 'system_*' --test many_flows
 

@@ -43,10 +43,11 @@ install_packages() {
     apt-get install --yes --no-install-recommends $missing
 }
 
+# In a folder of the project, as they are not optimised: they run for seconds, and optimising them takes minutes.
 install_cargo_tool() {
-    local crate=$1 version=$2
-    if ! "$crate" --version 2>/dev/null | grep -qF "$version"; then
-        cargo install --locked --version "$version" "$crate"
+    local crate=$1 version=$2 folder=${CARGO_TARGET_DIR:-target}/tools
+    if ! PATH="$folder/bin:$PATH" "$crate" --version 2>/dev/null | grep -qF "$version"; then
+        CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root "$folder" --version "$version" "$crate"
     fi
 }
 
