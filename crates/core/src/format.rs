@@ -123,7 +123,9 @@ pub enum FormatError {
         field: String,
     },
     /// Packets cannot end in an invariant CRC because of this format.
-    #[error("packets with `{0}` can't end in an invariant CRC; only those with an imported header directly after `udp` can")]
+    #[error(
+        "packets with `{0}` can't end in an invariant CRC; only those with an imported header directly after `udp` can"
+    )]
     InvariantCrc(String),
     /// A format says of a field that it has not got that it may change on the way.
     #[error("format `{format}` has no field `{field}` that could be variant")]

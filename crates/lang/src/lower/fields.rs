@@ -111,14 +111,16 @@ impl Lowerer<'_> {
         }
         if let Some(variant) = found.invariant_crc() {
             if header.after.text != "udp" {
-                let message = format!("`{}` is annotated `@invariant_crc`, and follows `{}`", found.name, header.after.text);
+                let message =
+                    format!("`{}` is annotated `@invariant_crc`, and follows `{}`", found.name, header.after.text);
                 let help = "only packets with such a header directly `after udp` end in an invariant CRC";
                 self.report(Diagnostic::error(header.after.span, message).help(help));
                 return;
             }
             let wide = found.fields.iter().find(|field| field.width > 64 && variant.contains(&field.name));
             if let Some(field) = wide {
-                let message = format!("`{}.{}` is annotated `@variant` and {} bits wide", found.name, field.name, field.width);
+                let message =
+                    format!("`{}.{}` is annotated `@variant` and {} bits wide", found.name, field.name, field.width);
                 let help = "a variant field has at most 64 bits; declare several";
                 self.report(Diagnostic::error(header.header.span, message).help(help));
                 return;

@@ -138,9 +138,8 @@ fn a_receiver_that_is_not_ready_is_waited_for() {
     ends.run_until(40 * MILLISECOND);
     let held = ends.received.len();
     assert!((15_000_000..=16_777_216).contains(&held), "{held}");
-    let count = |ends: &Ends, kind: u8| {
-        ends.sent[1].iter().filter(|(_, frame)| Wire::read(frame).rest[0] >> 5 == kind).count()
-    };
+    let count =
+        |ends: &Ends, kind: u8| ends.sent[1].iter().filter(|(_, frame)| Wire::read(frame).rest[0] >> 5 == kind).count();
     let asked = count(&ends, 1);
     // From about 13.5 ms on, every 0.64 ms and a round trip.
     assert!((30..=45).contains(&asked), "{asked}");
@@ -225,7 +224,10 @@ fn marks_are_told_of() {
     ends.run();
     let notifications = ends.sent[1].iter().filter(|(_, frame)| frame[42] == 0x81);
     let told: Vec<i64> = notifications.clone().map(|(at, _)| *at).collect();
-    assert!(told.windows(2).all(|pair| (50 * MICROSECOND..70 * MICROSECOND).contains(&(pair[1] - pair[0]))), "{told:?}");
+    assert!(
+        told.windows(2).all(|pair| (50 * MICROSECOND..70 * MICROSECOND).contains(&(pair[1] - pair[0]))),
+        "{told:?}"
+    );
     assert!(told.len() > 60, "{}", told.len());
     let pair = Wire::read(&ends.sent[0][0].1).pair;
     notifications.for_each(|(_, frame)| assert_eq!(Wire::read(frame), Wire::notification(pair)));
@@ -340,8 +342,14 @@ fn dcqcn_is_that_of_the_paper() {
             }
             ends.sent[0][seen..].iter().for_each(|(_, frame)| model.sent(frame.len() as f64));
             seen = ends.sent[0].len();
-            let (ours, alpha) = (ends.register("pacing") as f64, ends.register("dcqcn.alpha") as f64 / f64::from(1 << 30));
-            assert!((ours / model.current - 1.0).abs() < 1e-4, "{ours}, not {} bit/s at {} ns", model.current, ends.now);
+            let (ours, alpha) =
+                (ends.register("pacing") as f64, ends.register("dcqcn.alpha") as f64 / f64::from(1 << 30));
+            assert!(
+                (ours / model.current - 1.0).abs() < 1e-4,
+                "{ours}, not {} bit/s at {} ns",
+                model.current,
+                ends.now
+            );
             assert!((alpha / model.alpha - 1.0).abs() < 1e-4, "{alpha}, not {} at {} ns", model.alpha, ends.now);
             compared += 1;
         }
