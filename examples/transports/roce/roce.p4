@@ -18,6 +18,11 @@ header bth_t {
     bit<24> psn;                 // packet sequence number
 }
 
+// Immediate data (9.3.6).
+header immediate_t {
+    bit<32> value;
+}
+
 // The ACK extended transport header (9.3.5.1): the syndrome and how many messages are complete.
 header aeth_t {
     bit<1>  reserved;
