@@ -1,4 +1,6 @@
-"""Vectors of the rules P1 to P25."""
+"""Vectors of the rules P1 to P28."""
+
+import zlib
 
 from kit import *
 
@@ -328,4 +330,40 @@ vector(
     [frame(0, "a", udp(1, b"one.")), frame(1, "a", udp(1, b"two."))],
     sent=[(0, 1, udp(1, b"one.")), (1, 1, udp(1, b"two.")), (1, 1, udp(1, b"one."))],
     flows={"a": []}, drops={"no_packet": 3},
+)
+
+MARKED = {
+    "name": "mark", "length": 64, "invariant_crc": ["seen"],
+    "fields": [{"name": "seen", "offset": 0, "width": 3}, {"name": "value", "offset": 32, "width": 32}],
+    "place": {"after": {"header": "udp", "when": {"field": {"format": "udp", "field": "destination_port"}, "equals": 80}}},
+}
+ENDING = {
+    "formats": BASE["formats"] + [MARKED],
+    "fields": BASE["fields"] + [{"format": "mark", "field": "seen"}, {"format": "mark", "field": "value"}],
+}
+SEEN = len(BASE["fields"])
+
+
+def ending(source, destination, mark, payload, checksum=True, wrong=0, **more):
+    """A datagram to port 80 that ends in the invariant CRC."""
+    body = mark + payload
+    packet = bytearray(network(source, destination, 17, datagram(source, 4000, destination, 80, body + bytes(4), False), **more)[:-4])
+    variant = {0: 0x0F, 1: 0xFF, 2: 0xFF, 3: 0xFF, 7: 0xFF, 46: 0xFF, 47: 0xFF, 48: 0xE0} if ":" in source else {1: 0xFF, 8: 0xFF, 10: 0xFF, 11: 0xFF, 26: 0xFF, 27: 0xFF, 28: 0xE0}
+    for at, ones in variant.items():
+        packet[at] |= ones
+    crc = struct.pack("<I", zlib.crc32(b"\xff" * 8 + packet) ^ wrong)
+    return ether(network(source, destination, 17, datagram(source, 4000, destination, 80, body + crc, checksum), **more))
+
+
+FOUR, SIX_ENDS = (client(1), SERVER), ("fd00::1", "fd00::2")
+FRESH, CHANGED = bytes.fromhex("1f02030405060708"), bytes.fromhex("bf02030400000009")
+notes(
+    "P28-invariant-crc", "P28 P9 P16", "A datagram ends in four bytes that are no payload; sent on with other fields, and another length, they are right.",
+    ENDING | {"rows": [row(0, PACKET, note(EV(2)), {"set_field": {"packet": CURRENT, "field": SEEN, "value": C(5), "optional": False}},
+                           {"set_field": {"packet": CURRENT, "field": SEEN + 1, "value": C(9), "optional": False}}, resize(CURRENT, 5), send(CURRENT, 2))]},
+    [frame(0, "a", ending(*FOUR, FRESH, b"abc")), frame(1, "a", ending(*FOUR, FRESH, b"", checksum=False, ttl=3)), frame(2, "b", ending(*SIX_ENDS, FRESH, b"abcdefg")),
+     frame(3, None, ending(*FOUR, FRESH, b"abc", wrong=1)), frame(4, None, udp(1, bytes(11))), frame(5, "a", udp(1, b"short"))],
+    [(3, 0), (0, 1), (5, 5)],
+    sent=[(0, 2, ending(*FOUR, CHANGED, b"abc\0\0")), (1, 2, ending(*FOUR, CHANGED, bytes(5), checksum=False, ttl=3)), (2, 2, ending(*SIX_ENDS, CHANGED, b"abcde")), (5, 2, udp(1, b"short"))],
+    flows={"b": [noted(7, 2)]}, drops={"bad_invariant_crc": 1, "truncated": 1, "no_field": 2},
 )

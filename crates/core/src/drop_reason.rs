@@ -50,11 +50,13 @@ pub enum DropReason {
     SegmentsFull,
     /// More flows would wait for a turn than there is room for; this one does not wait.
     TurnsFull,
+    /// The invariant CRC at the packet's end is wrong.
+    BadInvariantCrc,
 }
 
 impl DropReason {
     /// Every reason, in the order of declaration. Written states number them by their place here: new ones go to the end.
-    pub const ALL: [DropReason; 22] = [
+    pub const ALL: [DropReason; 23] = [
         DropReason::Truncated,
         DropReason::BadLength,
         DropReason::BadVersion,
@@ -77,6 +79,7 @@ impl DropReason {
         DropReason::NotHeld,
         DropReason::SegmentsFull,
         DropReason::TurnsFull,
+        DropReason::BadInvariantCrc,
     ];
 
     /// The reason's place in [`DropReason::ALL`].
@@ -108,6 +111,7 @@ impl DropReason {
             DropReason::NotHeld => "not_held",
             DropReason::SegmentsFull => "segments_full",
             DropReason::TurnsFull => "turns_full",
+            DropReason::BadInvariantCrc => "bad_invariant_crc",
             DropReason::TooMuchOutput => "too_much_output",
         }
     }

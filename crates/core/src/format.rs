@@ -1,9 +1,10 @@
 //! Header formats: what fields a header has, and where the header is found.
 
+use crate::bits;
 use crate::p4;
 use crate::wire::tcp;
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A field of a format.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +30,9 @@ pub struct Format {
     pub fields: Vec<FormatField>,
     /// Where it is found.
     pub place: FormatPlace,
+    /// Whether a packet with this header, which directly follows UDP, ends in an invariant CRC (`docs/semantics.md`, rule
+    /// P28): the names of those of its fields that may change on the way, and so count as ones.
+    pub invariant_crc: Option<Vec<String>>,
 }
 
 /// Where a header is found.
@@ -118,6 +122,19 @@ pub enum FormatError {
         /// The field.
         field: String,
     },
+    /// Packets cannot end in an invariant CRC because of this format.
+    #[error(
+        "packets with `{0}` can't end in an invariant CRC; only those with an imported header directly after `udp` can"
+    )]
+    InvariantCrc(String),
+    /// A format says of a field that it has not got that it may change on the way.
+    #[error("format `{format}` has no field `{field}` that could be variant")]
+    Variant {
+        /// The format.
+        format: String,
+        /// The missing field.
+        field: String,
+    },
     /// A format claims to be built in and is not.
     #[error("format `{0}` is not the built-in format of that name; say behind which header it is found")]
     NotBuiltin(String),
@@ -150,7 +167,18 @@ impl Format {
     /// The format of a P4 header type.
     pub fn from_p4(header: &p4::HeaderType, place: FormatPlace) -> Format {
         let fields = header.fields.iter().map(|f| field(&f.name, f.offset, f.width, None)).collect();
-        Format { name: header.name.clone(), length: header.length(), fields, place }
+        let invariant_crc = header.invariant_crc();
+        Format { name: header.name.clone(), length: header.length(), fields, place, invariant_crc }
+    }
+
+    /// What counts as ones in the invariant CRC, as bits of the header.
+    fn variant(&self) -> Option<Arc<[u8]>> {
+        let names = self.invariant_crc.as_ref()?;
+        let mut mask = vec![0; (self.length / 8) as usize];
+        for field in self.fields.iter().filter(|field| names.contains(&field.name)) {
+            bits::write(&mut mask, field.offset as usize, field.width.into(), u128::MAX);
+        }
+        Some(mask.into())
     }
 }
 
@@ -183,7 +211,7 @@ fn pseudo(name: &str, widths: &[(&str, u16)]) -> Format {
         fields.push(field(name, length, *width, None));
         length += u32::from(*width);
     }
-    Format { name: name.to_owned(), length, fields, place: FormatPlace::Builtin }
+    Format { name: name.to_owned(), length, fields, place: FormatPlace::Builtin, invariant_crc: None }
 }
 
 /// The formats a packet is parsed with: the built-in ones and the imported ones, resolved.
@@ -198,6 +226,8 @@ pub(crate) struct Imported {
     format: Format,
     pub(crate) behind: Header,
     pub(crate) when: Option<(FieldPlace, u64)>,
+    /// Of a header with which a packet ends in an invariant CRC: what of it counts as ones.
+    pub(crate) variant: Option<Arc<[u8]>>,
 }
 
 impl Imported {
@@ -246,7 +276,10 @@ impl Formats {
                 Some((place, *value))
             }
         };
-        self.imported.push(Imported { format: format.clone(), behind, when });
+        if format.invariant_crc.is_some() && behind != Header::Udp {
+            return Err(FormatError::InvariantCrc(name()));
+        }
+        self.imported.push(Imported { format: format.clone(), behind, when, variant: format.variant() });
         Ok(())
     }
 
@@ -318,6 +351,10 @@ fn check(format: &Format) -> Result<(), FormatError> {
             let (format, field) = names();
             return Err(FormatError::BeyondLength { format, field, end, length });
         }
+    }
+    let variant = format.invariant_crc.iter().flatten();
+    if let Some(field) = variant.into_iter().find(|field| !known.contains(field.as_str())) {
+        return Err(FormatError::Variant { format: format.name.clone(), field: field.clone() });
     }
     Ok(())
 }

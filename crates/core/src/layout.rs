@@ -3,6 +3,7 @@
 use crate::bits;
 use crate::drop_reason::DropReason;
 use crate::format::{FieldPlace, Formats, Header};
+use crate::invariant_crc::{CRC_LENGTH, Ending};
 use crate::port::LinkType;
 use crate::wire::arp::{ARP_LENGTH, Arp};
 use crate::wire::ethernet::{ETHERNET_LENGTH, Ethernet, TYPE_ARP, TYPE_IPV4, TYPE_IPV6, VLAN_LENGTH};
@@ -14,6 +15,7 @@ use crate::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use smallvec::SmallVec;
 use std::net::Ipv6Addr;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The prefix of IPv4-mapped IPv6 addresses (RFC 4291, section 2.5.5.2).
 const IPV4_MAPPED: u128 = 0xffff_0000_0000;
@@ -38,6 +40,8 @@ pub(crate) struct Layout {
     pub(crate) imported: SmallVec<[Option<(u32, u32)>; 4]>,
     /// Where the payload starts: behind the innermost header.
     pub(crate) payload: usize,
+    /// Whether the packet ends in an invariant CRC, which then is none of its bytes here.
+    pub(crate) ending: Option<Ending>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,15 +82,17 @@ impl Fragment {
 }
 
 impl Layout {
-    /// Finds the headers of a frame. Also returns where the packet ends and padding begins. Of checksums, only IPv4's
-    /// is verified.
+    /// Finds the headers of a packet without invariant CRC, be it that one belongs there. Also returns where the packet ends
+    /// and padding begins. Of checksums, only IPv4's is verified.
     pub(crate) fn find(link: LinkType, bytes: &[u8], formats: &Formats) -> Result<(Layout, usize), DropReason> {
         let mut layout = Layout::default();
-        let end = layout.renew(link, bytes, formats)?;
+        let end = layout.renew(link, bytes, &Formats::default())?;
+        layout.find_imported(&bytes[..end], formats, 0);
         Ok((layout, end))
     }
 
-    /// As [`Layout::find`], in place of another packet's. Unless it succeeds, the layout is of no packet.
+    /// Finds the headers of a frame that arrived, in place of another packet's. Returns where the packet, with its invariant
+    /// CRC, ends and padding begins. Of checksums, only IPv4's is verified. Unless it succeeds, the layout is of no packet.
     pub(crate) fn renew(&mut self, link: LinkType, bytes: &[u8], formats: &Formats) -> Result<usize, DropReason> {
         let imported = std::mem::take(&mut self.imported);
         *self = Layout { ethernet: link == LinkType::Ethernet, imported, ..Layout::default() };
@@ -103,7 +109,11 @@ impl Layout {
             },
         };
         let end = self.find_network(ether_type, bytes)?;
-        self.find_imported(&bytes[..end], formats);
+        self.find_imported(&bytes[..end], formats, CRC_LENGTH);
+        // The CRC is behind all headers.
+        if self.ending.is_some() && self.payload + CRC_LENGTH > end {
+            return Err(DropReason::Truncated);
+        }
         Ok(end)
     }
 
@@ -164,12 +174,14 @@ impl Layout {
         }
     }
 
-    /// Finds the imported headers and, behind the innermost header, the payload.
-    pub(crate) fn find_imported(&mut self, bytes: &[u8], formats: &Formats) {
+    /// Finds the imported headers and, behind the innermost header, the payload. If the packet ends in an invariant CRC, so
+    /// many of the bytes are that.
+    pub(crate) fn find_imported(&mut self, mut bytes: &[u8], formats: &Formats, crc_bytes: usize) {
         self.payload = if self.transport.is_some() { self.transport_end } else { bytes.len() };
         if formats.imported().is_empty() && self.imported.is_empty() {
             return;
         }
+        self.ending = None;
         self.imported.clear();
         self.imported.resize(formats.imported().len(), None);
         for (index, format) in formats.imported().iter().enumerate() {
@@ -182,8 +194,28 @@ impl Layout {
                 if self.transport.is_some() {
                     self.payload = self.payload.max(end);
                 }
+                if format.variant.is_some() && self.ending.is_none() {
+                    self.find_ending(formats);
+                    let behind = if self.ending.is_some() { crc_bytes } else { 0 };
+                    bytes = &bytes[..end.max(bytes.len().saturating_sub(behind))];
+                }
             }
         }
+    }
+
+    /// Finds whether the packet ends in an invariant CRC, by its imported headers. That of a fragment is no part of it, or of
+    /// the whole datagram.
+    pub(crate) fn find_ending(&mut self, formats: &Formats) {
+        let headers = self.imported.iter().zip(formats.imported());
+        let mut endings = headers.filter_map(|(place, format)| {
+            Some(Ending { header: (*place)?.0 as usize, variant: Arc::clone(format.variant.as_ref()?) })
+        });
+        self.ending = endings.next().filter(|_| self.fragment == Fragment::No);
+    }
+
+    /// Bytes of the packet's invariant CRC.
+    pub(crate) fn crc_length(&self) -> usize {
+        if self.ending.is_some() { CRC_LENGTH } else { 0 }
     }
 
     /// Where a header starts, or `None` if it is not there.

@@ -15,6 +15,7 @@ mod flow;
 pub mod format;
 pub mod function;
 pub mod inspect;
+mod invariant_crc;
 mod layout;
 pub mod live;
 mod mac;

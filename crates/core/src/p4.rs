@@ -36,6 +36,14 @@ impl HeaderType {
     pub fn length(&self) -> u32 {
         self.fields.iter().map(|field| u32::from(field.width)).sum()
     }
+
+    /// Of a header annotated `@invariant_crc` the names of its fields annotated `@variant`; see
+    /// [`crate::Format::invariant_crc`].
+    pub fn invariant_crc(&self) -> Option<Vec<String>> {
+        let has = |list: &[Annotation], name| list.iter().any(|annotation| annotation.name == name);
+        let variant = self.fields.iter().filter(|field| has(&field.annotations, "variant"));
+        has(&self.annotations, "invariant_crc").then(|| variant.map(|field| field.name.clone()).collect())
+    }
 }
 
 /// A field of a header type.

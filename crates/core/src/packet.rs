@@ -1,6 +1,6 @@
 //! Packets as functions work on them: parsed once, read and changed field by field, made right and sent.
 //!
-//! What each operation means is fixed in `docs/semantics.md`, rules P1 to P25.
+//! What each operation means is fixed in `docs/semantics.md`, rules P1 to P28.
 
 use crate::MacAddress;
 use crate::bits;
@@ -9,6 +9,7 @@ use crate::checksum::{self, Sum};
 use crate::drop_reason::DropReason;
 use crate::flow::Endpoints;
 use crate::format::{FieldPlace, Formats, Header};
+use crate::invariant_crc::{CRC_LENGTH, invariant_crc};
 use crate::layout::{Fragment, Layout, Network, Transport};
 use crate::port::{Checksum, Frame, LinkType, Offload, Segmentation, SegmentationKind};
 use crate::wire::ethernet::{ETHERNET_LENGTH, TYPE_IPV4, TYPE_IPV6};
@@ -32,13 +33,15 @@ pub struct Packet {
     segmentation: Option<Segmentation>,
     /// The transport checksum is left to whoever sends the packet.
     partial: bool,
+    /// The invariant CRC, if the packet ends in one: as it came, or as [`Packet::finish`] made it.
+    crc: [u8; CRC_LENGTH],
 }
 
 impl Packet {
     /// Parses a frame that arrived on a port of type `link`.
     ///
     /// # Errors
-    /// `Truncated`, `BadLength`, `BadVersion` or `BadChecksum`: the frame is to be dropped.
+    /// `Truncated`, `BadLength`, `BadVersion`, `BadChecksum` or `BadInvariantCrc`: the frame is to be dropped.
     pub fn parse(link: LinkType, frame: Frame<'_>, formats: &Formats) -> Result<Packet, DropReason> {
         let mut packet = Packet::default();
         packet.renew(link, frame, formats)?;
@@ -78,13 +81,20 @@ impl Packet {
         }
     }
 
-    /// Finds a frame's headers and checks them. Returns where the packet ends in the frame.
+    /// Finds a frame's headers and checks them. Returns where the packet without its invariant CRC ends in the frame.
     fn read(&mut self, link: LinkType, frame: Frame<'_>, formats: &Formats) -> Result<usize, DropReason> {
         let end = self.layout.renew(link, frame.bytes, formats)?;
         if frame.offload.checksum == Checksum::Unverified
             && !transport_checksum_is_right(&frame.bytes[..end], &self.layout)
         {
             return Err(DropReason::BadChecksum);
+        }
+        let end = end - self.layout.crc_length();
+        if let Some(ending) = &self.layout.ending {
+            self.crc = invariant_crc(&frame.bytes[..end], &self.layout, ending);
+            if frame.bytes[end..end + CRC_LENGTH] != self.crc {
+                return Err(DropReason::BadInvariantCrc);
+            }
         }
         self.segmentation = frame.offload.segmentation;
         self.partial = frame.offload.checksum == Checksum::Partial;
@@ -111,7 +121,7 @@ impl Packet {
     /// Parses a frame made here, in which all but the transport checksum is right.
     pub(crate) fn from_frame(link: LinkType, bytes: Buffer, formats: &Formats) -> Result<Packet, DropReason> {
         let (layout, _) = Layout::find(link, &bytes, formats)?;
-        Ok(Packet { bytes, layout, padding: 0, segmentation: None, partial: false })
+        Ok(Packet { bytes, layout, ..Packet::default() })
     }
 
     /// A field's value; the low 64 bits of a wider one. `None` if the packet has no such field.
@@ -145,7 +155,7 @@ impl Packet {
         let place = self.layout.field(&self.bytes, field).ok_or(DropReason::NoField)?;
         let mut value = value;
         if field.is_udp_length() {
-            let headers = self.layout.payload - self.layout.network_end;
+            let headers = self.layout.payload - self.layout.network_end + self.layout.crc_length();
             let length = usize::from(value as u16).max(headers);
             self.resize_payload(length - headers)?;
             value = length as u64;
@@ -217,6 +227,7 @@ impl Packet {
             return Err(DropReason::NoField);
         }
         let headers = self.layout.payload - self.layout.network_start - self.layout.bytes_outside_ip_length();
+        let headers = headers + self.layout.crc_length();
         if length > MAX_IP_LENGTH - headers { Err(DropReason::TooLong) } else { Ok(()) }
     }
 
@@ -292,7 +303,7 @@ impl Packet {
         self.bytes.len()
     }
 
-    /// Makes the lengths right, then the checksums.
+    /// Makes the lengths right, then the invariant CRC and the checksums.
     ///
     /// A fragment's transport header speaks of the whole datagram and stays as it is. The transport checksum is only
     /// begun (`Checksum::Partial`) if the packet arrived so or stands for many segments, whose checksums are made when
@@ -300,7 +311,7 @@ impl Packet {
     pub fn finish(&mut self) {
         let start = self.layout.network_start;
         // Below 65,536 by `check_payload_length`, or as it arrived.
-        let ip_length = (self.bytes.len() - start).saturating_sub(self.layout.bytes_outside_ip_length()) as u16;
+        let ip_length = (self.length() - start).saturating_sub(self.layout.bytes_outside_ip_length()) as u16;
         match self.layout.network {
             Some(Network::Ipv4) => self.put(start + 2, ip_length),
             Some(Network::Ipv6 { .. }) => self.put(start + 4, ip_length),
@@ -326,24 +337,42 @@ impl Packet {
             };
         self.partial |= self.stands_for_many().is_some();
         if transport == Transport::Udp {
-            self.put(start + 4, (self.bytes.len() - start) as u16);
+            self.put(start + 4, (self.length() - start) as u16);
+            if let Some(ending) = &self.layout.ending {
+                self.crc = invariant_crc(&self.bytes, &self.layout, ending);
+            }
             let none = self.bytes[field..field + 2] == [0, 0] && self.layout.network == Some(Network::Ipv4);
             if none && !self.partial {
                 return;
             }
         }
         self.put(field, 0);
-        let sum = pseudo_header(&self.bytes, &self.layout);
+        let sum = pseudo_header(&self.bytes, self.length(), &self.layout);
         let value = if self.partial {
             sum.folded()
         } else {
-            match (transport, sum.bytes(&self.bytes[start..]).checksum()) {
+            match (transport, self.sum_of_crc(sum.bytes(&self.bytes[start..])).checksum()) {
                 // 0 means no checksum (RFC 768).
                 (Transport::Udp, 0) => 0xffff,
                 (_, checksum) => checksum,
             }
         };
         self.put(field, value);
+    }
+
+    /// A sum over all that is in front of the invariant CRC, with that one.
+    fn sum_of_crc(&self, sum: Sum) -> Sum {
+        let [a, b, c, d] = self.crc;
+        match (&self.layout.ending, self.bytes.len() - self.layout.network_end) {
+            (None, _) => sum,
+            (Some(_), before) if before % 2 == 1 => sum.bytes(&[0, a, b, c, d, 0]),
+            (Some(_), _) => sum.bytes(&self.crc),
+        }
+    }
+
+    /// Bytes of the packet with its link header and its invariant CRC.
+    fn length(&self) -> usize {
+        self.bytes.len() + self.layout.crc_length()
     }
 
     fn put(&mut self, at: usize, value: u16) {
@@ -353,6 +382,7 @@ impl Packet {
     /// The frame as a port of type `link` sends it, and what is left to do on it. `buffer` is cleared first.
     pub fn emit(&self, link: LinkType, buffer: &mut Buffer) -> Offload {
         buffer.assign(&self.bytes);
+        self.end(buffer);
         self.dress(link, buffer);
         self.offload()
     }
@@ -361,6 +391,7 @@ impl Packet {
     pub fn into_emitted(mut self, link: LinkType) -> (Buffer, Offload) {
         let offload = self.offload();
         let mut bytes = std::mem::take(&mut self.bytes);
+        self.end(&mut bytes);
         self.dress(link, &mut bytes);
         (bytes, offload)
     }
@@ -368,9 +399,16 @@ impl Packet {
     /// Bytes of the frame that [`Packet::emit`] makes.
     pub fn emitted_length(&self, link: LinkType) -> usize {
         match (link, self.layout.ethernet) {
-            (LinkType::Ip, true) => self.bytes.len() - self.layout.network_start,
-            (LinkType::Ethernet, false) => self.bytes.len() + ETHERNET_LENGTH,
-            _ => self.bytes.len(),
+            (LinkType::Ip, true) => self.length() - self.layout.network_start,
+            (LinkType::Ethernet, false) => self.length() + ETHERNET_LENGTH,
+            _ => self.length(),
+        }
+    }
+
+    /// Appends the invariant CRC to a copy of the packet.
+    fn end(&self, frame: &mut Buffer) {
+        if self.layout.ending.is_some() {
+            frame.extend_from_slice(&self.crc);
         }
     }
 
@@ -436,7 +474,7 @@ impl Packet {
         segmentation: Option<Segmentation>,
         partial: bool,
     ) -> Packet {
-        Packet { bytes: bytes.into(), layout, padding: 0, segmentation, partial }
+        Packet { bytes: bytes.into(), layout, segmentation, partial, ..Packet::default() }
     }
 
     /// Its bytes with the link header, as they are now.
@@ -470,7 +508,7 @@ impl Packet {
         let behind = self.behind_transport();
         let headers = &self.bytes[..self.bytes.len() - behind.len()];
         let bytes = [headers, &behind[part]].concat();
-        Packet { bytes: bytes.into(), layout: self.layout.clone(), padding: 0, segmentation: None, partial: false }
+        Packet { bytes: bytes.into(), layout: self.layout.clone(), ..Packet::default() }
     }
 
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {
@@ -481,7 +519,7 @@ impl Packet {
 
     /// Finds the imported headers again after presets.
     pub(crate) fn locate_imported(&mut self, formats: &Formats) {
-        self.layout.find_imported(&self.bytes, formats);
+        self.layout.find_imported(&self.bytes, formats, 0);
     }
 
     /// Takes these bytes behind the transport header for the imported headers of these numbers.
@@ -506,7 +544,7 @@ pub fn checksum_is_partial(link: LinkType, bytes: &[u8]) -> bool {
         None => return false,
     };
     layout.fragment == Fragment::No
-        && bytes[field..field + 2] == pseudo_header(bytes, &layout).folded().to_be_bytes()
+        && bytes[field..field + 2] == pseudo_header(bytes, bytes.len(), &layout).folded().to_be_bytes()
         && !transport_checksum_is_right(bytes, &layout)
 }
 
@@ -517,13 +555,13 @@ fn transport_checksum_is_right(bytes: &[u8], layout: &Layout) -> bool {
     if transport == Transport::Udp && segment[6..UDP_LENGTH] == [0, 0] {
         return layout.network == Some(Network::Ipv4);
     }
-    pseudo_header(bytes, layout).bytes(segment).folded() == 0xffff
+    pseudo_header(bytes, bytes.len(), layout).bytes(segment).folded() == 0xffff
 }
 
-/// Sum over the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1).
-fn pseudo_header(bytes: &[u8], layout: &Layout) -> Sum {
+/// Sum over the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) of a packet that ends at `end`.
+fn pseudo_header(bytes: &[u8], end: usize, layout: &Layout) -> Sum {
     let start = layout.network_start;
-    let length = bytes.len() - layout.network_end;
+    let length = end - layout.network_end;
     let sum = Sum::new().word(layout.protocol.into()).word(length as u16).word((length >> 16) as u16);
     match layout.network {
         Some(Network::Ipv6 { final_destination: Some(last) }) => {

@@ -111,7 +111,7 @@ impl Packet {
             NetworkPart::Ipv4 => Some(Network::Ipv4),
             NetworkPart::Ipv6 => Some(Network::Ipv6 { final_destination: parts.final_destination }),
         };
-        let layout = Layout {
+        let mut layout = Layout {
             ethernet: parts.ethernet,
             network_start: parts.network_start as usize,
             network_end: parts.network_end as usize,
@@ -122,7 +122,9 @@ impl Packet {
             transport_end: parts.transport_end as usize,
             imported: parts.imported.iter().map(|&place| (place != (0, 0)).then_some(place)).collect(),
             payload: parts.payload as usize,
+            ending: None,
         };
+        layout.find_ending(formats);
         Ok(Packet::of_layout(parts.bytes, layout, parts.segmentation, parts.partial))
     }
 }

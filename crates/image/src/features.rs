@@ -33,6 +33,7 @@ impl Image {
         add(Feature::Blocks, !self.blocks.is_empty());
         add(Feature::Repeats, !self.repeats.is_empty());
         add(Feature::ImportedFormats, self.formats.iter().any(imported));
+        add(Feature::InvariantCrc, self.formats.iter().any(|format| format.invariant_crc.is_some()));
         add(Feature::Expiry, expires);
         add(Feature::Hold, self.flow.hold);
         add(Feature::PassedPackets, matches!(self.other_packets, OtherPackets::Pass(_)));

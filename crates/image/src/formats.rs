@@ -24,6 +24,7 @@ impl From<&Format> for core::Format {
             length: format.length,
             fields: format.fields.iter().map(field).collect(),
             place,
+            invariant_crc: format.invariant_crc.clone(),
         }
     }
 }

@@ -6,6 +6,8 @@ pub mod book;
 pub mod market;
 #[allow(dead_code, reason = "of use to some of the tests")]
 pub mod place;
+#[allow(dead_code, reason = "of use to some of the tests")]
+pub mod route;
 
 use std::fs::File;
 use std::io::BufReader;

@@ -34,6 +34,7 @@ pub fn sample() -> Image {
             })
             .collect(),
         place: Place::Builtin,
+        invariant_crc: None,
     };
     let tcp = [("sequence", 32, 32), ("acknowledgment", 64, 32), ("ack", 107, 1), ("syn", 110, 1), ("rst", 109, 1)];
     let names = ["sequence", "acknowledgment", "ack", "syn", "rst"];

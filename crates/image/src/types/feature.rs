@@ -43,6 +43,8 @@ pub enum Feature {
     ImportedFormats,
     /// Events that rows raise.
     InternalEvents,
+    /// Packets that end in an invariant CRC.
+    InvariantCrc,
     /// TCP options taken out of a packet.
     KeepOptions,
     /// Whether an application listens.

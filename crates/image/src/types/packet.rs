@@ -15,6 +15,10 @@ pub struct Format {
     pub fields: Vec<FormatField>,
     /// Where it is found.
     pub place: Place,
+    /// Present: a packet with this header, which directly follows UDP, ends in an invariant CRC. Names of those of its fields
+    /// that may change on the way, and so count as ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invariant_crc: Option<Vec<String>>,
 }
 
 /// A field of a format.

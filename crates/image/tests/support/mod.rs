@@ -91,6 +91,7 @@ pub fn builtin(name: &str) -> Format {
         length: format.length,
         fields: format.fields.iter().map(field).collect(),
         place: Place::Builtin,
+        invariant_crc: None,
     }
 }
 
@@ -182,6 +183,7 @@ pub fn rich() -> Image {
                 equals: 80,
             }),
         },
+        invariant_crc: None,
     };
     image.formats.push(reports);
     let report_kind = image.fields.len() as u16;

@@ -109,6 +109,23 @@ impl Lowerer<'_> {
             );
             return;
         }
+        if let Some(variant) = found.invariant_crc() {
+            if header.after.text != "udp" {
+                let message =
+                    format!("`{}` is annotated `@invariant_crc`, and follows `{}`", found.name, header.after.text);
+                let help = "only packets with such a header directly `after udp` end in an invariant CRC";
+                self.report(Diagnostic::error(header.after.span, message).help(help));
+                return;
+            }
+            let wide = found.fields.iter().find(|field| field.width > 64 && variant.contains(&field.name));
+            if let Some(field) = wide {
+                let message =
+                    format!("`{}.{}` is annotated `@variant` and {} bits wide", found.name, field.name, field.width);
+                let help = "a variant field has at most 64 bits; declare several";
+                self.report(Diagnostic::error(header.header.span, message).help(help));
+                return;
+            }
+        }
         let when = match &header.when {
             None => None,
             Some((path, expression)) => {
@@ -135,6 +152,7 @@ impl Lowerer<'_> {
             length: found.length(),
             fields: fields.collect(),
             place: Place::After { header: header.after.text.clone(), when },
+            invariant_crc: found.invariant_crc(),
         });
     }
 
@@ -248,5 +266,6 @@ fn builtin(format: &CoreFormat) -> Format {
         width: field.width,
         option: field.option,
     });
-    Format { name: format.name.clone(), length: format.length, fields: fields.collect(), place: Place::Builtin }
+    let (name, length, place) = (format.name.clone(), format.length, Place::Builtin);
+    Format { name, length, fields: fields.collect(), place, invariant_crc: None }
 }

@@ -300,7 +300,7 @@ impl Reader<'_> {
             self.headers.push(Draft {
                 fields: vec![("word".to_owned(), 0, NAME_WORD)],
                 packet_name: Some(word.clone()),
-                import: Some(Format { name: word.clone(), length, fields, place }),
+                import: Some(Format { name: word.clone(), length, fields, place, invariant_crc: None }),
             });
             self.add_field(own, "word", 0, NAME_WORD, Form::Number { decimals: 0 }, None);
             words.extend(self.formats.field_named(own, "word"));
@@ -366,7 +366,8 @@ impl Reader<'_> {
         let draft = &mut self.headers[usize::from(id.0)];
         draft.packet_name = Some(header.name.clone());
         let place = FormatPlace::After { header: front, when };
-        draft.import = Some(Format { name: header.name.clone(), length: header.length(), fields, place });
+        let (name, length) = (header.name.clone(), header.length());
+        draft.import = Some(Format { name, length, fields, place, invariant_crc: None });
     }
 
     /// A header without a place of its own is the built-in one of its name, or nowhere.
