@@ -66,7 +66,7 @@ impl Walk<'_> {
             let ends = [Operation::DeleteInstance, Operation::RestartInstance];
             let deleted = matches!(event, Event::Expire | Event::Abort)
                 || image.written_out(&row.operations).any(|operation| ends.contains(operation));
-            let mut own = key_conditions(&mut phrases, row);
+            let mut own = key_conditions(image, &mut phrases, row);
             if own.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
                 own.push("otherwise".into());
             }
@@ -98,9 +98,12 @@ impl Walk<'_> {
     }
 }
 
-/// A row's conditions as a label shows them: those that ask for something, or else the first that excludes something.
-fn key_conditions(phrases: &mut Phrases<'_>, row: &Row) -> Vec<String> {
-    let all: Vec<String> = row.when.iter().map(|(index, value)| phrases.condition(*index, *value)).collect();
+/// A row's conditions as a label shows them: those that ask for something, or else the first that excludes something. What tests a
+/// temporary of the compiler says nothing.
+fn key_conditions(image: &Image, phrases: &mut Phrases<'_>, row: &Row) -> Vec<String> {
+    let all = row.when.iter().map(|(index, value)| phrases.condition(*index, *value));
+    let temporary = |text: &String| image.registers.iter().any(|it| it.scratch && text.contains(&it.name));
+    let all: Vec<String> = all.filter(|condition| !temporary(condition)).collect();
     let asks = |condition: &&String| !condition.starts_with("not ") && !condition.starts_with("lacks ");
     let shown: Vec<String> = all.iter().filter(asks).cloned().collect();
     if shown.is_empty() { all.into_iter().take(1).collect() } else { shown }

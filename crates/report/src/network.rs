@@ -1,5 +1,6 @@
 //! One run of a network as one HTML page: no network, no scripts, light or dark as the reader has it.
 
+use crate::beside;
 use crate::table::counter_rows;
 use crate::topology::{self, picture};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,13 @@ pub fn page(network: &Network, results: &Results) -> String {
         "Each stroke is a segment as its sender sent it, from its first byte to its last; the stair is what was \
          acknowledged or delivered.",
         || each(&progress(results)),
+    );
+    section(
+        &mut body,
+        "Beside each other",
+        "The first flows in one chart each: registers of their senders that the network probes, what they get through, and the queue \
+         where most waited.",
+        || each(&beside::charts(results)),
     );
     section(
         &mut body,
@@ -431,7 +439,7 @@ fn flows(results: &Results) -> String {
 }
 
 /// Distributions of completion times and goodputs, a stair for each traffic of some flows.
-fn distributions(results: &Results) -> Vec<Chart> {
+pub fn distributions(results: &Results) -> Vec<Chart> {
     let share = || Axis { ends: (Some(0.0), Some(1.0)), ..Axis::new("flows", Unit::Share) };
     let axis = |name: &str, unit, values: &[(&str, Vec<f64>)]| {
         let all = || values.iter().flat_map(|(_, values)| values).copied().filter(|value| *value > 0.0);
@@ -464,6 +472,12 @@ fn distributions(results: &Results) -> Vec<Chart> {
 fn progress(results: &Results) -> Vec<Chart> {
     let shown = results.progress.iter().filter(|progress| !progress.sent.is_empty()).take(MOST_PLOTS);
     shown.flat_map(|progress| sequence(results, progress)).collect()
+}
+
+/// Segments of the first flows over time: of a long flow those around the first that was sent again.
+pub fn segments(results: &Results) -> Vec<Chart> {
+    let shown = results.progress.iter().filter(|progress| !progress.sent.is_empty()).take(MOST_PLOTS);
+    shown.filter_map(|progress| sequence(results, progress).pop()).collect()
 }
 
 /// A flow from its beginning to its end and, if that is long, what is around its first repeated segment.
