@@ -109,7 +109,7 @@ fn draw(file: &Path, what: &[String], runs: &mut BTreeMap<PathBuf, Run>) -> Resu
         let more = match name.as_str() {
             "goodput" => beside::goodput(results).into_iter().collect(),
             "queue" => beside::queue(results).into_iter().collect(),
-            "times" => report::distributions(results).into_iter().take(1).collect(),
+            "times" => beside::times(results).into_iter().collect(),
             "segments" => report::segments(results),
             register => beside::register(results, register).into_iter().collect::<Vec<Chart>>(),
         };

@@ -181,25 +181,42 @@ impl<'a> Walk<'a> {
 
     /// What is known where a condition holds.
     fn test(&self, condition: &'a Expression, way: &Way<'a>, test: &mut Test<'a>, found: &mut Found<'a>) {
-        match &condition.kind {
-            ExpressionKind::Binary(BinaryOperator::And, left, right) => {
-                self.test(left, way, test, found);
-                self.test(right, way, test, found);
-                return;
+        if let ExpressionKind::Binary(BinaryOperator::And, left, right) = &condition.kind {
+            self.test(left, way, test, found);
+            self.test(right, way, test, found);
+        } else if let Some(held) = self.told_of_register(condition, way, &test.held, found) {
+            test.held = held;
+        } else {
+            test.whole = false;
+            let text = self.sources.text(condition.span).split_whitespace().collect::<Vec<_>>().join(" ");
+            if !test.conditions.contains(&text) {
+                test.conditions.push(text);
             }
-            ExpressionKind::Binary(operator @ (BinaryOperator::Equal | BinaryOperator::NotEqual), left, right) if matches!(&left.kind, ExpressionKind::Path(path) if is_name(path, self.register)) => {
-                if let Some(name) = self.constant(right, way) {
-                    found.mentioned.insert(name);
-                    test.held.retain(|held| (*held == name) == (*operator == BinaryOperator::Equal));
-                    return;
-                }
-            }
-            _ => {}
         }
-        test.whole = false;
-        let text = self.sources.text(condition.span).split_whitespace().collect::<Vec<_>>().join(" ");
-        if !test.conditions.contains(&text) {
-            test.conditions.push(text);
+    }
+
+    /// Which of `held` a condition leaves, if it tests nothing but the register.
+    fn told_of_register(
+        &self,
+        condition: &'a Expression,
+        way: &Way<'a>,
+        held: &Held<'a>,
+        found: &mut Found<'a>,
+    ) -> Option<Held<'a>> {
+        match &condition.kind {
+            ExpressionKind::Binary(BinaryOperator::Or, left, right) => {
+                let mut either = self.told_of_register(left, way, held, found)?;
+                either.append(&mut self.told_of_register(right, way, held, found)?);
+                Some(either)
+            }
+            ExpressionKind::Binary(operator @ (BinaryOperator::Equal | BinaryOperator::NotEqual), left, right) if matches!(&left.kind, ExpressionKind::Path(path) if is_name(path, self.register)) =>
+            {
+                let name = self.constant(right, way)?;
+                found.mentioned.insert(name);
+                let wanted = |held: &&&str| (**held == name) == (*operator == BinaryOperator::Equal);
+                Some(held.iter().filter(wanted).copied().collect())
+            }
+            _ => None,
         }
     }
 

@@ -29,7 +29,7 @@ module walker is control {
         if stuck > 7 { level = STILL; } else { level = WALKS; }
         stuck = 0;
     }
-    action rested() { if level != STILL { settle(STILL); } }
+    action rested() { if (level == WALKS or level == RUNS) and stuck > 0 { settle(STILL); } }
     action nobody_calls() { level = RUNS; }
 }
 
@@ -50,9 +50,9 @@ fn a_register_of_constants_has_phases_with_what_leads_from_one_to_another() {
     };
     let wanted = [
         change(0, 1, "told", &["count > UNUSED"]),
-        change(1, 0, "rested", &[]),
+        change(1, 0, "rested", &["stuck > 0"]),
         change(1, 2, "told", &["stuck >= 3"]),
-        change(2, 0, "rested", &[]),
+        change(2, 0, "rested", &["stuck > 0"]),
         change(2, 0, "told", &["count == 0", "stuck > 7"]),
         change(2, 1, "told", &["count == 0"]),
     ];

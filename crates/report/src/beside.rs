@@ -12,6 +12,8 @@ const MOST_FLOWS: usize = 8;
 const MOST_INTERVALS: usize = 100;
 /// Directions of links whose queues are drawn.
 const MOST_QUEUES: usize = 2;
+/// Fewer flows have no distribution to speak of.
+const FEWEST_TIMES: usize = 3;
 const HEIGHT: f64 = 140.0;
 const TONES: [&str; MOST_FLOWS] = ["tone0", "tone1", "tone2", "tone3", "tone4", "tone5", "tone6", "tone7"];
 
@@ -42,8 +44,10 @@ pub fn register(results: &Results, name: &str) -> Option<Chart> {
     }
     let lines = by_flow.into_iter().map(|(flow, probe)| {
         let points = probe.points.iter().map(|(at, value)| (*at as f64 / 1e9, *value as f64));
-        (flow, Shape::Line(points.collect()))
+        (flow, Shape::Line(points.collect()), probe.points.iter().all(|(_, value)| *value == 0))
     });
+    // Where a register is always 0 it is not used.
+    let lines = lines.filter(|(.., unused)| !unused).map(|(flow, line, _)| (flow, line));
     of_flows(results, name, Axis::new("", Unit::Plain), lines)
 }
 
@@ -90,18 +94,41 @@ pub fn queue(results: &Results) -> Option<Chart> {
     order.truncate(MOST_QUEUES);
     let mut chart = Chart::new("Queue", Axis::new("time", Unit::Seconds), Axis::new("", Unit::Bytes));
     chart.height = HEIGHT;
+    let mut dropped = Vec::new();
     for (place, index) in order.into_iter().enumerate() {
         let link = &results.links[index];
         let samples: Vec<&LinkSample> = results.samples.iter().filter(|sample| sample.link == index).collect();
         let point = |sample: &&LinkSample| (sample.at as f64 / 1e9, sample.queue_bytes as f64);
         let name = format!("{} to {}", node(&link.from), node(&link.to));
         chart.add_as(["tone7", "tone3"][place % 2], &name, Shape::Line(samples.iter().map(point).collect()));
-        let dropped: Vec<_> = samples.iter().filter(|sample| sample.drops > 0).map(point).collect();
-        if !dropped.is_empty() {
-            chart.add_as("tone4", "drops", Shape::Dots(dropped));
-        }
+        dropped.extend(samples.iter().filter(|sample| sample.drops > 0).map(point));
+    }
+    if !dropped.is_empty() {
+        chart.add_as("tone4", "drops", Shape::Dots(dropped));
     }
     Some(chart)
+}
+
+/// The distribution of completion times of each traffic with some flows; what is numbered (`NAME-1`, `NAME-2`, ...) is one.
+pub fn times(results: &Results) -> Option<Chart> {
+    let mut by_name: Vec<(&str, Vec<f64>)> = Vec::new();
+    for flow in &results.flows {
+        let Some(time) = flow.completion_time() else { continue };
+        let numbered = flow.traffic.rsplit_once('-').filter(|(_, end)| end.bytes().all(|byte| byte.is_ascii_digit()));
+        let name = numbered.map_or(flow.traffic.as_str(), |(name, _)| name);
+        match by_name.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, times)) => times.push(time as f64 / 1e9),
+            None => by_name.push((name, vec![time as f64 / 1e9])),
+        }
+    }
+    by_name.retain(|(_, times)| times.len() >= FEWEST_TIMES);
+    by_name.truncate(MOST_FLOWS);
+    let share = Axis { ends: (Some(0.0), Some(1.0)), ..Axis::new("flows", Unit::Share) };
+    let mut chart = Chart::new("Completion time", Axis::logarithmic("time", Unit::Seconds), share);
+    for (name, times) in by_name {
+        chart.add(name, Chart::distribution(times));
+    }
+    (!chart.series.is_empty()).then_some(chart)
 }
 
 /// The node of `NODE:PORT`.

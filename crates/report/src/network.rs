@@ -439,7 +439,7 @@ fn flows(results: &Results) -> String {
 }
 
 /// Distributions of completion times and goodputs, a stair for each traffic of some flows.
-pub fn distributions(results: &Results) -> Vec<Chart> {
+fn distributions(results: &Results) -> Vec<Chart> {
     let share = || Axis { ends: (Some(0.0), Some(1.0)), ..Axis::new("flows", Unit::Share) };
     let axis = |name: &str, unit, values: &[(&str, Vec<f64>)]| {
         let all = || values.iter().flat_map(|(_, values)| values).copied().filter(|value| *value > 0.0);
@@ -477,7 +477,15 @@ fn progress(results: &Results) -> Vec<Chart> {
 /// Segments of the first flows over time: of a long flow those around the first that was sent again.
 pub fn segments(results: &Results) -> Vec<Chart> {
     let shown = results.progress.iter().filter(|progress| !progress.sent.is_empty()).take(MOST_PLOTS);
-    shown.filter_map(|progress| sequence(results, progress).pop()).collect()
+    let last = shown.filter_map(|progress| {
+        let mut charts = sequence(results, progress);
+        let chart = charts.pop()?;
+        Some(match charts.pop() {
+            Some(whole) => Chart { title: format!("{}, around its first repeated segment", whole.title), ..chart },
+            None => chart,
+        })
+    });
+    last.collect()
 }
 
 /// A flow from its beginning to its end and, if that is long, what is around its first repeated segment.
