@@ -17,8 +17,7 @@ use weftwire_core::trace::TraceRecord;
 use weftwire_core::{Function, LinkType, Port, Ports, Time};
 use weftwire_draw::alone;
 use weftwire_draw::chart::{Chart, stack};
-use weftwire_draw::graph::{Edge, Graph, Label};
-use weftwire_explain::states;
+use weftwire_explain::{phases, states};
 use weftwire_network::Network;
 use weftwire_network::model::{NodeIndex, NodeKind, PortPlace};
 use weftwire_network::results::Results;
@@ -88,7 +87,11 @@ fn draw(file: &Path, what: &[String], runs: &mut BTreeMap<PathBuf, Run>) -> Resu
     if file.extension().is_some_and(|it| it == "xl") {
         let [what] = what else { bail!("of a machine one thing is drawn: `states`, or MODULE.REGISTER") };
         return match what.split_once('.') {
-            Some((module, register)) => phases(file, module, register),
+            Some((module, register)) => {
+                let found = CATALOG.phases(file, module, register);
+                let found = found.with_context(|| format!("no module {module} sets `{register}` to constants"))?;
+                Ok(phases(found).svg(module))
+            }
             None if what == "states" => {
                 let image = CATALOG.image(file)?;
                 Ok(states(&image).svg(&image.name))
@@ -117,19 +120,6 @@ fn draw(file: &Path, what: &[String], runs: &mut BTreeMap<PathBuf, Run>) -> Resu
         charts.extend(more);
     }
     Ok(alone(&stack(&charts)))
-}
-
-/// The phases of a module as a diagram of states.
-fn phases(file: &Path, module: &str, register: &str) -> Result<String> {
-    let found = CATALOG.phases(file, module, register);
-    let found = found.with_context(|| format!("no module {module} sets `{register}` to constants"))?;
-    let mut edges: BTreeMap<(usize, usize), Vec<Label>> = BTreeMap::new();
-    for change in found.changes {
-        let label = Label { event: change.event, conditions: change.conditions };
-        edges.entry((change.from, change.to)).or_default().push(label);
-    }
-    let edges = edges.into_iter().map(|((from, to), labels)| Edge { from, to, labels });
-    Ok(Graph::new(found.names, edges.collect()).svg(module))
 }
 
 /// A run of a network, with what passed the ports where it captures.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use weftwire_draw::graph::{Edge, Graph, Label};
 use weftwire_image::chains::{Chains, event_name, state_name};
 use weftwire_image::*;
+use weftwire_lang::Phases;
 
 /// The states of an image and the ways between them.
 pub fn states(image: &Image) -> Graph {
@@ -34,6 +35,17 @@ pub fn states(image: &Image) -> Graph {
     let states = (0..image.states.len()).map(|index| state_name(image, u16::try_from(index).unwrap_or(u16::MAX)));
     let edges = arrows.into_iter().map(|((from, to), labels)| Edge { from, to, labels });
     Graph::new(states.collect(), edges.collect())
+}
+
+/// The phases of a module and the ways between them.
+pub fn phases(phases: Phases) -> Graph {
+    let mut arrows: BTreeMap<(usize, usize), Vec<Label>> = BTreeMap::new();
+    for change in phases.changes {
+        let label = Label { event: change.event, conditions: change.conditions };
+        arrows.entry((change.from, change.to)).or_default().push(label);
+    }
+    let edges = arrows.into_iter().map(|((from, to), labels)| Edge { from, to, labels });
+    Graph::new(phases.names, edges.collect())
 }
 
 /// What handling an event may lead to.
