@@ -79,7 +79,7 @@ impl Walk<'_> {
             let deleted = matches!(event, Event::Expire | Event::Abort)
                 || image.written_out(&row.operations).any(|operation| ends.contains(operation));
             let mut own = key_conditions(image, &mut phrases, row);
-            if own.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
+            if row.when.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
                 own.push("otherwise".into());
             }
             // Internal events only raise greater numbers; a raise that does not is not followed.
