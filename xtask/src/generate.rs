@@ -15,10 +15,19 @@ const FILES: [Generated; 6] = [
     ("docs/machines.md", crate::machines::page),
 ];
 
+/// Every generated file as it is to be, with its path.
+fn all(root: &Path) -> Result<Vec<(String, String)>> {
+    let mut files = crate::gallery::pictures(root)?;
+    for (path, make) in FILES {
+        files.push((path.to_owned(), make(root)?));
+    }
+    Ok(files)
+}
+
 /// Writes every generated file.
 pub fn write(root: &Path) -> Result<()> {
-    for (path, make) in FILES {
-        std::fs::write(root.join(path), make(root)?).with_context(|| format!("can't write {path}"))?;
+    for (path, text) in all(root)? {
+        std::fs::write(root.join(&path), text).with_context(|| format!("can't write {path}"))?;
         println!("wrote {path}");
     }
     Ok(())
@@ -26,16 +35,14 @@ pub fn write(root: &Path) -> Result<()> {
 
 /// Sees that every generated file is what it would be if written now.
 pub fn check(root: &Path) -> Result<()> {
-    let mut stale = Vec::new();
-    for (path, make) in FILES {
-        if std::fs::read_to_string(root.join(path)).ok() != Some(make(root)?) {
-            stale.push(path);
-        }
-    }
+    let all = all(root)?;
+    let is_stale =
+        |(path, text): &&(String, String)| std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text);
+    let stale: Vec<&str> = all.iter().filter(is_stale).map(|(path, _)| path.as_str()).collect();
     if !stale.is_empty() {
         bail!("out of date: {}; run `cargo run -p xtask -- generate`", stale.join(", "));
     }
-    println!("{} generated files are up to date", FILES.len());
+    println!("{} generated files are up to date", all.len());
     Ok(())
 }
 

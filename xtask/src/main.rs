@@ -6,6 +6,7 @@
 )]
 
 mod borders;
+mod gallery;
 mod generate;
 mod instructions;
 mod layers;

@@ -1,7 +1,7 @@
 //! The picture of what the calendar costs.
 
 use weftwire_draw::chart::{Chart, Shape, stack};
-use weftwire_draw::{Axis, Unit};
+use weftwire_draw::{Axis, Unit, alone};
 
 use crate::calendar::Results;
 
@@ -32,7 +32,5 @@ pub fn picture(results: &Results) -> String {
             chart
         })
         .collect();
-    // The picture stands alone, so it brings the style of the reports along.
-    let style = concat!("<style>", include_str!("../../draw/src/style.css"), "</style>\n");
-    stack(&charts).replacen("</title>\n", &format!("</title>\n{style}"), 1)
+    alone(&stack(&charts))
 }

@@ -5,7 +5,7 @@ use crate::parameter::{self, Parameter};
 use crate::{Catalog, CatalogError, Loaded, summary};
 use std::path::{Path, PathBuf};
 use weftwire_image::{Image, VerifiedImage};
-use weftwire_lang::{Compilation, Dialect};
+use weftwire_lang::{Compilation, Dialect, Phases};
 use weftwire_text::{LoadError, Loader};
 
 /// The syntax of a source file, by its name.
@@ -57,6 +57,12 @@ impl Catalog<'_> {
         let dialect = dialect(path).ok_or_else(no_source)?;
         let files = Files { root: path, allowed: &self.includes };
         Ok(weftwire_lang::compile_for(&path.to_string_lossy(), dialect, &files, self.timers))
+    }
+
+    /// The phases that a register of a module goes through ([`weftwire_lang::phases`]), in a source of XL.
+    pub fn phases(&self, path: &Path, module: &str, register: &str) -> Option<Phases> {
+        let files = Files { root: path, allowed: &self.includes };
+        weftwire_lang::phases(&path.to_string_lossy(), &files, module, register)
     }
 }
 

@@ -252,6 +252,7 @@ fn pictures_are_written_whole_or_not_at_all() {
         refused(&folder, &[command, "bad.xl", "--out", "new"], &["nowhere"]);
         refused(&folder, &[command, "good.xl", "--out", "no/such"], &["no/such"]);
     }
+    refused(&folder, &["graph", "good.xl", "--phases", "bbr.mode"], &["good.xl", "no", "module `bbr`", "`mode`"]);
 }
 
 #[test]

@@ -105,6 +105,8 @@ impl Scale {
         match axis.unit {
             // Exact as long as the numbers are short.
             Unit::Bytes if greatest < 1e7 => (1.0, "bytes"),
+            Unit::Plain if greatest >= 1e9 => (1e9, "× 10⁹"),
+            Unit::Plain if greatest >= 1e7 => (1e6, "× 10⁶"),
             unit => unit.suited(greatest),
         }
     }
@@ -185,6 +187,18 @@ mod tests {
         let scale = Scale::new(&axis, [0.0, 1.2].into_iter(), (0.0, 100.0));
         let texts: Vec<String> = scale.ticks(&axis).into_iter().map(|tick| tick.1).collect();
         assert_eq!(texts, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0", "1.2"]);
+    }
+
+    #[test]
+    fn large_numbers_without_a_unit_have_a_factor() {
+        let axis = Axis::new("pacing", Unit::Plain);
+        for (greatest, title, last) in
+            [(9_999_999.0, "pacing", "8\u{202f}000\u{202f}000"), (1e10, "pacing, × 10⁹", "10")]
+        {
+            let scale = Scale::new(&axis, [greatest].into_iter(), (0.0, 100.0));
+            assert_eq!(scale.title(&axis), title);
+            assert_eq!(scale.ticks(&axis).last().map(|tick| tick.1.as_str()), Some(last));
+        }
     }
 
     #[test]

@@ -125,7 +125,9 @@ impl Edge {
             shown += 1;
         }
         if shown < self.labels.len() {
-            lines.push(LabelLine { text: format!("or in {} more cases", self.labels.len() - shown), is_event: true });
+            let more = self.labels.len() - shown;
+            let cases = if more == 1 { "case" } else { "cases" };
+            lines.push(LabelLine { text: format!("or in {more} more {cases}"), is_event: true });
         }
         lines
     }

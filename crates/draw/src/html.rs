@@ -108,6 +108,19 @@ pub fn document(title: &str, body: &str) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n\
          <body>\n<main>\n{body}</main>\n</body>\n</html>\n",
         escape_markup(title),
-        include_str!("style.css")
+        concat!(include_str!("picture.css"), include_str!("style.css"))
     )
+}
+
+/// A chart or ladder as a picture that stands alone: with the style that a page has for it.
+pub fn alone(picture: &str) -> String {
+    match picture.split_once('\n') {
+        Some((first, rest)) => {
+            format!(
+                "{first}\n<style>\n{}svg {{ background: var(--page); }}\n</style>\n{rest}",
+                include_str!("picture.css")
+            )
+        }
+        None => picture.to_owned(),
+    }
 }

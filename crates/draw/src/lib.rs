@@ -16,7 +16,7 @@ mod unit;
 pub use axis::Axis;
 pub use boxes::BoxPlot;
 pub use histogram::Histogram;
-pub use html::document;
+pub use html::{alone, document};
 pub use markup::escape_markup;
 pub use number::{grouped, seconds};
 pub use unit::Unit;

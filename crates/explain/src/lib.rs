@@ -1,5 +1,5 @@
 //! A machine image as people read it: registers, flow key, timers and the rule table in words ([`explain`]), and the state
-//! diagram ([`states()`]).
+//! diagram ([`states()`]); and the phases that a module keeps in a register ([`phases()`]).
 
 #![forbid(unsafe_code)]
 
@@ -8,7 +8,7 @@ mod expression;
 mod phrase;
 mod states;
 
-pub use states::states;
+pub use states::{phases, states};
 
 use document::{Document, Table};
 use expression::duration;

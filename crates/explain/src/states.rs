@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use weftwire_draw::graph::{Edge, Graph, Label};
 use weftwire_image::chains::{Chains, event_name, state_name};
 use weftwire_image::*;
+use weftwire_lang::Phases;
 
 /// The states of an image and the ways between them.
 pub fn states(image: &Image) -> Graph {
@@ -34,6 +35,17 @@ pub fn states(image: &Image) -> Graph {
     let states = (0..image.states.len()).map(|index| state_name(image, u16::try_from(index).unwrap_or(u16::MAX)));
     let edges = arrows.into_iter().map(|((from, to), labels)| Edge { from, to, labels });
     Graph::new(states.collect(), edges.collect())
+}
+
+/// The phases of a module and the ways between them.
+pub fn phases(phases: Phases) -> Graph {
+    let mut arrows: BTreeMap<(usize, usize), Vec<Label>> = BTreeMap::new();
+    for change in phases.changes {
+        let label = Label { event: change.event, conditions: change.conditions };
+        arrows.entry((change.from, change.to)).or_default().push(label);
+    }
+    let edges = arrows.into_iter().map(|((from, to), labels)| Edge { from, to, labels });
+    Graph::new(phases.names, edges.collect())
 }
 
 /// What handling an event may lead to.
@@ -66,8 +78,8 @@ impl Walk<'_> {
             let ends = [Operation::DeleteInstance, Operation::RestartInstance];
             let deleted = matches!(event, Event::Expire | Event::Abort)
                 || image.written_out(&row.operations).any(|operation| ends.contains(operation));
-            let mut own = key_conditions(&mut phrases, row);
-            if own.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
+            let mut own = key_conditions(image, &mut phrases, row);
+            if row.when.is_empty() && position > 0 && !matches!(event, Event::Internal(_)) {
                 own.push("otherwise".into());
             }
             // Internal events only raise greater numbers; a raise that does not is not followed.
@@ -98,9 +110,12 @@ impl Walk<'_> {
     }
 }
 
-/// A row's conditions as a label shows them: those that ask for something, or else the first that excludes something.
-fn key_conditions(phrases: &mut Phrases<'_>, row: &Row) -> Vec<String> {
-    let all: Vec<String> = row.when.iter().map(|(index, value)| phrases.condition(*index, *value)).collect();
+/// A row's conditions as a label shows them: those that ask for something, or else the first that excludes something. What tests a
+/// temporary of the compiler says nothing.
+fn key_conditions(image: &Image, phrases: &mut Phrases<'_>, row: &Row) -> Vec<String> {
+    let all = row.when.iter().map(|(index, value)| phrases.condition(*index, *value));
+    let temporary = |text: &String| image.registers.iter().any(|it| it.scratch && text.contains(&it.name));
+    let all: Vec<String> = all.filter(|condition| !temporary(condition)).collect();
     let asks = |condition: &&String| !condition.starts_with("not ") && !condition.starts_with("lacks ");
     let shown: Vec<String> = all.iter().filter(asks).cloned().collect();
     if shown.is_empty() { all.into_iter().take(1).collect() } else { shown }

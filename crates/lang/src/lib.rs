@@ -11,6 +11,9 @@ mod dialect;
 mod formula;
 mod lower;
 mod parser;
+mod phases;
+
+pub use phases::{PhaseChange, Phases};
 
 use weftwire_image::{Image, limits};
 use weftwire_text::diagnostic::MAX_REPORTED;
@@ -71,6 +74,15 @@ pub fn compile_for(name: &str, dialect: Dialect, loader: &dyn Loader, timers: Op
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     shorten(&mut diagnostics);
     Compilation { image: image.filter(|_| !failed), diagnostics, sources }
+}
+
+/// The phases that `register` of the module `module` goes through, as the program in the XL file `name` says; `None` if it does not
+/// parse, has no such module, or that sets the register to no constants.
+pub fn phases(name: &str, loader: &dyn Loader, module: &str, register: &str) -> Option<Phases> {
+    let (mut sources, mut diagnostics) = (SourceMap::default(), Vec::new());
+    let program = parser::parse_program(name, loader, &mut sources, &mut diagnostics);
+    let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    phases::find(&program, &sources, module, register).filter(|_| !failed)
 }
 
 /// The image, if it can run: what an engine would refuse is an error of the program.

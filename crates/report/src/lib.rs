@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agreement;
+pub mod beside;
 pub mod comparison;
 mod connection;
 mod ladder;

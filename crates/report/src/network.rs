@@ -1,5 +1,6 @@
 //! One run of a network as one HTML page: no network, no scripts, light or dark as the reader has it.
 
+use crate::beside;
 use crate::table::counter_rows;
 use crate::topology::{self, picture};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,13 @@ pub fn page(network: &Network, results: &Results) -> String {
         "Each stroke is a segment as its sender sent it, from its first byte to its last; the stair is what was \
          acknowledged or delivered.",
         || each(&progress(results)),
+    );
+    section(
+        &mut body,
+        "Beside each other",
+        "The first flows in one chart each: registers of their senders that the network probes, what they get through, and the queue \
+         where most waited.",
+        || each(&beside::charts(results)),
     );
     section(
         &mut body,
@@ -464,6 +472,20 @@ fn distributions(results: &Results) -> Vec<Chart> {
 fn progress(results: &Results) -> Vec<Chart> {
     let shown = results.progress.iter().filter(|progress| !progress.sent.is_empty()).take(MOST_PLOTS);
     shown.flat_map(|progress| sequence(results, progress)).collect()
+}
+
+/// Segments of the first flows over time: of a long flow those around the first that was sent again.
+pub fn segments(results: &Results) -> Vec<Chart> {
+    let shown = results.progress.iter().filter(|progress| !progress.sent.is_empty()).take(MOST_PLOTS);
+    let last = shown.filter_map(|progress| {
+        let mut charts = sequence(results, progress);
+        let chart = charts.pop()?;
+        Some(match charts.pop() {
+            Some(whole) => Chart { title: format!("{}, around its first repeated segment", whole.title), ..chart },
+            None => chart,
+        })
+    });
+    last.collect()
 }
 
 /// A flow from its beginning to its end and, if that is long, what is around its first repeated segment.

@@ -4,10 +4,11 @@ mod sample;
 
 use sample::{dumbbell, network, results, two_runs};
 use weftwire_core::trace::TraceKind;
-use weftwire_network::results::{Results, RunFacts};
+use weftwire_draw::chart::Shape;
+use weftwire_network::results::{FlowProgress, LinkSample, Probe, Results, RunFacts};
 use weftwire_report::agreement::{Relation, Run, Stretch, Verdict, compare};
 use weftwire_report::table::{self, Cells, RunKey, Table};
-use weftwire_report::{comparison, network as report, sweep};
+use weftwire_report::{beside, comparison, network as report, sweep};
 
 /// What is opened is closed, nothing comes from elsewhere, nothing is not a number.
 fn check(html: &str) {
@@ -323,4 +324,43 @@ fn a_hundred_thousand_events_are_compared() {
     let agreement = compare(&left, &right);
     assert!(agreement.sequences[0].matched() > 90_000);
     assert!(compared(&left, &right, ["a", "b"]).len() < 500_000);
+}
+
+/// Flows beside each other: a line each, of what the sender's registers hold and of what it gets through.
+#[test]
+fn flows_are_drawn_beside_each_other() {
+    let mut results = results(&dumbbell(), 4, 4);
+    let (from, to) = (results.flows[0].from.clone(), results.flows[0].to.clone());
+    let probe = |flow: usize, node: &str, value| Probe {
+        flow,
+        node: node.to_owned(),
+        register: "window".to_owned(),
+        points: vec![(0, value), (1_000_000_000, value)],
+    };
+    // Its receiver has the register, too; of the other flow only the receiver has it.
+    results.probes = vec![probe(0, &to, 7), probe(0, &from, 5), probe(1, "elsewhere", 3)];
+    let chart = beside::register(&results, "window").expect("it is probed");
+    let lows: Vec<f64> = chart.series.iter().map(|series| first_value(&series.shape)).collect();
+    assert_eq!(lows, [5.0, 3.0]);
+    assert!(beside::register(&results, "other").is_none());
+
+    // 1 MB in the first second and nothing in the second.
+    let link = results.samples[0].link;
+    let sample = results.samples[0].clone();
+    results.samples = (1..=20).map(|tenth| LinkSample { link, at: tenth * 100_000_000, ..sample.clone() }).collect();
+    let acknowledged = (1..=10).map(|tenth| (tenth * 100_000_000, tenth as u64 * 100_000)).collect();
+    results.progress = vec![FlowProgress { flow: 0, sent: Vec::new(), acknowledged }];
+    (results.flows[0].start, results.flows[0].end, results.flows[0].delivered) = (0, None, 1_000_000);
+    let chart = beside::goodput(&results).expect("there is progress");
+    let Shape::Line(points) = &chart.series[0].shape else { panic!("{chart:?}") };
+    let rates: Vec<f64> = points.iter().map(|(_, rate)| rate.round()).collect();
+    assert_eq!(rates, [vec![8e6; 10], vec![0.0; 10]].concat());
+    assert!(beside::charts(&results).len() >= 2 && report::page(&dumbbell(), &results).contains("Beside each other"));
+    results.flows.truncate(1);
+    assert!(beside::charts(&results).is_empty(), "of one flow there is nothing beside");
+}
+
+fn first_value(shape: &Shape) -> f64 {
+    let Shape::Line(points) = shape else { panic!("{shape:?}") };
+    points[0].1
 }

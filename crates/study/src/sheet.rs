@@ -3,12 +3,6 @@
 use std::fmt::Write as _;
 use weftwire_draw::chart::{Chart, stack};
 
-/// Colours for a picture that stands alone.
-const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.head{font-size:15px;font-weight:600}.plate{fill:none;stroke:#999}\
-    .grid{stroke:#8884;fill:none}.line{fill:none;stroke-width:1.6}.dots{fill:none;stroke-width:6;stroke-linecap:round}\
-    .tone0{stroke:#0b6fbf}.tone1{stroke:#c2410c}.tone2{stroke:#15803d}.tone3{stroke:#7e22ce}.tone4{stroke:#a16207}\
-    .tone5{stroke:#be185d}.tone6{stroke:#0f766e}.tone7{stroke:#555}svg{background:#fff}</style>\n";
-
 /// Rows as CSV.
 pub fn csv(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
@@ -41,11 +35,7 @@ pub fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String 
 
 /// Charts as a picture that needs no style sheet.
 pub fn alone(charts: &[Chart]) -> String {
-    let drawn = stack(charts);
-    match drawn.split_once('\n') {
-        Some((first, rest)) => format!("{first}\n{STYLE}{rest}"),
-        None => drawn,
-    }
+    weftwire_draw::alone(&stack(charts))
 }
 
 #[cfg(test)]

@@ -36,16 +36,19 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// All pages by name.
+/// All pages by name; those of the gallery by `gallery-` and their name.
 pub fn pages() -> BTreeMap<String, String> {
     let mut pages = BTreeMap::new();
-    let mut files = vec![repository().join("README.md")];
-    files.extend(
-        fs::read_dir(repository().join("docs")).expect("the book is there").map(|it| it.expect("readable").path()),
-    );
-    for file in files.into_iter().filter(|file| file.extension().is_some_and(|it| it == "md")) {
-        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        pages.insert(name, fs::read_to_string(&file).expect("a page is text"));
+    let mut add = |prefix: &str, file: &Path| {
+        if file.extension().is_some_and(|it| it == "md") {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy();
+            pages.insert(format!("{prefix}{name}"), fs::read_to_string(file).expect("a page is text"));
+        }
+    };
+    add("", &repository().join("README.md"));
+    for (folder, prefix) in [("docs", ""), ("docs/gallery", "gallery-")] {
+        let files = fs::read_dir(repository().join(folder)).expect("the book is there");
+        files.for_each(|file| add(prefix, &file.expect("readable").path()));
     }
     pages
 }

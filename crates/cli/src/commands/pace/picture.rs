@@ -1,8 +1,8 @@
 //! Pictures of an envelope and of its table's errors.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use weftwire_draw::chart::{Chart, Shape, stack};
-use weftwire_draw::{Axis, Unit, document};
+use weftwire_draw::{Axis, Unit, alone, document};
 use weftwire_pace::{Envelope, Report, Solver, TimeUnit};
 
 /// Points of a curve.
@@ -11,11 +11,6 @@ const POINTS: u32 = 400;
 const MOST_PACKETS: u64 = 100_000;
 /// Packets drawn if no time is asked for.
 const FEW_PACKETS: u64 = 32;
-
-/// Colours for a picture that stands alone, light or dark as the reader has it.
-const STYLE: &str = "<style>text{font:13px sans-serif;fill:#333}.head{font-size:15px;font-weight:600}.plate{fill:none;stroke:#999}\
-    .grid{stroke:#8884;fill:none}.line,.strokes{fill:none;stroke-width:1.6}.dots,.key.dots{stroke-width:5;stroke-linecap:round}\
-    .tone0{stroke:#0b6fbf}.tone1{stroke:#c2410c}.tone2{stroke:#15803d}.tone3{stroke:#7e22ce}svg{background:#fff}</style>\n";
 
 /// What to draw.
 pub struct Picture<'a> {
@@ -32,9 +27,7 @@ pub struct Picture<'a> {
 impl Picture<'_> {
     /// One SVG picture.
     pub fn svg(&self) -> Result<String> {
-        let drawn = stack(&self.charts()?);
-        let at = drawn.find('\n').context("a picture begins with a line")? + 1;
-        Ok(format!("{}{STYLE}{}", &drawn[..at], &drawn[at..]))
+        Ok(alone(&stack(&self.charts()?)))
     }
 
     /// A page with the pictures and the report in words.
