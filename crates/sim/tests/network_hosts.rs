@@ -161,7 +161,7 @@ fn the_congestion_control_can_be_chosen_and_is_told() {
     assert_complete(&reno[0]);
     assert_ne!(reno[0].rtt_mean, cubic[0].rtt_mean, "they fill the queue in other ways");
     let error = outcome(Some("vegas")).expect_err("there is no such one").to_string();
-    let all = "asks for the congestion control `vegas`: the simulator has reno, cubic, dctcp, swift, bbr";
+    let all = "asks for the congestion control `vegas`: the simulator has reno, cubic, dctcp, swift, bbr, bbr3";
     assert!(error.contains(all), "{error}");
     // What few ask for is in another machine.
     let bbr = outcome(Some("bbr")).expect("there is one");

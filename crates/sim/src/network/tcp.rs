@@ -31,7 +31,7 @@ pub const TIMED_OUT: &str = "timed_out";
 
 /// Its register that chooses the congestion control, and what Linux calls those by number.
 pub const CONTROL: &str = "control";
-const CONTROLS: [&str; 5] = ["reno", "cubic", "dctcp", "swift", "bbr"];
+const CONTROLS: [&str; 6] = ["reno", "cubic", "dctcp", "swift", "bbr", "bbr3"];
 
 /// The files of the machine by name.
 const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tcp_sources.rs"));

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
 
 mod path;
+mod utp;
 
 use path::{Answer, Between, Path};
 use proptest::prelude::*;

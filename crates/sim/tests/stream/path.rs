@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::path::{Path as FilePath, PathBuf};
 use weftwire_core::inspect::Inspect;
 use weftwire_core::{
-    Connections, Endpoints, FlowId, Frame, Function, LinkType, MacAddress, Outbox, Output, Port, Ports, Time,
+    Connections, Endpoints, FlowId, Frame, Function, LinkType, Listen, MacAddress, Outbox, Output, Port, Ports, Time,
 };
 use weftwire_engine::{EngineOptions, ReferenceEngine, Runtime};
 use weftwire_image::VerifiedImage;
@@ -99,6 +99,9 @@ pub struct Path {
     closed: bool,
     pub ended: bool,
     pub notices: Vec<String>,
+    /// What left: for which end, and the frame; and what arrived, likewise.
+    pub sent: Vec<(usize, Vec<u8>)>,
+    pub arrived: Vec<(usize, Vec<u8>)>,
     flying: BinaryHeap<Flying>,
     number: u64,
     seed: u64,
@@ -107,11 +110,22 @@ pub struct Path {
 impl Path {
     /// The sender has these values in registers from the start.
     pub fn new(registers: &[(&str, i64)], between: Between, to_send: Vec<u8>, seed: u64) -> Path {
+        Path::of(["sender.xl", "receiver.xl"], registers, between, to_send, seed)
+    }
+
+    /// The same with other programs.
+    pub fn of(
+        [sender, receiver]: [&str; 2],
+        registers: &[(&str, i64)],
+        between: Between,
+        to_send: Vec<u8>,
+        seed: u64,
+    ) -> Path {
         let ports = || Ports::new([(Port(1), LinkType::Ethernet)]);
         let engine = |image| {
             Runtime::new(image, ports(), EngineOptions { seed, ..EngineOptions::default() }).expect("an engine")
         };
-        let mut engines = [engine(machine("sender.xl", registers)), engine(machine("receiver.xl", &[]))];
+        let mut engines = [engine(machine(sender, registers)), engine(machine(receiver, &[]))];
         let mut out = Outbox::new();
         let endpoints = Endpoints {
             protocol: 17,
@@ -123,6 +137,8 @@ impl Path {
             remote_mac: MacAddress([4; 6]),
             vlan: None,
         };
+        let listen = Listen { address: None, port: Some(endpoints.remote_port) };
+        engines[1].listen(Time::ZERO, &listen, &mut out).expect("it listens");
         let flow = engines[0].connect(Time::ZERO, &endpoints, &mut out).expect("a flow");
         let mut path = Path {
             now: 0,
@@ -141,6 +157,8 @@ impl Path {
             closed: false,
             ended: false,
             notices: Vec::new(),
+            sent: Vec::new(),
+            arrived: Vec::new(),
             flying: BinaryHeap::new(),
             number: 0,
             seed,
@@ -216,6 +234,7 @@ impl Path {
     }
 
     fn leaves(&mut self, to: usize, frame: Vec<u8>) {
+        self.sent.push((to, frame.clone()));
         if to == 1 {
             self.left.insert(word(&frame, SEQUENCE), self.now);
         }
@@ -251,9 +270,11 @@ impl Path {
                 self.now = self.now.max(at);
                 if to == 0 && !self.ended {
                     let (una, next) = (self.register("una"), self.register("next"));
-                    let trip = self.now - self.left[&word(&bytes, LEFT)];
-                    answer = Some(Answer { delay: word(&bytes, DELAY), trip, una, next });
+                    if let Some(left) = bytes.get(LEFT..LEFT + 4).and_then(|_| self.left.get(&word(&bytes, LEFT))) {
+                        answer = Some(Answer { delay: word(&bytes, DELAY), trip: self.now - left, una, next });
+                    }
                 }
+                self.arrived.push((to, bytes.clone()));
                 self.engines[to].frame(Time::from_nanoseconds(self.now), Port(1), Frame::new(&bytes), &mut self.out);
                 self.after(to);
             }

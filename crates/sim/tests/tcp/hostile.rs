@@ -347,7 +347,7 @@ proptest! {
 
     /// The same with any congestion control behind the interface.
     #[test]
-    fn nor_to_any_congestion_control(control in select(&["newreno", "cubic", "dctcp", "swift", "bbr"][..]), opens in any::<bool>(), moves in moves()) {
+    fn nor_to_any_congestion_control(control in select(&["newreno", "cubic", "dctcp", "swift", "bbr", "bbr3"][..]), opens in any::<bool>(), moves in moves()) {
         no_harm(chosen(control), opens, true, &moves)?;
     }
 }

@@ -7,6 +7,8 @@
 )]
 
 mod again;
+mod bbr_v3;
+mod bbr_v3_model;
 mod control;
 mod flood;
 mod hostile;
