@@ -77,8 +77,10 @@ proptest! {
 
 /// Types, connection ids, numbers and timestamps of all that left, and acknowledgments of nothing but what had arrived.
 fn as_the_text_has_it(path: &Path) {
-    let from_sender: Vec<Packet> = path.sent.iter().filter(|(to, _)| *to == 1).map(|(_, frame)| packet(frame)).collect();
-    let from_receiver: Vec<Packet> = path.sent.iter().filter(|(to, _)| *to == 0).map(|(_, frame)| packet(frame)).collect();
+    let from_sender: Vec<Packet> =
+        path.sent.iter().filter(|(to, _)| *to == 1).map(|(_, frame)| packet(frame)).collect();
+    let from_receiver: Vec<Packet> =
+        path.sent.iter().filter(|(to, _)| *to == 0).map(|(_, frame)| packet(frame)).collect();
     let syn = &from_sender[0];
     assert_eq!((syn.kind, syn.version, syn.number), (4, 1, 1), "the first is ST_SYN, number 1");
     let (mut highest, mut bytes) = (1_u16, std::collections::BTreeMap::new());
@@ -98,7 +100,10 @@ fn as_the_text_has_it(path: &Path) {
             other => panic!("type {other}"),
         }
     }
-    assert!(bytes.values().flatten().copied().eq(path.received.iter().copied()), "numbers are in the order of the stream");
+    assert!(
+        bytes.values().flatten().copied().eq(path.received.iter().copied()),
+        "numbers are in the order of the stream"
+    );
     // No acknowledgment is ahead of what arrived in all, and each difference is that of a packet.
     let arrived: BTreeSet<u16> =
         path.arrived.iter().filter(|(to, _)| *to == 1).map(|(_, frame)| packet(frame).number).collect();
