@@ -28,9 +28,12 @@ const PAGES: &str = "docs/gallery";
 const PICTURES: &str = "docs/images/gallery";
 const CATALOG: Catalog<'static> = Catalog { includes: Vec::new(), timers: None, report: &|_, _| {} };
 
+/// What a picture shows, and of which file.
+type Wanted = (Vec<String>, PathBuf);
+
 /// All pictures: paths and contents.
 pub fn pictures(root: &Path) -> Result<Vec<(String, String)>> {
-    let mut wanted: BTreeMap<String, (Vec<String>, PathBuf)> = BTreeMap::new();
+    let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
     for page in files(&root.join(PAGES), "md")? {
         let text = std::fs::read_to_string(&page)?;
         for (line, (what, path)) in read(&text).with_context(|| page.display().to_string())? {
@@ -62,8 +65,8 @@ fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What a page asks for: of each picture's path what it shows, and of which file.
-fn read(page: &str) -> Result<Vec<(String, (Vec<String>, PathBuf))>> {
+/// What a page asks for, with the pictures' paths.
+fn read(page: &str) -> Result<Vec<(String, Wanted)>> {
     let mut found = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
