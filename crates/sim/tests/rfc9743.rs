@@ -1,7 +1,11 @@
 //! The criteria of RFC 9743 (sections 5 to 7) for each congestion control, in simulated networks. Each row of `docs/rfc9743.md` is what one test
 //! here measures, and is compared with it; `UPDATE=1` writes it anew. Beside that each test has a bound that holds for all controls, or for all
 //! but those that the page names.
-#![allow(clippy::disallowed_methods, reason = "tests read and write the page")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests, on many threads, read and write the page"
+)]
 
 mod network_common;
 
