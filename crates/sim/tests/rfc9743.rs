@@ -20,7 +20,8 @@ use weftwire_network::{Network, read};
 macro_rules! bound {
     ($holds:expr, $($what:tt)*) => {
         if std::env::var_os("UPDATE").is_some() {
-            if !$holds {
+            let holds: bool = $holds;
+            if !holds {
                 println!("out of bounds: {}", format!($($what)*));
             }
         } else {
