@@ -33,7 +33,7 @@ test-long: setup xtask
 	cargo test --release $(SYSTEM_TESTS)
 	cargo test --release --package weftwire-cli --test system_churn --test system_ns3 -- --ignored
 	cargo test --release --package weftwire-engine --test live_state a_million -- --ignored
-	cargo test --release --package weftwire-sim --test tcp --test network_hosts -- --ignored
+	cargo test --release --package weftwire-sim --test tcp --test network_hosts --test rfc9743 -- --ignored
 	$(XTASK) mutants
 	scripts/fuzz.sh 300
 	@echo 'make test-long: all passed'
