@@ -52,7 +52,7 @@ from = "one"
 to = "receiver"
 transport = "udp"
 port = 4791
-bytes = 400001
+bytes = "400001B"
 [[traffic]]
 kind = "bulk"
 from = "other"
@@ -60,7 +60,7 @@ to = "receiver"
 transport = "udp"
 family = 6
 port = 4791
-bytes = 200002
+bytes = "200002B"
 "#;
 
 /// What tshark takes of each packet; of these the first five are in every one.
