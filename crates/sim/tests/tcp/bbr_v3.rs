@@ -278,7 +278,7 @@ fn random(share: u64) -> Link {
     })
 }
 
-const LENGTH: usize = 3_000_000;
+const LENGTH: usize = 3_900_000;
 
 /// States, model, rate and window are those of the draft at every acknowledgment, over a link of 2 or 4 Mbit/s that does this to data.
 fn follows(rate: i64, room: usize, loses: Link) -> Seen {
