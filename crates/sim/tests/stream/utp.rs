@@ -1,5 +1,4 @@
-//! uTP (BEP 29): what the programs send, packet by packet, beside what the protocol's text says; and an end written from that text as the
-//! other one of each.
+//! uTP (BEP 29): what the programs send to each other, packet by packet, beside what the protocol's text says.
 
 use crate::path::{Between, Path};
 use crate::{MILLISECOND, data};
