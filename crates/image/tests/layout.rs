@@ -3,6 +3,7 @@
 mod support;
 
 use support::*;
+use weftwire_core::DropReason;
 use weftwire_image::RegisterType;
 use weftwire_image::layout::{Counted, StateLayout, WORD};
 
@@ -44,7 +45,7 @@ fn the_longest_state_has_all_of_everything() {
     let of: Vec<_> =
         layout.sections().map(|section| (section.name.as_str(), section.length(1), section.length(9))).collect();
     assert_eq!(of, [("drops", 16, 144), ("timers", 56, 504), ("send buffer", 8, 16)]);
-    assert_eq!(layout.longest(), layout.fixed_length() + 22 * 16 + 3 * 56 + (1 << 20));
+    assert_eq!(layout.longest(), layout.fixed_length() + DropReason::ALL.len() * 16 + 3 * 56 + (1 << 20));
     assert_eq!((layout.send_buffer.counted, layout.send_buffer.length(0)), (Counted::Bytes, 0));
 }
 
