@@ -1,10 +1,7 @@
 //! Arrays (rule V16) beside a plain list of numbers.
 
-#[macro_use]
-mod support;
-
 use proptest::prelude::*;
-use support::*;
+use crate::support::*;
 use weftwire_engine::Executor;
 use weftwire_image::*;
 

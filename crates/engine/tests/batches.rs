@@ -1,10 +1,8 @@
 //! Frames come in batches, in buffers that go over to the engine; outputs leave in them.
 
-mod support;
-
 use proptest::prelude::*;
-use support::random::{self, Step};
-use support::*;
+use crate::support::random::{self, Step};
+use crate::support::*;
 use weftwire_core::buffer::{HEADROOM, SMALL};
 use weftwire_core::outbox::sent;
 use weftwire_core::{

@@ -1,9 +1,6 @@
 //! Rules E1 to E17 and A1 to A6 and 6 of the semantics page, point by point.
 
-#[macro_use]
-mod support;
-
-use support::*;
+use crate::support::*;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::trace::TraceKind;
 use weftwire_core::{CallError, Change, Connections, ControlError, FlowId, Function, Listen, Output};

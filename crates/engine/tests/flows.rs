@@ -1,9 +1,6 @@
 //! Flows of the semantics page, point by point: the rules F1 to F20.
 
-#[macro_use]
-mod support;
-
-use support::*;
+use crate::support::*;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::{CallError, Change, Connections, FlowId, Function, Port};
 use weftwire_engine::Executor;

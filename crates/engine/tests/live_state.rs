@@ -1,11 +1,9 @@
 //! Live state: the law over random machines, and that it finds whatever is left out.
 
-mod support;
-
 use std::collections::BTreeMap;
-use support::law::{CLOCKS, Change, Compare, case, do_step, engine, law, lively};
-use support::random::{Step, apart};
-use support::{
+use crate::support::law::{CLOCKS, Change, Compare, case, do_step, engine, law, lively};
+use crate::support::random::{Step, apart};
+use crate::support::{
     Bench, at, compute, constant, flow_state, machine, notify, register, rich, row, set_timer, timer, verified,
 };
 use weftwire_core::control::{self, Done};
@@ -195,7 +193,7 @@ fn depth_that_is_left_out_is_found() {
 #[test]
 fn earlier_that_is_left_out_is_found() {
     let mut image = machine();
-    let ends = Operand::Field { packet: PacketRef::Current, field: support::fields::WORD_1 };
+    let ends = Operand::Field { packet: PacketRef::Current, field: crate::support::fields::WORD_1 };
     image.conditions.push(Condition { comparison: Comparison::Eq, left: ends, right: constant(0) });
     image.registers.push(register("drawn"));
     let draw = compute(Operator::Random, 0, constant(0), constant(0));
@@ -213,9 +211,9 @@ fn earlier_that_is_left_out_is_found() {
 fn rank_that_is_left_out_is_found() {
     let mut image = machine();
     (image.flow.max, image.flow.when_full) = (2, WhenFull::EvictOldestIn(vec![1]));
-    image.states.push(support::state("done"));
+    image.states.push(crate::support::state("done"));
     image.timers.push(timer("finish", &[]));
-    let delay = Operand::Field { packet: PacketRef::Current, field: support::fields::WORD_1 };
+    let delay = Operand::Field { packet: PacketRef::Current, field: crate::support::fields::WORD_1 };
     image.rows.push(row(0, Event::Packet, vec![Operation::SetTimer { timer: 0, delay, payload: vec![] }]));
     image.rows.push(Row { next: Some(1), ..row(0, Event::Timer(0), vec![]) });
     let packet = |client, delay| Step::Frame { port: 1, client, tcp: false, payload: vec![0, 0, 0, delay] };

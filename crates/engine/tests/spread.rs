@@ -1,11 +1,9 @@
 //! Rule F19: flows spread over two engines by their place do what they do in one, as long as no limit is met that they share.
 
-mod support;
-
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use support::random::Step;
-use support::{at, client, datagram, random, segment, verified};
+use crate::support::random::Step;
+use crate::support::{at, client, datagram, random, segment, verified};
 use weftwire_core::function::Placed;
 use weftwire_core::order::{Input, InputOrder};
 use weftwire_core::{FlowId, Frame, Function, LinkType, Listen, Outbox, Output, Port, Ports};
@@ -203,7 +201,7 @@ proptest! {
 /// The test above would pass if all flows had one place.
 #[test]
 fn flows_are_spread() {
-    let mut image = support::rich();
+    let mut image = crate::support::rich();
     image.flow.max = 1_000;
     let packet = |client| Step::Frame { port: 1, client, tcp: false, payload: vec![1; 8] };
     let steps: Vec<Step> = (0..20).map(packet).collect();

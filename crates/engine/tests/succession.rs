@@ -1,9 +1,6 @@
 //! Another image in place of the running one, or the same with other parameters (semantics, rules D6 and D4).
 
-#[macro_use]
-mod support;
-
-use support::*;
+use crate::support::*;
 use weftwire_core::control::{Done, carry_out};
 use weftwire_core::{Change, Command, ControlError, FlowId, Function, Output, Ports};
 use weftwire_engine::parameter::apply;

@@ -1,9 +1,7 @@
 //! The tables of hierarchies against Algorithm 1, written down as the paper has it.
 
-mod route_common;
-
 use proptest::prelude::*;
-use route_common::*;
+use crate::route_common::*;
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_route::*;
 

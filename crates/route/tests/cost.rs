@@ -3,9 +3,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a measurement reads the clock")]
 
-mod route_common;
-
-use route_common::*;
+use crate::route_common::*;
 use std::time::Instant;
 use weftwire_route::*;
 

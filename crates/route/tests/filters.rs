@@ -1,10 +1,7 @@
 //! Filters of rules in the routing: coarser ones match no less, text says the same, and with compiled tables in all switches
 //! every subscriber gets exactly its messages, once.
 
-#[path = "../../subscribe/tests/common/mod.rs"]
-mod common;
-
-use common::rules;
+use crate::common::rules;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -118,7 +115,7 @@ proptest! {
         unit in 0u64..60,
         drafts in prop::collection::vec(draft(), 40),
     ) {
-        let formats = Arc::new(common::formats(FORMATS));
+        let formats = Arc::new(crate::common::formats(FORMATS));
         let Some(exact) = subscription(&text, &formats) else { return Ok(()) };
         let coarse = exact.relaxed(unit);
         prop_assert_eq!(&exact.relaxed(1), &exact);
@@ -139,7 +136,7 @@ proptest! {
         text in filter(prop_oneof![3 => test(), 2 => state_test()].boxed()),
         drafts in prop::collection::vec((draft(), 0u64..400), 30),
     ) {
-        let formats = Arc::new(common::formats(FORMATS));
+        let formats = Arc::new(crate::common::formats(FORMATS));
         let Some(exact) = subscription(&text, &formats) else { return Ok(()) };
         let coarse = exact.relaxed(1);
         prop_assert!(!coarse.has_state());
@@ -161,7 +158,7 @@ proptest! {
         unit in 0u64..30,
         drafts in prop::collection::vec(draft(), 40),
     ) {
-        let formats = Arc::new(common::formats(FORMATS));
+        let formats = Arc::new(crate::common::formats(FORMATS));
         let Some(exact) = subscription(&text, &formats) else { return Ok(()) };
         for filter in [exact.relaxed(unit), exact] {
             let written = write::filter(&formats, &filter.filter());
@@ -185,7 +182,7 @@ proptest! {
         wanted in prop::collection::vec((any::<prop::sample::Index>(), filter(test().boxed())), 0..9),
         drafts in prop::collection::vec(draft(), 1..5),
     ) {
-        let formats = Arc::new(common::formats(FORMATS));
+        let formats = Arc::new(crate::common::formats(FORMATS));
         let mut topology = fat_tree(k).unwrap();
         if flat {
             topology.set_layers(Layers::Flat).unwrap();
@@ -223,7 +220,7 @@ proptest! {
 
 #[test]
 fn constants_are_rounded_outward_and_nothing_else() {
-    let formats = Arc::new(common::formats(FORMATS));
+    let formats = Arc::new(crate::common::formats(FORMATS));
     let relaxed = |text: &str, unit| {
         let filter = subscription(text, &formats).unwrap().relaxed(unit);
         write::filter(&formats, &filter.filter())

@@ -1,9 +1,7 @@
 //! Spanning trees and the filters along them.
 
-mod route_common;
-
 use proptest::prelude::*;
-use route_common::*;
+use crate::route_common::*;
 use std::collections::BTreeSet;
 use weftwire_route::*;
 

@@ -1,9 +1,7 @@
 //! The controller: what it says has changed is what has changed.
 
-mod route_common;
-
 use proptest::prelude::*;
-use route_common::*;
+use crate::route_common::*;
 use std::collections::BTreeMap;
 use weftwire_route::*;
 

@@ -1,9 +1,7 @@
 //! A receiver that grants its link to senders, least left first: `examples/credit-receiver.xl` beside an obvious model.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
 
-mod network_common;
-
-use network_common::*;
+use crate::network_common::*;
 use std::net::Ipv4Addr;
 use weftwire_core::Port;
 use weftwire_network::model::{NodeKind, PortPlace, TrafficKind, Transport};

@@ -1,9 +1,7 @@
 //! Functions in networks, faults, determinism.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
 
-mod network_common;
-
-use network_common::*;
+use crate::network_common::*;
 use std::hash::Hasher;
 use weftwire_core::Port;
 use weftwire_network::Network;

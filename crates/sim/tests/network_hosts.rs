@@ -1,9 +1,7 @@
 //! Hosts over links and routers: datagrams and TCP.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
 
-mod network_common;
-
-use network_common::*;
+use crate::network_common::*;
 use weftwire_core::Port;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields, TcpFields};
 use weftwire_core::wire::tcp::TcpFlags;

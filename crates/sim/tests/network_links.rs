@@ -1,9 +1,7 @@
 //! What links do for congestion controls: marks above a step, classes, pauses. The examples, and what they are to show.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples")]
 
-mod network_common;
-
-use network_common::{Build, MILLISECOND, assert_complete, host, network, run, wire};
+use crate::network_common::{Build, MILLISECOND, assert_complete, host, network, run, wire};
 use std::sync::Arc;
 use weftwire_network::link::Pause;
 use weftwire_network::model::{NodeKind, StaticRoute, TrafficKind, Transport};

@@ -1,9 +1,7 @@
 //! Messages whose receiver grants its link (`examples/transports/messages`): complete over losses, the one with least left first.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
 
-mod network_common;
-
-use network_common::*;
+use crate::network_common::*;
 use weftwire_network::Network;
 use weftwire_network::link::{LinkSettings, Loss, Queue, QueueLimit};
 use weftwire_network::model::{NodeKind, TrafficKind, Transport};

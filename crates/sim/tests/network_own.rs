@@ -1,9 +1,7 @@
 //! The steps of the chapter "Write your own transport" (`examples/transports/own`): each brings every byte once and in order, and each is better than the one before at what the chapter says.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
 
-mod network_common;
-
-use network_common::*;
+use crate::network_common::*;
 use weftwire_network::link::{LinkSettings, Loss};
 use weftwire_network::model::{NodeKind, TrafficKind, Transport};
 use weftwire_network::results::Results;

@@ -1,9 +1,7 @@
 //! RoCEv2 (`examples/transports/roce`) in networks: what bits are wrong is dropped, senders share a port, and pauses leave go-back-N nothing to do.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
 
-mod network_common;
-
-use network_common::*;
+use crate::network_common::*;
 use weftwire_network::Network;
 use weftwire_network::link::{Discipline, LinkSettings, Loss, Pause, Queue, QueueLimit};
 use weftwire_network::model::{NodeKind, TrafficKind, Transport};

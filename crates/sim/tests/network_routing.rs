@@ -1,9 +1,7 @@
 //! Packets over several ways: spread over equal ones, round links that are down.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples")]
 
-mod network_common;
-
-use network_common::{Build, MILLISECOND, SECOND, assert_complete, at, host, lasting, network, run, wire};
+use crate::network_common::{Build, MILLISECOND, SECOND, assert_complete, at, host, lasting, network, run, wire};
 use std::collections::BTreeMap;
 use weftwire_network::model::{Change, ChangeKind, LinkIndex, Multipath, NodeIndex, NodeKind, TrafficKind, Transport};
 use weftwire_network::results::Results;

@@ -1,9 +1,7 @@
 //! LEDBAT beside a TCP that fills the queue: it gives way, and comes back.
 #![allow(clippy::disallowed_methods, reason = "tests read the examples' files")]
 
-mod network_common;
-
-use network_common::*;
+use crate::network_common::*;
 use weftwire_core::Port;
 use weftwire_network::model::{NodeKind, PortPlace, TrafficKind, Transport};
 

@@ -4,9 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read and write the page")]
 #![allow(clippy::disallowed_types, reason = "tests in parallel write one page")]
 
-mod network_common;
-
-use network_common::{Kept, SECOND, run_keeping};
+use crate::network_common::{Kept, SECOND, run_keeping};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,8 +1,6 @@
 //! Rules that cost too much are refused, soon, and leave what was there as it was.
 
-mod common;
-
-use common::{formats, rules};
+use crate::common::{formats, rules};
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
 use weftwire_core::Port;

@@ -1,7 +1,5 @@
 //! Headers that no message has together: tables have no states for them.
 
-mod common;
-
 use proptest::prelude::*;
 use weftwire_subscribe::compiler::Options;
 use weftwire_subscribe::diagram::NodeId;
@@ -27,7 +25,7 @@ fn header(formats: &MessageFormats, name: &str) -> HeaderId {
 
 #[test]
 fn what_excludes_what() {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let exclude = |left, right| formats.exclude(header(&formats, left), header(&formats, right));
     for (left, right) in [("first", "second"), ("first", "third"), ("left", "right"), ("left", "first")] {
         assert!(exclude(left, right) && exclude(right, left), "{left}, {right}");
@@ -97,12 +95,12 @@ proptest! {
         gone in rule(),
         drafts in prop::collection::vec((0..6u8, any::<bool>(), any::<[u8; 6]>()), 100),
     ) {
-        let formats = common::formats(FORMATS);
-        let rules = common::rules(&texts.join("\n"), &formats);
+        let formats = crate::common::formats(FORMATS);
+        let rules = crate::common::rules(&texts.join("\n"), &formats);
         let options = Options::default();
         let compiler = Compiler::new(formats.clone(), &options, &rules).unwrap();
         let mut changed = Compiler::new(formats.clone(), &options, &[]).unwrap();
-        let gone = changed.add(&common::rules(&gone, &formats)[0]).unwrap().0;
+        let gone = changed.add(&crate::common::rules(&gone, &formats)[0]).unwrap().0;
         rules.iter().for_each(|rule| drop(changed.add(rule).unwrap()));
         changed.remove(gone).unwrap().unwrap();
         let mut evaluator = Evaluator::new(&formats, &rules);
@@ -124,9 +122,9 @@ proptest! {
 /// Of ports for kinds of messages no sets are made.
 #[test]
 fn sets_of_ports_are_of_messages_that_there_are() {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let text = "first.size > 3 : fwd(1); second.size > 3 : fwd(2); third.more == 1 : fwd(3); left.size == 1 : fwd(4);";
-    let compiler = Compiler::new(formats.clone(), &Options::default(), &common::rules(text, &formats)).unwrap();
+    let compiler = Compiler::new(formats.clone(), &Options::default(), &crate::common::rules(text, &formats)).unwrap();
     let sets: std::collections::BTreeSet<Vec<u16>> = compiler
         .tables()
         .leaves()

@@ -1,8 +1,6 @@
 //! Format files, and the messages that packets have by them.
 
-mod common;
-
-use common::formats;
+use crate::common::formats;
 use weftwire_core::wire::builder::{FrameBuilder, Ipv4Fields};
 use weftwire_core::{Frame, LinkType, Packet};
 use weftwire_subscribe::formats::{Form, MatchKind};

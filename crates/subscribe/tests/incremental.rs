@@ -1,8 +1,6 @@
 //! Rules that come and go: the diagram, the tables and the deltas against those of a fresh compilation.
 
-mod common;
-
-use common::rules;
+use crate::common::rules;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
@@ -137,7 +135,7 @@ impl Held {
 
 #[test]
 fn rules_that_come_and_go_leave_what_a_fresh_compilation_makes() {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let inputs = (prop::collection::vec(rule(), 0..12), prop::collection::vec(step(), 1..24));
     TestRunner::new(Config::with_cases(400))
         .run(&inputs, |(start, steps)| {
@@ -233,7 +231,7 @@ fn kinds(compiler: &Compiler) -> Vec<(MatchKind, usize)> {
 
 #[test]
 fn the_diagram_does_not_depend_on_the_order_of_rules() {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let inputs =
         prop::collection::vec(rule(), 1..14).prop_flat_map(|rules| (Just(rules.clone()), Just(rules).prop_shuffle()));
     TestRunner::new(Config::with_cases(400))
@@ -254,7 +252,7 @@ fn the_diagram_does_not_depend_on_the_order_of_rules() {
 
 #[test]
 fn rules_that_mean_the_same_give_the_same_diagram() {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let compile =
         |text: &str| whole(&Compiler::new(formats.clone(), &Options::default(), &rules(text, &formats)).unwrap());
     for (left, right) in [

@@ -1,7 +1,5 @@
 //! Rules that are written and read again are the same rules.
 
-mod common;
-
 use proptest::prelude::*;
 use weftwire_core::Port;
 use weftwire_subscribe::formats::{CounterId, FieldId, MatchKind};
@@ -46,7 +44,7 @@ fn set(width: u16, numbers: &[(u128, u128)]) -> ValueSet {
 
 /// A test of what the numbers say.
 fn test(subject: usize, numbers: &[(u128, u128)]) -> Filter {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let window = |function, field, window_ns| Subject::State(Aggregate::Window { function, field, window_ns });
     let fields = formats.fields();
     let place = |name: &str| FieldId(fields.iter().position(|field| field.name == name).expect("it is there") as u16);
@@ -131,7 +129,7 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_again(filter in filter(), actions in actions()) {
-        let formats = common::formats(FORMATS);
+        let formats = crate::common::formats(FORMATS);
         let rule = Rule { filter, actions, span: Span::default() };
         let text = write::rule(&formats, &rule);
         let again = read(&text, &formats);
@@ -141,7 +139,7 @@ proptest! {
 
 #[test]
 fn texts_of_any_bytes_are_written() {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let written = |text: &str| {
         let rules = read(&format!("{text} : drop;"), &formats);
         write::filter(&formats, &rules[0].filter)
@@ -166,7 +164,7 @@ fn texts_of_any_bytes_are_written() {
 /// As deep as can be read is as deep as can be written.
 #[test]
 fn deep_filters_are_read_again() {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let chain =
         |open: &str| format!("{}kind == 1{} : drop;", open.repeat(60), ")".repeat(60 * open.matches('(').count()));
     for text in [chain("not "), chain("kind == 2 or kind == 3 and ("), chain("kind == 3 and (kind == 2 or ")] {

@@ -1,9 +1,6 @@
 //! Actions of applications on a switch: frames in, frames out.
 
-#[path = "../../subscribe/tests/common/mod.rs"]
-mod common;
-
-use common::compile;
+use crate::common::compile;
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weftwire_core::inspect::Inspect;

@@ -1,9 +1,6 @@
 //! The compiled tables and diagrams against the rules read one by one, over random rules and messages.
 
-#[path = "../../subscribe/tests/common/mod.rs"]
-mod common;
-
-use common::rules;
+use crate::common::rules;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
@@ -187,7 +184,7 @@ fn order() -> impl Strategy<Value = Vec<FieldId>> {
 }
 
 fn run(cases: u32, state: bool, most_rules: usize, messages: usize) {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let mut runner = TestRunner::new(Config::with_cases(cases));
     let inputs = (prop::collection::vec(rule(state), 0..most_rules), prop::collection::vec(draft(), messages), order());
     runner

@@ -1,8 +1,5 @@
 //! The engine on packets against the slow way: messages found one by one, tables walked, copies made anew.
 
-#[path = "../../subscribe/tests/common/mod.rs"]
-mod common;
-
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use weftwire_core::inspect::Inspect;
@@ -15,7 +12,7 @@ use weftwire_text::SourceMap;
 use weftwire_workload::Numbers;
 
 fn compile(text: &str) -> Compiler {
-    common::compile(&[weftwire_workload::ITCH_FORMATS], text)
+    crate::common::compile(&[weftwire_workload::ITCH_FORMATS], text)
 }
 
 /// Rules about batches, single packets, state, several ports and prefixes.

@@ -1,8 +1,5 @@
 //! An engine that runs while rules come and go: against the rules read one by one, and against an engine made anew.
 
-#[path = "../../subscribe/tests/common/mod.rs"]
-mod common;
-
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_core::Port;
@@ -26,7 +23,7 @@ const FORMATS: &str = r#"
 "#;
 
 fn rule(text: &str, formats: &MessageFormats) -> Rule {
-    common::rules(text, formats).into_iter().next().expect("one rule")
+    crate::common::rules(text, formats).into_iter().next().expect("one rule")
 }
 
 fn compile(formats: &MessageFormats, rules: &[Rule]) -> Compiler {
@@ -177,7 +174,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..30),
         drafts in prop::collection::vec((any::<[u8; 5]>(), 0..8u8), 300),
     ) {
-        let formats = common::formats(FORMATS);
+        let formats = crate::common::formats(FORMATS);
         // No two rules have the same state at a time: who comes later shares what the earlier has seen, which rules by
         // themselves do not know.
         let all: Vec<Option<Rule>> = steps.iter().map(|step| match step {
@@ -234,7 +231,7 @@ fn share_state(left: &Rule, right: &Rule, formats: &MessageFormats) -> bool {
 
 #[test]
 fn a_number_that_is_used_again_starts_anew() {
-    let formats = common::formats(FORMATS);
+    let formats = crate::common::formats(FORMATS);
     let first = rule("size > 3 and count() over 1s > 2 : fwd(1);", &formats);
     let second = rule("size > 4 and count() over 1s > 2 : fwd(2);", &formats);
     let large = message(&formats, ([0, 9, 0, 0, 0], 1));

@@ -1,9 +1,6 @@
 //! Rules as a machine: the engine that runs the image sends what the switch sends.
 
-#[path = "../../subscribe/tests/common/mod.rs"]
-mod common;
-
-use common::compile;
+use crate::common::compile;
 use proptest::prelude::*;
 use weftwire_core::port::Checksum;
 use weftwire_core::{

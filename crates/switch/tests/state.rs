@@ -1,9 +1,6 @@
 //! A switch is a value: put into another one at any packet, it goes on as if nothing had happened.
 
-#[path = "../../subscribe/tests/common/mod.rs"]
-mod common;
-
-use common::compile;
+use crate::common::compile;
 use proptest::prelude::*;
 use weftwire_core::inspect::Inspect;
 use weftwire_core::live::Clocks;

@@ -1,5 +1,4 @@
 //! What the routing's tests share: a filter, networks, and the definition of who gets what.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,4 @@
 //! Networks by hand, and surroundings that keep everything.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::collections::BTreeMap;
 use std::io;
