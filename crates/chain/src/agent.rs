@@ -31,7 +31,7 @@ use weftwire_core::{
 pub const HOST: Port = Port(1);
 /// The port towards the network.
 pub const NETWORK: Port = Port(2);
-/// SYNs with a list that may stay without a confirmed answer; the next one is up to the policy.
+/// SYNs with a list that may stay without a confirmed answer: the next one goes without, if the policy allows it.
 const LISTS: u32 = 2;
 /// The longest packet of a port whose length nobody has told.
 const DEFAULT_MTU: u32 = 1_500;
@@ -386,18 +386,13 @@ impl Agent {
             };
         }
         let Some(session) = self.table.get(index) else { return Verdict::Pass };
-        if session.lists >= LISTS && !session.is_confirmed() && session.phase == Phase::Opening {
-            match session.fail {
-                Some(Fail::Closed) => return Verdict::Drop("unconfirmed_chain"),
-                Some(Fail::Open) => {
-                    self.count("direct");
-                    self.table.change(index, |session| {
-                        session.right = None;
-                        session.phase = Phase::Direct;
-                    });
-                }
-                None => {}
-            }
+        let gives_up = session.lists >= LISTS && !session.is_confirmed() && session.phase == Phase::Opening;
+        if gives_up && session.fail == Some(Fail::Open) {
+            self.count("direct");
+            self.table.change(index, |session| {
+                session.right = None;
+                session.phase = Phase::Direct;
+            });
         }
         let Some(session) = self.table.get(index) else { return Verdict::Pass };
         if session.phase == Phase::Direct {
@@ -555,8 +550,8 @@ impl Agent {
         let to = path.tuple.reversed();
         let behind = session.right.as_ref().map_or(&[][..], |path| &path.confirmed);
         let agents: Vec<u16> = std::iter::once(self.config.agent).chain(behind.iter().copied()).collect();
-        // An RST of a session that is set up needs none: its sequence number speaks for it.
-        let confirmation = path.agent.filter(|_| session.phase.is_half_open()).map(|agent| {
+        // Who has acknowledged anything has had one.
+        let confirmation = path.agent.filter(|_| session.sent[0].acknowledged.is_none()).map(|agent| {
             let header =
                 Header { from: self.config.agent, to: agent, session: session.number, counter: path.counter };
             Message::Confirmation(Confirmation { header, agents, arrives_as: path.tuple }).write(&self.keys)
