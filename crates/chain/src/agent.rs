@@ -215,7 +215,8 @@ impl Agent {
     fn unknown(&self, from_host: bool, segment: &Segment) -> Verdict {
         let Tuple { source, destination } = segment.tuple;
         let of_agents = || {
-            self.config.agent_at(destination.ip()) == Some(self.config.agent) && self.config.agent_at(source.ip()).is_some()
+            self.config.agent_at(destination.ip()) == Some(self.config.agent)
+                && self.config.agent_at(source.ip()).is_some()
         };
         if !from_host && self.config.is_subsession_port(destination.port()) && of_agents() {
             return Verdict::Drop("unknown_subsession");
@@ -237,7 +238,13 @@ impl Agent {
     }
 
     /// The host hands out a SYN.
-    fn syn_of_host(&mut self, frame: &mut Buffer, segment: &Segment, offload: Offload, known: Option<(Index, Place)>) -> Verdict {
+    fn syn_of_host(
+        &mut self,
+        frame: &mut Buffer,
+        segment: &Segment,
+        offload: Offload,
+        known: Option<(Index, Place)>,
+    ) -> Verdict {
         let tagged = segment.tag(frame).and_then(|tag| self.table.tagged(tag));
         let index = match (tagged, known) {
             (Some(index), _) => {
@@ -254,7 +261,8 @@ impl Agent {
             }
             (None, Some((index, Place::HostRight))) => {
                 let continues = self.table.get(index).is_some_and(|session| {
-                    session.initial_sequence == segment.sequence || session.left.is_some() && session.phase == Phase::Opening
+                    session.initial_sequence == segment.sequence
+                        || session.left.is_some() && session.phase == Phase::Opening
                 });
                 if continues {
                     index
@@ -463,7 +471,13 @@ impl Agent {
     }
 
     /// A SYN comes that seems to bring a list.
-    fn syn_of_network(&mut self, frame: &mut Buffer, segment: &Segment, offload: Offload, known: Option<(Index, Place)>) -> Verdict {
+    fn syn_of_network(
+        &mut self,
+        frame: &mut Buffer,
+        segment: &Segment,
+        offload: Offload,
+        known: Option<(Index, Place)>,
+    ) -> Verdict {
         let (list, length) = match read(segment.payload(frame), self.config.agent, &self.keys) {
             Ok((Message::List(list), length)) => (list, length),
             Ok(_) => return Verdict::Drop("message_out_of_place"),
@@ -491,7 +505,8 @@ impl Agent {
         };
         let Some(session) = self.table.get(index) else { return Verdict::Pass };
         let to = session.entering;
-        let edit = Edit { remove: length, tag: session.tag, segment_size: Some(self.segment_size(to)), ..Edit::default() };
+        let edit =
+            Edit { remove: length, tag: session.tag, segment_size: Some(self.segment_size(to)), ..Edit::default() };
         let verdict = self.edited(frame, segment, offload, to, edit);
         if let Verdict::Send(_) = verdict {
             let now = self.now;
@@ -552,8 +567,7 @@ impl Agent {
         let agents: Vec<u16> = std::iter::once(self.config.agent).chain(behind.iter().copied()).collect();
         // Who has acknowledged anything has had one.
         let confirmation = path.agent.filter(|_| session.sent[0].acknowledged.is_none()).map(|agent| {
-            let header =
-                Header { from: self.config.agent, to: agent, session: session.number, counter: path.counter };
+            let header = Header { from: self.config.agent, to: agent, session: session.number, counter: path.counter };
             Message::Confirmation(Confirmation { header, agents, arrives_as: path.tuple }).write(&self.keys)
         });
         let insert = confirmation.as_deref().unwrap_or_default();
@@ -562,7 +576,14 @@ impl Agent {
     }
 
     /// A segment comes from the right: until the chain is confirmed, the first one has to do so.
-    fn answer_from_right(&mut self, index: Index, frame: &mut Buffer, segment: &Segment, offload: Offload, sets_up: bool) -> Verdict {
+    fn answer_from_right(
+        &mut self,
+        index: Index,
+        frame: &mut Buffer,
+        segment: &Segment,
+        offload: Offload,
+        sets_up: bool,
+    ) -> Verdict {
         let Some(session) = self.table.get(index) else { return Verdict::Pass };
         let (to, confirmed) = (session.leaving.reversed(), session.is_confirmed());
         if !sets_up {
@@ -600,7 +621,14 @@ impl Agent {
     }
 
     /// Edits a SYN or RST, whose checksum is to be right.
-    fn edited(&mut self, frame: &mut Buffer, segment: &Segment, offload: Offload, to: Tuple, what: Edit<'_>) -> Verdict {
+    fn edited(
+        &mut self,
+        frame: &mut Buffer,
+        segment: &Segment,
+        offload: Offload,
+        to: Tuple,
+        what: Edit<'_>,
+    ) -> Verdict {
         if offload.checksum == Checksum::Unverified && !checksum_is_right(frame, segment) {
             return Verdict::Drop("bad_checksum");
         }
@@ -629,7 +657,11 @@ impl Agent {
         let Some(session) = self.table.get(index) else { return Verdict::Pass };
         // The packet that it quotes went the other way than its answers come.
         let Some(to) = session.onward(place).map(Tuple::reversed) else { return Verdict::Drop("no_path") };
-        let way = if place.way() == crate::session::Way::Right { crate::session::Way::Left } else { crate::session::Way::Right };
+        let way = if place.way() == crate::session::Way::Right {
+            crate::session::Way::Left
+        } else {
+            crate::session::Way::Right
+        };
         if !session.is_under_way(way, error.sequence) {
             return Verdict::Drop("stray_icmp_error");
         }
@@ -740,7 +772,9 @@ impl Inspect for Agent {
 
 /// One line about a session: its ends, and its subsessions.
 fn summary(session: &Session) -> FlowSummary {
-    let side = |name: &str, path: &Option<Path>| path.as_ref().map(|path| format!(", {name} {}", path.tuple)).unwrap_or_default();
+    let side = |name: &str, path: &Option<Path>| {
+        path.as_ref().map(|path| format!(", {name} {}", path.tuple)).unwrap_or_default()
+    };
     let key = format!("{}{}{}", session.entering, side("left", &session.left), side("right", &session.right));
     FlowSummary {
         flow: session.flow,

@@ -117,9 +117,13 @@ mod tests {
         let code = keys.code(2, 7, 8, b"message").unwrap();
         assert!(keys.vouch(2, 7, 8, b"message", &code));
         assert!(Keys::new(vec![key(3, "next"), key(2, "new")]).vouch(2, 7, 8, b"message", &code));
-        for (number, from, to, message) in
-            [(1, 7, 8, &b"message"[..]), (2, 8, 7, b"message"), (2, 7, 9, b"message"), (2, 7, 8, b"massage"), (0, 7, 8, b"message")]
-        {
+        for (number, from, to, message) in [
+            (1, 7, 8, &b"message"[..]),
+            (2, 8, 7, b"message"),
+            (2, 7, 9, b"message"),
+            (2, 7, 8, b"massage"),
+            (0, 7, 8, b"message"),
+        ] {
             assert!(!keys.vouch(number, from, to, message, &code));
         }
         assert!(!keys.vouch(0, 7, 8, b"message", &[]));

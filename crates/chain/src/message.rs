@@ -179,7 +179,8 @@ fn read_list(header: Header, body: &mut Fields<'_>) -> Option<SessionList> {
     if count > MOST_HOPS || session.source.is_ipv4() != subsession.source.is_ipv4() {
         return None;
     }
-    let rest = (0..count).map(|_| Some(Hop { agent: body.array().map(u16::from_be_bytes)?, address: read_address(body)? }));
+    let rest =
+        (0..count).map(|_| Some(Hop { agent: body.array().map(u16::from_be_bytes)?, address: read_address(body)? }));
     let rest = rest.collect::<Option<Vec<_>>>()?;
     let one_family = rest.iter().all(|hop| hop.address.is_ipv4() == session.source.is_ipv4());
     one_family.then_some(SessionList { header, initial_sequence, session, subsession, exit, rest })

@@ -167,9 +167,9 @@ impl Segment {
     fn tag_place(&self, frame: &[u8]) -> Option<(usize, usize)> {
         let options = &frame[self.tcp + TCP_LENGTH..self.payload];
         let ours = |bytes: &[u8]| bytes.len() == TAG_LENGTH && bytes[2..4] == TAG_EXPERIMENT;
-        walk(options).find(|(at, length)| options[*at] == OPTION_TAG && ours(&options[*at..*at + *length])).map(
-            |(at, length)| (self.tcp + TCP_LENGTH + at, length),
-        )
+        walk(options)
+            .find(|(at, length)| options[*at] == OPTION_TAG && ours(&options[*at..*at + *length]))
+            .map(|(at, length)| (self.tcp + TCP_LENGTH + at, length))
     }
 
     /// Whether its sender authenticates addresses and ports, so that they can't be changed.

@@ -254,7 +254,9 @@ impl Session {
             (_, [true, true]) if is_acked(0, 1) && is_acked(1, 0) => Phase::TimeWait,
             (_, [true, true]) => Phase::Closing,
             (_, [true, false] | [false, true]) => Phase::HalfClosed,
-            (Phase::Opening, _) if way == Way::Left && flags.contains(TcpFlags::SYN.with(TcpFlags::ACK)) => Phase::Answered,
+            (Phase::Opening, _) if way == Way::Left && flags.contains(TcpFlags::SYN.with(TcpFlags::ACK)) => {
+                Phase::Answered
+            }
             (Phase::Answered, _) if opens => Phase::Open,
             (phase, _) => phase,
         }

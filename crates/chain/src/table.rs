@@ -61,7 +61,8 @@ impl Table {
 
     /// The session of a packet from the host or from the network, and where it comes in.
     pub fn find(&self, from_host: bool, tuple: Tuple) -> Option<(Index, Place)> {
-        let is_it = |(index, place): &(Index, Place)| self.get(*index).and_then(|session| session.key(*place)) == Some(tuple);
+        let is_it =
+            |(index, place): &(Index, Place)| self.get(*index).and_then(|session| session.key(*place)) == Some(tuple);
         self.headers[usize::from(from_host)].find(self.hash(tuple), is_it).copied()
     }
 
@@ -175,10 +176,14 @@ impl Table {
         let Table { headers, sessions, hash, .. } = self;
         for (place, key) in Place::ALL.into_iter().zip(keys) {
             let Some(tuple) = key else { continue };
-            headers[usize::from(place.is_host())].insert_unique(hash_of(hash, tuple), (index, place), |(index, place)| {
-                let key = sessions[index.0 as usize].as_ref().and_then(|session| session.key(*place));
-                key.map_or(0, |tuple| hash_of(hash, tuple))
-            });
+            headers[usize::from(place.is_host())].insert_unique(
+                hash_of(hash, tuple),
+                (index, place),
+                |(index, place)| {
+                    let key = sessions[index.0 as usize].as_ref().and_then(|session| session.key(*place));
+                    key.map_or(0, |tuple| hash_of(hash, tuple))
+                },
+            );
         }
     }
 

@@ -43,10 +43,7 @@ impl Tuple {
         let (source, destination) = (read_octets(family, fields)?, read_octets(family, fields)?);
         let ports = fields.array::<4>()?;
         let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
-        Some(Tuple {
-            source: SocketAddr::new(source, port(0)),
-            destination: SocketAddr::new(destination, port(2)),
-        })
+        Some(Tuple { source: SocketAddr::new(source, port(0)), destination: SocketAddr::new(destination, port(2)) })
     }
 }
 

@@ -33,11 +33,13 @@ fn bytes_pass_through_all_boxes() {
                 assert_eq!(segment.tag(packet), None);
             }
             let client = world.nodes[0].agent.as_ref().unwrap();
-            let confirmed: Vec<_> = client.sessions().flat_map(|session| session.right.clone().unwrap().confirmed).collect();
+            let confirmed: Vec<_> =
+                client.sessions().flat_map(|session| session.right.clone().unwrap().confirmed).collect();
             assert_eq!(confirmed, (2..=boxes as u16 + 2).collect::<Vec<_>>());
             for node in 0..boxes + 2 {
                 assert_eq!(world.drops(node), BTreeMap::new(), "node {node}");
-                let phases: Vec<_> = world.nodes[node].agent.as_ref().unwrap().sessions().map(|session| session.phase).collect();
+                let phases: Vec<_> =
+                    world.nodes[node].agent.as_ref().unwrap().sessions().map(|session| session.phase).collect();
                 assert_eq!(phases, [Phase::TimeWait], "node {node}");
             }
             world.run(seconds(120));
@@ -143,7 +145,9 @@ fn a_listed_box_without_agent_is_not_believed() {
         match fail {
             Fail::Open => {
                 assert!(world.peer(0).is_done() && world.peer(2).is_done(), "it goes without the chain");
-                assert!(world.nodes[0].agent.as_ref().unwrap().sessions().all(|session| session.phase == Phase::Direct));
+                assert!(
+                    world.nodes[0].agent.as_ref().unwrap().sessions().all(|session| session.phase == Phase::Direct)
+                );
             }
             Fail::Closed => {
                 assert!(!world.peer(0).is_done() && world.peer(2).received.is_empty());
@@ -238,7 +242,8 @@ fn a_list_that_is_not_authentic_is_an_ordinary_segment() {
     }
     assert_eq!(world.sessions(1), before);
     let counters = world.nodes[1].agent.as_ref().unwrap().counters();
-    let refused: u64 = counters.rows.iter().filter(|(name, _)| name.starts_with("message_")).map(|(_, count)| count).sum();
+    let refused: u64 =
+        counters.rows.iter().filter(|(name, _)| name.starts_with("message_")).map(|(_, count)| count).sum();
     assert!(refused > 50 && out.items().len() as u64 >= refused, "{refused} of {}", out.items().len());
 }
 

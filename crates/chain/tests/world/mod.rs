@@ -169,8 +169,12 @@ impl World {
         let mut out = Outbox::new();
         let Some(agent) = &mut self.nodes[node].agent else { return };
         agent.frame(self.now, port, Frame::new(packet), &mut out);
-        let frames: Vec<(Port, Vec<u8>)> =
-            out.items().iter().filter_map(|item| sent(&out, item)).map(|(port, frame)| (port, frame.bytes.to_vec())).collect();
+        let frames: Vec<(Port, Vec<u8>)> = out
+            .items()
+            .iter()
+            .filter_map(|item| sent(&out, item))
+            .map(|(port, frame)| (port, frame.bytes.to_vec()))
+            .collect();
         for (port, frame) in frames {
             if port == NETWORK { self.cross(frame) } else { self.reach(node, frame) }
         }
@@ -209,7 +213,11 @@ impl World {
         let answers = match &mut here.kind {
             Kind::Peer(peer) => {
                 assert_eq!(segment.tag(&packet), None, "an end host gets a tag");
-                if segment.tuple.destination.ip() == here.address { peer.receive(self.now, &segment, &packet) } else { vec![] }
+                if segment.tuple.destination.ip() == here.address {
+                    peer.receive(self.now, &segment, &packet)
+                } else {
+                    vec![]
+                }
             }
             Kind::Router => vec![packet],
             Kind::Nat(table) => nat(here.address, table, &segment, packet),
