@@ -128,7 +128,7 @@ impl Agent {
         state.sessions.into_iter().for_each(|session| {
             self.table.insert(session);
         });
-        self.peak = self.table.len() as u64;
+        self.peak = self.table.count() as u64;
         self.windows = state.windows;
         self.next_flow = state.next_flow;
         self.next_counter = self.next_counter.max(state.next_counter);
@@ -332,7 +332,7 @@ impl Agent {
 
     /// Why there is no room for another session.
     fn full(&self) -> Option<&'static str> {
-        if self.table.len() >= self.config.most_sessions as usize {
+        if self.table.count() >= self.config.most_sessions as usize {
             return Some("table_full");
         }
         (self.table.half_open() >= self.config.most_half_open).then_some("half_open_full")
@@ -359,7 +359,6 @@ impl Agent {
             lists: 0,
             created: self.now,
             active: self.now,
-            due: self.now,
             packets: 0,
         }
     }
@@ -368,7 +367,7 @@ impl Agent {
         let (index, replaced) = self.table.insert(session);
         self.count_replaced(replaced);
         self.created += 1;
-        self.peak = self.peak.max(self.table.len() as u64);
+        self.peak = self.peak.max(self.table.count() as u64);
         index
     }
 
@@ -760,7 +759,7 @@ impl Inspect for Agent {
             frames_out: self.frames[1],
             frames_passed: self.frames[2],
             flows_created: self.created,
-            flows_live: self.table.len() as u64,
+            flows_live: self.table.count() as u64,
             flows_peak: self.peak,
             flows_expired: self.expired,
             flows_evicted: 0,

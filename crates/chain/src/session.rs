@@ -51,8 +51,6 @@ pub struct Session {
     pub created: Time,
     /// Its latest packet.
     pub active: Time,
-    /// When to look whether it is over.
-    pub due: Time,
     /// Its packets so far.
     pub packets: u64,
 }
@@ -122,6 +120,17 @@ pub enum Place {
     HostRight,
     /// From the host, to the left.
     HostLeft,
+}
+
+impl Way {
+    /// The other one.
+    #[must_use]
+    pub fn reversed(self) -> Way {
+        match self {
+            Way::Right => Way::Left,
+            Way::Left => Way::Right,
+        }
+    }
 }
 
 impl Place {

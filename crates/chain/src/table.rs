@@ -17,6 +17,8 @@ pub struct Index(u32);
 #[derive(Clone, Debug)]
 pub struct Table {
     sessions: Vec<Option<Session>>,
+    /// When to look whether each is over: not after that.
+    dates: Vec<Time>,
     free: Vec<u32>,
     by_flow: BTreeMap<FlowId, Index>,
     by_tag: BTreeMap<u32, Index>,
@@ -33,6 +35,7 @@ impl Table {
     pub fn new(key: [u64; 2], idle_seconds: u32) -> Table {
         Table {
             sessions: Vec::new(),
+            dates: Vec::new(),
             free: Vec::new(),
             by_flow: BTreeMap::new(),
             by_tag: BTreeMap::new(),
@@ -45,7 +48,7 @@ impl Table {
     }
 
     /// How many sessions there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.by_flow.len()
     }
 
@@ -91,6 +94,7 @@ impl Table {
         let replaced = self.make_way(&session);
         let index = Index(self.free.pop().unwrap_or_else(|| {
             self.sessions.push(None);
+            self.dates.push(Time::ZERO);
             self.sessions.len() as u32 - 1
         }));
         self.by_flow.insert(session.flow, index);
@@ -117,9 +121,15 @@ impl Table {
         }
         self.half_open += u32::from(session.phase.is_half_open());
         self.half_open -= u32::from(phase.is_half_open());
-        self.due.remove(&(session.due, index));
-        session.due = session.expires(self.idle_seconds);
-        self.due.insert((session.due, index));
+        let expires = session.expires(self.idle_seconds);
+        self.postpone(index, expires);
+    }
+
+    /// Looks at a session at another time.
+    fn postpone(&mut self, index: Index, to: Time) {
+        let date = std::mem::replace(&mut self.dates[index.0 as usize], to);
+        self.due.remove(&(date, index));
+        self.due.insert((to, index));
     }
 
     /// Takes a session out.
@@ -137,16 +147,12 @@ impl Table {
 
     /// Takes out a session that is over at this time. Those that were active meanwhile get another date.
     pub fn expire(&mut self, now: Time) -> Option<Session> {
-        while let Some((due, index)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
+        while let Some((_, index)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
             let expires = self.get(index)?.expires(self.idle_seconds);
             if expires <= now {
                 return self.remove(index);
             }
-            self.due.remove(&(due, index));
-            self.due.insert((expires, index));
-            if let Some(session) = &mut self.sessions[index.0 as usize] {
-                session.due = expires;
-            }
+            self.postpone(index, expires);
         }
         None
     }
@@ -164,9 +170,9 @@ impl Table {
         removed
     }
 
-    fn take_in(&mut self, index: Index, mut session: Session) {
-        session.due = session.expires(self.idle_seconds);
-        self.due.insert((session.due, index));
+    fn take_in(&mut self, index: Index, session: Session) {
+        let expires = session.expires(self.idle_seconds);
+        self.postpone(index, expires);
         self.half_open += u32::from(session.phase.is_half_open());
         if let Some(tag) = session.tag {
             self.by_tag.insert(tag, index);
@@ -197,7 +203,7 @@ impl Table {
             }
         }
         let session = self.sessions[index.0 as usize].take()?;
-        self.due.remove(&(session.due, index));
+        self.due.remove(&(self.dates[index.0 as usize], index));
         self.half_open -= u32::from(session.phase.is_half_open());
         if let Some(tag) = session.tag {
             self.by_tag.remove(&tag);
