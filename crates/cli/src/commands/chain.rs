@@ -51,3 +51,18 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     };
     run::run(&arguments.platform, &name, start, || Ok(()), || {}, run::Course::default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_a_configuration() {
+        let text = include_str!("../../../../examples/chains/client.toml");
+        let config: Config = toml::from_str(text).unwrap();
+        config.check().unwrap();
+        assert_eq!((config.agents.len(), config.policies[0].boxes.len()), (4, 2));
+        let misspelt = toml::from_str::<Config>(&text.replace("boxes", "boxen")).unwrap_err();
+        assert!(misspelt.to_string().contains("boxen"), "{misspelt}");
+    }
+}
