@@ -46,6 +46,8 @@ enum Command {
     ///
     /// Exit codes: 0 both directions have ended, 3 refused, 4 reset, 5 timed out, 6 no route, 7 lost, 130 interrupted, 1 any other error.
     Cat(Box<commands::cat::Arguments>),
+    /// Steer TCP sessions through middleboxes.
+    Chain(Box<commands::chain::Arguments>),
     /// Check programs and images.
     Check(commands::check::Arguments),
     /// Compile a program to a machine image.
@@ -113,6 +115,7 @@ fn execute(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Bench(arguments) => commands::bench::execute(&arguments),
         Command::Cat(arguments) => commands::cat::execute(&arguments),
+        Command::Chain(arguments) => commands::chain::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(arguments),
         Command::Compile(arguments) => commands::compile::execute(arguments),
         Command::Explain(arguments) => commands::explain::execute(arguments),

@@ -163,6 +163,7 @@ const CALLS: &[(&str, &str)] = &[
     ("bench pacing", "--seconds 0 --flows 0 --priority 0 --out out"),
     ("check", "good.xl"),
     ("cat", "good.xl --port 1=none-such 10.0.0.1-10.0.0.2:80"),
+    ("chain agent", "none-such.toml --port 1=none-such --port 2=none-such"),
     ("compile", "good.xl --output -"),
     ("explain", "good.xl"),
     ("graph", "good.xl"),

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod cat;
+pub mod chain;
 pub mod check;
 pub mod compare;
 pub mod compile;
