@@ -74,6 +74,11 @@
 #define N 4
 #define LEFT(r) PICK(r, 0, 1, 2)
 #define RIGHT(r) PICK(r, 2, 3, 3)
+#elif SHAPE == 9
+/* Nested, with an agent between the left anchors. */
+#define N 4
+#define LEFT(r) PICK(r, 0, 2, 1)
+#define RIGHT(r) PICK(r, 3, 3, 3)
 #endif
 
 #define REQUESTS (REQUESTORS * ROUNDS)
@@ -148,6 +153,7 @@ bit tick;
 
 inline on_accepted(a, r)
 {
+	NOTE(" accepted");
 	accepted[r] = 1;
 	for (scratch : 0 .. REQUESTS - 1) {
 		if
@@ -336,7 +342,9 @@ end:	do
 		attempts[r] = 0; \
 		abort(a, r) }
 
-#ifdef FAILURES
+#ifdef HASTY
+#define MAY_FAIL(r) :: d_step { IS_OWN(a, r) && (st[a] == PENDING || st[a] == LOCKED) -> abort(a, r) }
+#elif defined(FAILURES)
 #define MAY_FAIL(r) :: d_step { IS_OWN(a, r) && st[a] == LOCKED -> abort(a, r) }
 #else
 #define MAY_FAIL(r)

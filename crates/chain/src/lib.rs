@@ -2,3 +2,5 @@
 //!
 //! Source: Zave, Ferreira, Zou, Morimoto, Rexford, *Dynamic Service Chaining with Dysco* (SIGCOMM 2017) and its later journal version.
 #![forbid(unsafe_code)]
+
+pub mod lock;
