@@ -12,7 +12,7 @@ XTASK := $${CARGO_TARGET_DIR:-target}/debug/xtask
 export PROPTEST_RNG_SEED ?= 1
 
 .PHONY: help test test-long demo package bench docs fmt generate xtask setup check unit generated dependencies system \
-	instructions instructions-write portable miri fuzz clean
+	models models-long instructions instructions-write portable miri fuzz clean
 
 help:
 	@echo 'make demo    build weft, replay a capture, run a SYN proxy between real kernels, leave demo-out/index.html'
@@ -24,7 +24,7 @@ help:
 	@echo 'make fmt     format the source'
 	@echo 'make generate  rewrite every generated file'
 
-test: setup check unit generated dependencies docs system instructions portable miri fuzz
+test: setup check unit generated dependencies docs system models instructions portable miri fuzz
 	@echo 'make test: all passed'
 
 # Each target has five minutes here, and random programs are twenty thousand.
@@ -36,6 +36,7 @@ test-long: setup xtask
 	cargo test --release --package weftwire-sim --test tcp --test network_hosts --test rfc9743 -- --ignored
 	$(XTASK) mutants
 	scripts/fuzz.sh 300
+	scripts/models.sh long
 	@echo 'make test-long: all passed'
 
 # Installs the tools that the other targets need and that are not there yet.
@@ -82,6 +83,13 @@ docs:
 # Whole-system tests push gigabytes through the data path, so they run optimised; not across crates, which takes minutes.
 system:
 	cargo test --no-fail-fast --profile demo $(SYSTEM_TESTS)
+
+# The protocols of service chains, checked by Spin: docs/chains-models.md.
+models:
+	scripts/models.sh short
+
+models-long:
+	scripts/models.sh long
 
 # Instructions of the engine per packet, compared with crates/bench/instructions.json.
 instructions: xtask

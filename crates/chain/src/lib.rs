@@ -8,6 +8,7 @@ pub mod agent;
 pub mod config;
 pub mod icmp;
 pub mod keys;
+pub mod lock;
 pub mod message;
 pub mod segment;
 pub mod session;

@@ -1,0 +1,2 @@
+pub mod situation;
+pub mod world;
