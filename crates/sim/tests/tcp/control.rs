@@ -36,7 +36,7 @@ fn bring(
 ) -> (Connection, Rc<RefCell<Queue>>, f64) {
     let (rate, trip) = link;
     let line = Line { lost: 0, doubled: 0, late: 0, delay: trip * MILLISECOND / 2 };
-    let images = [image, machine(&[("control", 2), ("offer_ecn", 1)])];
+    let images = [image, machine(&[("control", 2)])];
     let images = if marks == usize::MAX { [images[0].clone(), machine(&[])] } else { images };
     let mut connection = Connection::new(images, [data(bytes, 7), Vec::new()], line, 1);
     let queue = Rc::new(RefCell::new(Queue::default()));
@@ -85,7 +85,7 @@ fn mean(lengths: &[usize]) -> f64 {
 /// RFC 8257: the queue stays about as long as where routers mark, and the link is full.
 #[test]
 fn dctcp_keeps_the_queue_where_routers_mark() {
-    let image = machine(&[("control", 2), ("offer_ecn", 1)]);
+    let image = machine(&[("control", 2)]);
     // 100 Mbit/s and 2 ms hold 17 packets.
     let (connection, queue, share) = bring(image, 8_000_000, (100, 2), 10, 0);
     let queue = queue.borrow();
@@ -104,7 +104,7 @@ fn dctcp_keeps_the_queue_where_routers_mark() {
 /// RFC 8257, 3.2: what arrives marked is told so, and nothing else.
 #[test]
 fn dctcp_tells_of_each_mark() {
-    let images = [(); 2].map(|()| machine(&[("control", 2), ("offer_ecn", 1)]));
+    let images = [(); 2].map(|()| machine(&[("control", 2)]));
     let line = Line { lost: 0, doubled: 0, late: 0, delay: 5 * MILLISECOND };
     let mut connection = Connection::new(images, [data(1_000_000, 7), Vec::new()], line, 1);
     let told = Rc::new(RefCell::new((0_usize, 0_usize, None::<u32>)));
@@ -137,7 +137,7 @@ fn dctcp_tells_of_each_mark() {
 fn dctcp_follows_the_rfc_in_floating_point() {
     // Whole windows marked, some of their segments, and next to none.
     for (run, period) in [(1, 1), (3, 7), (1, 40), (40, 90), (1, 200)] {
-        let images = [(); 2].map(|()| machine(&[("control", 2), ("offer_ecn", 1)]));
+        let images = [(); 2].map(|()| machine(&[("control", 2)]));
         let line = Line { lost: 0, doubled: 0, late: 0, delay: 5 * MILLISECOND };
         let mut connection = Connection::new(images, [data(1_500_000, 7), Vec::new()], line, 1);
         let mut count = 0;
