@@ -147,13 +147,32 @@ impl Segment {
         if from == to {
             return;
         }
-        let partial = checksum == Checksum::Partial;
-        let mut words = Words { frame, ip: self.ip, field: self.tcp + 16, partial };
-        let at = if from.source.is_ipv4() { [12, 16] } else { [8, 24] };
-        words.address(self.ip + at[0], to.source.ip());
-        words.address(self.ip + at[1], to.destination.ip());
-        words.port(self.tcp, to.source.port());
-        words.port(self.tcp + 2, to.destination.port());
+        let v4 = from.source.is_ipv4();
+        let (addresses, ports) = if v4 { (self.ip + 12..self.ip + 20, 8) } else { (self.ip + 8..self.ip + 40, 32) };
+        let mut new = [0; 36];
+        write_ends(&mut new, to);
+        let (new_addresses, new_ports) = new[..ports + 4].split_at(ports);
+        let old = Sum::new().bytes(&frame[addresses.clone()]);
+        let changed = Sum::new().bytes(new_addresses);
+        if v4 {
+            Segment::update(frame, self.ip + 10, old, changed);
+        }
+        match checksum {
+            // Only begun: the sum of the pseudo-header, which has no ports.
+            Checksum::Partial => Segment::update(frame, self.tcp + 16, changed, old),
+            Checksum::Unverified | Checksum::Verified => {
+                let old = old.bytes(&frame[self.tcp..self.tcp + 4]);
+                Segment::update(frame, self.tcp + 16, old, changed.bytes(new_ports));
+            }
+        }
+        frame[addresses].copy_from_slice(new_addresses);
+        frame[self.tcp..self.tcp + 4].copy_from_slice(new_ports);
+    }
+
+    /// Updates a checksum for words that it covers, by their sums before and after.
+    fn update(frame: &mut [u8], field: usize, old: Sum, new: Sum) {
+        let sum = u16::from_be_bytes([frame[field], frame[field + 1]]);
+        put(frame, field, update(sum, old.folded(), new.folded()));
     }
 
     /// The tag among the options, if it is one of ours.
@@ -205,60 +224,21 @@ fn walk(options: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
     })
 }
 
-/// Changes of words that checksums cover.
-struct Words<'a> {
-    frame: &'a mut [u8],
-    ip: usize,
-    /// The TCP checksum.
-    field: usize,
-    /// Whether it is only begun: the sum of the pseudo-header, which has no ports.
-    partial: bool,
-}
-
-impl Words<'_> {
-    fn address(&mut self, at: usize, new: IpAddr) {
-        match new {
-            IpAddr::V4(new) => {
-                let new = new.octets();
-                for half in [0, 2] {
-                    let word = u16::from_be_bytes([new[half], new[half + 1]]);
-                    let old = self.word(at + half);
-                    let header = self.word(self.ip + 10);
-                    self.put(self.ip + 10, update(header, old, word));
-                    self.transport(old, word);
-                    self.put(at + half, word);
-                }
-            }
-            IpAddr::V6(new) => {
-                for (place, word) in new.segments().into_iter().enumerate() {
-                    let old = self.word(at + 2 * place);
-                    self.transport(old, word);
-                    self.put(at + 2 * place, word);
-                }
-            }
+/// Writes source address, destination address, source port and destination port, as headers have them.
+fn write_ends(bytes: &mut [u8; 36], ends: Tuple) {
+    let mut at = 0;
+    let mut write = |part: &[u8]| {
+        bytes[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    };
+    for end in [ends.source, ends.destination] {
+        match end.ip() {
+            IpAddr::V4(address) => write(&address.octets()),
+            IpAddr::V6(address) => write(&address.octets()),
         }
     }
-
-    fn port(&mut self, at: usize, new: u16) {
-        if !self.partial {
-            self.transport(self.word(at), new);
-        }
-        self.put(at, new);
-    }
-
-    fn transport(&mut self, old: u16, new: u16) {
-        let sum = self.word(self.field);
-        let sum = if self.partial { !update(!sum, old, new) } else { update(sum, old, new) };
-        self.put(self.field, sum);
-    }
-
-    fn word(&self, at: usize) -> u16 {
-        u16::from_be_bytes([self.frame[at], self.frame[at + 1]])
-    }
-
-    fn put(&mut self, at: usize, word: u16) {
-        self.frame[at..at + 2].copy_from_slice(&word.to_be_bytes());
-    }
+    write(&ends.source.port().to_be_bytes());
+    write(&ends.destination.port().to_be_bytes());
 }
 
 /// What is to become of a single segment beside its ends.

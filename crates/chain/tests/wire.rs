@@ -107,7 +107,10 @@ fn ip_checksum_is_right(frame: &[u8], segment: &Segment) -> bool {
 
 #[test]
 fn lists_are_as_long_as_the_page_says() {
-    let session = Tuple { source: SocketAddr::new([10, 0, 0, 1].into(), 1), destination: SocketAddr::new([10, 0, 0, 2].into(), 2) };
+    let session = Tuple {
+        source: SocketAddr::new([10, 0, 0, 1].into(), 1),
+        destination: SocketAddr::new([10, 0, 0, 2].into(), 2),
+    };
     let header = Header { from: 1, to: 2, session: 3, counter: 4 };
     let rest = vec![Hop { agent: 5, address: session.source.ip() }; 4];
     let list = SessionList { header, initial_sequence: 9, session, subsession: session, exit: Exit::Route, rest };
