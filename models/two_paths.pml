@@ -53,6 +53,7 @@ chan way[4] = [5] of { mtype, byte, byte, bit, byte, byte, bit, byte }
 byte sends[2], unacked[2], expects[2], got[2];
 bit due[2];
 bit host_closed[2];
+bit deaf;                  /* what is handed to the host now is lost */
 
 /* Anchors. On one path, waiting for the new one, on two, or closed. */
 mtype:phase = { ONE, WAITS, TWO, CLOSED }
@@ -141,7 +142,7 @@ inline close_host(s) { host_closed[s] = 1; due[s] = 0 }
 inline hand(s, number, length, mark)
 {
 	if
-	:: !host_closed[s] -> deliver(s, number, length, acked[s], mark);
+	:: !host_closed[s] && !deaf -> deliver(s, number, length, acked[s], mark);
 	:: else -> skip
 	fi
 }
@@ -270,10 +271,10 @@ inline close(s)
 inline arrive(s, path, kind, e, number, length, ack, beta, knows, mark)
 {
 	if
-	:: phase[s] == CLOSED && kind == SEGMENT ->
+	:: phase[s] == CLOSED && kind != RESET ->
 		/* Nothing is known of this session: the other side is told. */
 		put(s, path, RESET, 0, 0, 0, UNKNOWN, 0, 0);
-	:: phase[s] == CLOSED && kind != SEGMENT -> skip
+	:: phase[s] == CLOSED && kind == RESET -> skip
 	:: phase[s] != CLOSED && kind == RESET -> phase[s] = CLOSED; close_host(s);
 	:: phase[s] != CLOSED && kind == SYN ->
 		if
@@ -387,6 +388,9 @@ end:	do
 		kind = SYN; e = 0; number = 0; length = 0; ack = 0; beta = 0; knows = 0; mark = 0 } \
 	:: d_step { losses < LOSSES && nempty(WAY(p, 1 - s)) -> losses++; \
 		WAY(p, 1 - s)?MESSAGE; \
+		kind = SYN; e = 0; number = 0; length = 0; ack = 0; beta = 0; knows = 0; mark = 0 } \
+	:: d_step { losses < LOSSES && nempty(WAY(p, 1 - s)) -> losses++; deaf = 1; \
+		WAY(p, 1 - s)?MESSAGE; arrive(s, p, MESSAGE); deaf = 0; \
 		kind = SYN; e = 0; number = 0; length = 0; ack = 0; beta = 0; knows = 0; mark = 0 } \
 	:: d_step { duplicates < DUPLICATES && nempty(WAY(p, 1 - s)) -> duplicates++; \
 		WAY(p, 1 - s)?<MESSAGE>; arrive(s, p, MESSAGE); \
