@@ -34,7 +34,7 @@
 /* Nested. */
 #define N 5
 #define LEFT(r) PICK(r, 0, 1, 2)
-#define RIGHT(r) PICK(r, 4, 3, 4)
+#define RIGHT(r) PICK(r, 4, 3, 3)
 #elif SHAPE == 2
 /* Crossing. */
 #define N 5

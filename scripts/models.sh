@@ -38,6 +38,7 @@ run() {
     cd "$work"
     case $options in
     *-N*) compile=-DNFAIR=3 ;;
+    *-l*) compile="-DNP -DNOFAIR" ;;
     *-B*) compile="-DSAFETY -DNOCLAIM -DBITSTATE" options=${options/-B/} ;;
     esac
     case $options in *-w*) optimise=-O2 ;; esac

@@ -81,7 +81,7 @@ impl World {
         });
         let agents = agents.collect();
         // One network in four is calm: there each refusal must have a reason.
-        let is_calm = seed % 4 == 0;
+        let is_calm = seed.is_multiple_of(4);
         let (loss, duplicates) = if is_calm { (0, 0) } else { (below(&mut random, 30), below(&mut random, 30)) };
         let mut world = Self {
             random,
