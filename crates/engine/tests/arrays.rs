@@ -1,7 +1,7 @@
 //! Arrays (rule V16) beside a plain list of numbers.
 
-use proptest::prelude::*;
 use crate::support::*;
+use proptest::prelude::*;
 use weftwire_engine::Executor;
 use weftwire_image::*;
 

@@ -1,8 +1,8 @@
 //! Frames come in batches, in buffers that go over to the engine; outputs leave in them.
 
-use proptest::prelude::*;
 use crate::support::random::{self, Step};
 use crate::support::*;
+use proptest::prelude::*;
 use weftwire_core::buffer::{HEADROOM, SMALL};
 use weftwire_core::outbox::sent;
 use weftwire_core::{

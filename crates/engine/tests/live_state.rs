@@ -1,11 +1,11 @@
 //! Live state: the law over random machines, and that it finds whatever is left out.
 
-use std::collections::BTreeMap;
 use crate::support::law::{CLOCKS, Change, Compare, case, do_step, engine, law, lively};
 use crate::support::random::{Step, apart};
 use crate::support::{
     Bench, at, compute, constant, flow_state, machine, notify, register, rich, row, set_timer, timer, verified,
 };
+use std::collections::BTreeMap;
 use weftwire_core::control::{self, Done};
 use weftwire_core::inspect::Inspect;
 use weftwire_core::live::Clocks;

@@ -1,7 +1,7 @@
 //! Rules E1 and E2: whatever order inputs come in, each has a time by which they are in the order of the page.
 
-use proptest::prelude::*;
 use crate::support::*;
+use proptest::prelude::*;
 use weftwire_core::order::Input;
 use weftwire_core::{
     Arrival, Arrivals, Change, Connections, FlowId, Frame, Function, Outbox, Output, Port, Ports, Time,

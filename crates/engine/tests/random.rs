@@ -1,12 +1,12 @@
 //! Random and hostile images in random circumstances: nothing panics, everything stays bounded, and the same run twice
 //! is the same run.
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
 use crate::support::circumstances::run;
 use crate::support::image_load::image_load;
 use crate::support::plain::Plain;
 use crate::support::{random, rich, verified};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 use weftwire_core::outbox::Bytes;
 use weftwire_engine::Reference;
 use weftwire_image::{Image, VerifiedImage};

@@ -1,9 +1,9 @@
 //! Rule F19: flows spread over two engines by their place do what they do in one, as long as no limit is met that they share.
 
-use proptest::prelude::*;
-use std::collections::BTreeMap;
 use crate::support::random::Step;
 use crate::support::{at, client, datagram, random, segment, verified};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
 use weftwire_core::function::Placed;
 use weftwire_core::order::{Input, InputOrder};
 use weftwire_core::{FlowId, Frame, Function, LinkType, Listen, Outbox, Output, Port, Ports};

@@ -1,8 +1,8 @@
 //! Tallies (rule N1) beside an obvious model: all flows looked at one by one.
 
+use crate::support::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use crate::support::*;
 use weftwire_engine::state::FunctionState;
 use weftwire_engine::{EngineOptions, Executor};
 use weftwire_image::layout::FunctionLayout;

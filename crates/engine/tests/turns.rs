@@ -1,8 +1,8 @@
 //! Turns (rules T1 to T7) beside an obvious model: a list of those that wait, searched for the first.
 
+use crate::support::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use crate::support::*;
 use weftwire_core::function::{Function, Placed};
 use weftwire_core::inspect::{Inspect, WaitingTurn};
 use weftwire_core::{Change, FlowId, Output, Port};

@@ -1,7 +1,7 @@
 //! The tables of hierarchies against Algorithm 1, written down as the paper has it.
 
-use proptest::prelude::*;
 use crate::route_common::*;
+use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use weftwire_route::*;
 

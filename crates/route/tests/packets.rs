@@ -1,8 +1,8 @@
 //! Every subscriber gets exactly its messages, once, in any network, whatever the policy; and no link is crossed for
 //! nothing where the policy says so.
 
-use proptest::prelude::*;
 use crate::route_common::*;
+use proptest::prelude::*;
 use weftwire_route::*;
 
 #[derive(Clone, Debug)]

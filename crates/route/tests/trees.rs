@@ -1,7 +1,7 @@
 //! Spanning trees and the filters along them.
 
-use proptest::prelude::*;
 use crate::route_common::*;
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 use weftwire_route::*;
 

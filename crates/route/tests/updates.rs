@@ -1,7 +1,7 @@
 //! The controller: what it says has changed is what has changed.
 
-use proptest::prelude::*;
 use crate::route_common::*;
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 use weftwire_route::*;
 
