@@ -1,4 +1,4 @@
-//! What updates cost at scale. Figures: `cargo test --release -p weftwire-route --test cost -- --ignored
+//! What updates cost at scale. Figures: `cargo test --release -p weftwire-route --test all cost -- --ignored
 //! --nocapture --test-threads 1`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a measurement reads the clock")]
