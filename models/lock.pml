@@ -10,7 +10,7 @@
  *
  * Left out: what travels on the new path, here one step (on_complete), or a failure (-DFAILURES); data; deltas that requests
  * and acknowledgements carry; reasons of refusals; boxes that a reconfiguration inserts, which are fresh agents; ends of the
- * session and crashes (crash.pml). Boxes between the anchors leave the chain when
+ * session and crashes (two_paths.pml). Boxes between the anchors leave the chain when
  * it completes.
  */
 
