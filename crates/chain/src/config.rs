@@ -210,11 +210,16 @@ impl Prefix {
     }
 }
 
-impl FromStr for Prefix {
-    type Err = String;
+/// Not an address with the length of a prefix, or without.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is no prefix; write 10.0.0.0/8 or 2001:db8::/32")]
+pub struct NoPrefix(String);
 
-    fn from_str(text: &str) -> Result<Prefix, String> {
-        let wrong = || format!("`{text}` is no prefix; write 10.0.0.0/8 or 2001:db8::/32");
+impl FromStr for Prefix {
+    type Err = NoPrefix;
+
+    fn from_str(text: &str) -> Result<Prefix, NoPrefix> {
+        let wrong = || NoPrefix(text.to_owned());
         let (address, length) = text.split_once('/').unwrap_or((text, ""));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };

@@ -1,13 +1,9 @@
 //! Replays the corpora of the fuzz targets `image_load` and `flow_state` (`fuzz/corpus`) on the stable toolchain.
 #![allow(clippy::disallowed_methods, reason = "a test that reads corpus files")]
 
+use crate::support::{flow_state, image_load};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-#[path = "support/flow_state.rs"]
-mod flow_state;
-#[path = "support/image_load.rs"]
-mod image_load;
 
 #[test]
 fn image_load() {

@@ -1,4 +1,5 @@
 //! What the routing's tests share: a filter, networks, and the definition of who gets what.
+#![allow(dead_code, reason = "tests of targets use a part")]
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
 //! Networks by hand, and surroundings that keep everything.
+#![allow(clippy::disallowed_methods, reason = "reads the files of examples")]
 
 use std::collections::BTreeMap;
 use std::io;
