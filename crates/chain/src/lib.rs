@@ -10,6 +10,7 @@ pub mod icmp;
 pub mod keys;
 pub mod lock;
 pub mod message;
+pub mod paths;
 pub mod segment;
 pub mod session;
 pub mod state;

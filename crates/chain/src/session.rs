@@ -283,7 +283,7 @@ impl Session {
 }
 
 /// Whether a sequence number lies behind another one (RFC 9293, section 3.4).
-fn is_behind(number: u32, other: u32) -> bool {
+pub(crate) fn is_behind(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) as i32 > 0
 }
 
