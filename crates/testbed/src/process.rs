@@ -54,6 +54,14 @@ impl Running {
     fn start_with(mut command: Command, errors: Stdio) -> Result<Running> {
         let name = format!("{command:?}");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors).process_group(0);
+        // Shells make what they start in the background ignore Ctrl-C, which is inherited.
+        // SAFETY: `signal` may be called between fork and exec; it touches no memory.
+        unsafe {
+            command.pre_exec(|| match libc::signal(libc::SIGINT, libc::SIG_DFL) {
+                libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            });
+        }
         let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let stdout = child.stdout.take().map(collect);
         let stderr = child.stderr.take().map(collect);
