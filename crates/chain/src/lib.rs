@@ -11,6 +11,7 @@ pub mod keys;
 pub mod lock;
 pub mod message;
 pub mod paths;
+pub mod rewrite;
 pub mod segment;
 pub mod session;
 pub mod state;

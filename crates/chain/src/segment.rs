@@ -170,7 +170,7 @@ impl Segment {
     }
 
     /// Updates a checksum for words that it covers, by their sums before and after.
-    fn update(frame: &mut [u8], field: usize, old: Sum, new: Sum) {
+    pub(crate) fn update(frame: &mut [u8], field: usize, old: Sum, new: Sum) {
         let sum = u16::from_be_bytes([frame[field], frame[field + 1]]);
         put(frame, field, update(sum, old.folded(), new.folded()));
     }
@@ -209,7 +209,7 @@ impl Segment {
 }
 
 /// Starts and lengths of the options that are no padding.
-fn walk(options: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
+pub(crate) fn walk(options: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         while options.get(at) == Some(&1) {
@@ -321,14 +321,14 @@ pub fn checksum_is_right(frame: &[u8], segment: &Segment) -> bool {
     pseudo_header(frame, segment).bytes(&frame[segment.tcp..segment.end]).folded() == 0xffff
 }
 
-fn pseudo_header(bytes: &[u8], segment: &Segment) -> Sum {
+pub(crate) fn pseudo_header(bytes: &[u8], segment: &Segment) -> Sum {
     let addresses = if segment.tuple.source.is_ipv4() { 12..20 } else { 8..40 };
     let addresses = segment.ip + addresses.start..segment.ip + addresses.end;
     Sum::new().bytes(&bytes[addresses]).word(PROTOCOL_TCP.into()).word((segment.end - segment.tcp) as u16)
 }
 
 /// Makes lengths and checksums right.
-fn finish(bytes: &mut [u8], segment: &Segment) {
+pub(crate) fn finish(bytes: &mut [u8], segment: &Segment) {
     let Segment { ip, tcp, end, .. } = *segment;
     if segment.tuple.source.is_ipv4() {
         put(bytes, ip + 2, (end - ip) as u16);
@@ -343,7 +343,7 @@ fn finish(bytes: &mut [u8], segment: &Segment) {
     put(bytes, tcp + 16, checksum);
 }
 
-fn put(bytes: &mut [u8], at: usize, word: u16) {
+pub(crate) fn put(bytes: &mut [u8], at: usize, word: u16) {
     bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
 
