@@ -4,19 +4,24 @@
 //! the list of the agents behind it; the next agent takes the list off, gives the SYN to its own host with the original header, and sends
 //! it on when the host hands it out. All other packets only get other headers.
 
+mod change;
+mod make;
 mod setup;
+mod two_paths;
+
+pub use change::ChangeError;
 
 use crate::config::{Config, ConfigError};
 use crate::icmp::{QuotedSegment, quoted};
 use crate::keys::Keys;
 use crate::message::begins_message;
 use crate::segment::{Found, Segment, find};
-use crate::session::{Path, Phase, Place, Session};
+use crate::session::{LEFT, Path, Phase, Place, RIGHT, Session};
 use crate::state::{AgentState, StateError};
 use crate::table::{Index, Table};
 use crate::tuple::Tuple;
 use crate::windows::Windows;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weftwire_core::buffer::Buffer;
 use weftwire_core::control::{Answer, Done};
 use weftwire_core::inspect::{Counters, FlowDetail, FlowSummary, Inspect};
@@ -55,6 +60,8 @@ pub struct Agent {
     created: u64,
     expired: u64,
     peak: u64,
+    /// When which side of which session is looked at: some have nothing to say any more.
+    alarms: BTreeSet<(Time, FlowId, usize)>,
     counts: BTreeMap<&'static str, u64>,
     drops: BTreeMap<&'static str, u64>,
 }
@@ -65,6 +72,8 @@ enum Verdict {
     Send(Offload),
     /// It goes on as it came.
     Pass,
+    /// It has done what it was for.
+    Done,
     /// It goes no further, for this reason.
     Drop(&'static str),
 }
@@ -92,6 +101,7 @@ impl Agent {
             created: 0,
             expired: 0,
             peak: 0,
+            alarms: BTreeSet::new(),
             counts: BTreeMap::new(),
             drops: BTreeMap::new(),
             config,
@@ -126,9 +136,11 @@ impl Agent {
             return Err(StateError::OtherAgent(state.agent));
         }
         self.now = state.time;
-        state.sessions.into_iter().for_each(|session| {
-            self.table.insert(session);
-        });
+        for session in state.sessions {
+            let (index, _) = self.table.insert(session);
+            self.remind(index, LEFT);
+            self.remind(index, RIGHT);
+        }
         self.peak = self.table.count() as u64;
         self.windows = state.windows;
         self.next_flow = state.next_flow;
@@ -150,14 +162,9 @@ impl Agent {
             (Some(link), NETWORK) => (link, HOST),
             _ => return out.recycle(frame),
         };
-        match self.handle(port == HOST, link, &mut frame, offload) {
-            Verdict::Send(offload) => {
-                self.frames[1] += 1;
-                if let (NETWORK, LinkType::Ethernet, Some(gateway)) = (to, link, self.config.gateway) {
-                    frame[..6].copy_from_slice(&gateway.0);
-                }
-                out.send_buffer(self.now, to, frame, offload);
-            }
+        match self.handle(port == HOST, link, &mut frame, offload, out) {
+            Verdict::Send(offload) => self.send_frame(to, link, frame, offload, out),
+            Verdict::Done => out.recycle(frame),
             Verdict::Pass => {
                 self.frames[2] += 1;
                 out.send_buffer(self.now, to, frame, offload);
@@ -169,14 +176,30 @@ impl Agent {
         }
     }
 
-    fn handle(&mut self, from_host: bool, link: LinkType, frame: &mut Buffer, offload: Offload) -> Verdict {
+    /// Sends a frame of a chain on.
+    fn send_frame(&mut self, to: Port, link: LinkType, mut frame: Buffer, offload: Offload, out: &mut Outbox) {
+        self.frames[1] += 1;
+        if let (NETWORK, LinkType::Ethernet, Some(gateway)) = (to, link, self.config.gateway) {
+            frame[..6].copy_from_slice(&gateway.0);
+        }
+        out.send_buffer(self.now, to, frame, offload);
+    }
+
+    fn handle(
+        &mut self,
+        from_host: bool,
+        link: LinkType,
+        frame: &mut Buffer,
+        offload: Offload,
+        out: &mut Outbox,
+    ) -> Verdict {
         let found = match find(link, frame) {
             Ok(found) => found,
             // What can't be read can't be of a chain.
             Err(_) => return Verdict::Pass,
         };
         match found {
-            Found::Segment(segment) => self.segment(from_host, frame, &segment, offload),
+            Found::Segment(segment) => self.segment(from_host, link, frame, &segment, offload, out),
             Found::Fragment(tuple) if self.table.find(from_host, tuple).is_some() => Verdict::Drop("fragment"),
             Found::Packet { .. } => match quoted(frame, &found) {
                 Some(error) => self.error(from_host, frame, &error),
@@ -186,7 +209,15 @@ impl Agent {
         }
     }
 
-    fn segment(&mut self, from_host: bool, frame: &mut Buffer, segment: &Segment, offload: Offload) -> Verdict {
+    fn segment(
+        &mut self,
+        from_host: bool,
+        link: LinkType,
+        frame: &mut Buffer,
+        segment: &Segment,
+        offload: Offload,
+        out: &mut Outbox,
+    ) -> Verdict {
         let sets_up = segment.flags.contains(TcpFlags::SYN) || segment.flags.contains(TcpFlags::RST);
         if sets_up && offload.segmentation.is_some() {
             return Verdict::Drop("long_syn");
@@ -197,9 +228,25 @@ impl Agent {
             return self.syn_of_host(frame, segment, offload, known);
         }
         if opens && begins_message(segment.payload(frame)) {
-            return self.syn_of_network(frame, segment, offload, known);
+            return self.syn_of_network(frame, segment, offload, known, out);
         }
         let Some((index, place)) = known else { return self.unknown(from_host, segment) };
+        if !from_host && begins_message(segment.payload(frame)) && segment.is_message(frame) {
+            return self.message(index, place, frame, segment, out);
+        }
+        let opens_or_answers = segment.flags.contains(TcpFlags::SYN);
+        let has_face = self.table.get(index).is_some_and(|session| session.faces[place.face()].is_some());
+        if has_face {
+            return match place {
+                Place::NewRight if sets_up => self.new_answer(index, frame, segment, out),
+                Place::PastLeft => Verdict::Drop("old_path"),
+                _ if opens_or_answers => Verdict::Drop("late_syn"),
+                Place::HostLeft | Place::HostRight => self.leave((index, place), link, frame, segment, offload, out),
+                _ => self.arrive_by((index, place), frame, segment, offload, out),
+            };
+        }
+        // Of the segment as it came: what is sent on may have other bytes.
+        let seen = (*segment, segment.latest(frame));
         let verdict = match place {
             Place::HostLeft if sets_up => self.answer_to_left(index, frame, segment, offload),
             Place::FromRight => self.answer_from_right(index, frame, segment, offload, sets_up),
@@ -207,9 +254,15 @@ impl Agent {
         };
         if let Verdict::Send(_) = verdict {
             let now = self.now;
-            self.table.note(index, |session| session.observe(place.way(), segment, now));
+            self.table.note(index, |session| session.observe(place, &seen.0, seen.1, now));
         }
         verdict
+    }
+
+    /// Takes note of a segment in numbers of the host.
+    fn note(&mut self, index: Index, place: Place, frame: &[u8], segment: &Segment) {
+        let (now, latest) = (self.now, segment.latest(frame));
+        self.table.note(index, |session| session.observe(place, segment, latest, now));
     }
 
     /// A segment of no session. What comes for a subsession that is not there must not reach the host, which would answer by RST.
@@ -270,6 +323,7 @@ impl Function for Agent {
         {
             self.now = self.order.time(Input::Frame(arrival.port), now);
             self.end_sessions(self.now.after(-1));
+            self.say_again(out);
             self.arrive(arrival, out);
         }
     }
@@ -293,9 +347,10 @@ impl Function for Agent {
         out.answer(Answer { number: command.number, at: self.now, result }, None);
     }
 
-    fn fire(&mut self, now: Time, _: &mut Outbox) {
+    fn fire(&mut self, now: Time, out: &mut Outbox) {
         self.now = self.order.time(Input::Fire, now);
         self.end_sessions(self.now);
+        self.say_again(out);
     }
 
     fn input_time(&self, input: Input, now: Time) -> Time {
@@ -304,7 +359,9 @@ impl Function for Agent {
     }
 
     fn next_deadline(&self) -> Option<Deadline<'_>> {
-        self.table.next_due().map(|at| Deadline { at, reason: "expiry" })
+        let expiry = self.table.next_due().map(|at| Deadline { at, reason: "expiry" });
+        let again = self.alarms.first().map(|(at, ..)| Deadline { at: *at, reason: "again" });
+        expiry.into_iter().chain(again).min_by_key(|deadline| deadline.at)
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod config;
+pub mod face;
 pub mod icmp;
 pub mod keys;
 pub mod lock;

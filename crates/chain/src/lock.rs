@@ -11,14 +11,15 @@
 //! A request locks subsessions from its left anchor to the right. What it holds is given back from the right to the left, so who holds something for
 //! a request is always a connected stretch that begins at its left anchor. Answers therefore can't leave a lock behind.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// An agent, in this session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AgentId(pub u64);
 
 /// The wish of a left anchor to change the segment between it and a right anchor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Request {
     /// The agent at the left end of the segment, which asks.
     pub left: AgentId,
@@ -106,7 +107,7 @@ pub enum Action {
 }
 
 /// The state of the subsession to the right of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub enum State {
     /// Free.
     #[default]
@@ -124,7 +125,7 @@ pub enum State {
 /// An event that can't happen to an agent in its state. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unexpected {
-    /// A second right anchor's duty, or a request held back that is not the left anchor's to hold: a neighbour breaks the protocol.
+    /// A request held back that is not the left anchor's to hold: a neighbour breaks the protocol.
     #[error("a neighbour breaks the lock protocol")]
     Neighbour,
     /// The agent around has called for what the state does not allow.
@@ -133,7 +134,7 @@ pub enum Unexpected {
 }
 
 /// What one agent keeps of one session for locking.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lock {
     me: AgentId,
     state: State,
@@ -279,10 +280,12 @@ impl Lock {
         }
         if request.right == self.me {
             if self.anchored.is_some() {
-                return Err(Unexpected::Neighbour);
+                // It comes by a new path, before the old one is given back: from an agent that is in the chain by that.
+                actions.push(Action::Send(Kind::Nack(Refusal::Busy), request));
+            } else {
+                self.anchored = Some(request);
+                actions.extend([Action::Accepted(request), Action::Send(Kind::Ack, request)]);
             }
-            self.anchored = Some(request);
-            actions.extend([Action::Accepted(request), Action::Send(Kind::Ack, request)]);
         } else if is_end {
             actions.push(Action::Send(Kind::Nack(Refusal::NoRightAnchor), request));
         } else {

@@ -4,6 +4,7 @@
 //! checked before anything behind the fixed header is read.
 
 use crate::keys::{Keys, MAC_LENGTH};
+use crate::lock::{AgentId, Kind, Refusal, Request};
 use crate::tuple::{Tuple, read_address, write_address};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -20,6 +21,8 @@ pub const MOST_HOPS: usize = 16;
 
 const SESSION_LIST: u8 = 1;
 const CONFIRMATION: u8 = 2;
+const LOCK: u8 = 3;
+const BETA: u8 = 4;
 
 /// An agent, by number and address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -69,6 +72,45 @@ pub struct SessionList {
     pub exit: Exit,
     /// The agents behind the receiver, next one first.
     pub rest: Vec<Hop>,
+    /// The subsessions are to take the place of others of the session.
+    pub change: Option<NewPath>,
+}
+
+/// A new path for a segment of a chain, whose right anchor is the last agent of its list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NewPath {
+    /// The request that was granted.
+    pub request: Request,
+    /// The number behind that of the left anchor's SYN, as it has sent it.
+    pub begins: u32,
+}
+
+/// What the lock protocol says to a neighbour: see [`crate::lock`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockMessage {
+    /// Sender, receiver, session.
+    pub header: Header,
+    /// What it says.
+    pub kind: Kind,
+    /// About which request.
+    pub request: Request,
+    /// What is added to numbers of the anchor that it comes from, to have those of the subsession that it comes by.
+    pub delta: u32,
+}
+
+/// What one anchor tells the other one of the new path, from agent to agent along that path: see [`crate::paths`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BetaMessage {
+    /// Sender, receiver, session.
+    pub header: Header,
+    /// The request.
+    pub request: Request,
+    /// The beta of the anchor that it comes from, if the other may not know it.
+    pub beta: Option<u32>,
+    /// Whether that anchor knows the other's.
+    pub knows: bool,
+    /// Whether nothing is left for it on the old path.
+    pub is_done: bool,
 }
 
 /// The answer of an agent that its part of the chain, and all behind it, is set up or refused by the end host.
@@ -78,6 +120,10 @@ pub struct Confirmation {
     pub header: Header,
     /// The agents that have confirmed, the sender first.
     pub agents: Vec<u16>,
+    /// The answer's sequence number.
+    pub initial_sequence: u32,
+    /// The number behind that of the answer's SYN, as the agent has sent it that made the answer: the last one, or the right anchor of a change.
+    pub begins: u32,
     /// The subsession's packets as they arrive at the sender: a network address translator on the way has changed them.
     pub arrives_as: Tuple,
 }
@@ -89,6 +135,10 @@ pub enum Message {
     List(SessionList),
     /// Answers a list.
     Confirmation(Confirmation),
+    /// Locks a segment of a chain, or frees it.
+    Lock(LockMessage),
+    /// Tells of the new path of a segment.
+    Beta(BetaMessage),
 }
 
 /// Why bytes that begin like a message are none.
@@ -159,6 +209,8 @@ pub fn read(payload: &[u8], own: u16, keys: &Keys) -> Result<(Message, usize), M
     let message = match kind {
         SESSION_LIST => read_list(header, body).map(Message::List),
         CONFIRMATION => read_confirmation(header, body).map(Message::Confirmation),
+        LOCK => read_lock(header, body).map(Message::Lock),
+        BETA => read_beta(header, body).map(Message::Beta),
         _ => None,
     };
     match message {
@@ -183,7 +235,59 @@ fn read_list(header: Header, body: &mut Fields<'_>) -> Option<SessionList> {
         (0..count).map(|_| Some(Hop { agent: body.array().map(u16::from_be_bytes)?, address: read_address(body)? }));
     let rest = rest.collect::<Option<Vec<_>>>()?;
     let one_family = rest.iter().all(|hop| hop.address.is_ipv4() == session.source.is_ipv4());
-    one_family.then_some(SessionList { header, initial_sequence, session, subsession, exit, rest })
+    let change = match body.u8()? {
+        0 => None,
+        1 => Some(NewPath { request: read_request(body)?, begins: body.array().map(u32::from_be_bytes)? }),
+        _ => return None,
+    };
+    one_family.then_some(SessionList { header, initial_sequence, session, subsession, exit, rest, change })
+}
+
+fn read_request(body: &mut Fields<'_>) -> Option<Request> {
+    let mut agent = || body.array().map(u16::from_be_bytes).map(|number| AgentId(number.into()));
+    let (left, right) = (agent()?, agent()?);
+    Some(Request { left, right, epoch: body.array().map(u32::from_be_bytes)? })
+}
+
+fn read_lock(header: Header, body: &mut Fields<'_>) -> Option<LockMessage> {
+    let kind = body.u8()?;
+    let kind = KINDS.iter().find(|(number, _)| *number == kind)?.1;
+    Some(LockMessage { header, kind, request: read_request(body)?, delta: body.array().map(u32::from_be_bytes)? })
+}
+
+fn read_beta(header: Header, body: &mut Fields<'_>) -> Option<BetaMessage> {
+    let request = read_request(body)?;
+    let flags = body.u8().filter(|flags| *flags < 8)?;
+    let beta = body.array().map(u32::from_be_bytes)?;
+    Some(BetaMessage {
+        header,
+        request,
+        beta: (flags & 1 != 0).then_some(beta),
+        knows: flags & 2 != 0,
+        is_done: flags & 4 != 0,
+    })
+}
+
+/// What lock messages say, by number.
+const KINDS: [(u8, Kind); 11] = [
+    (1, Kind::Request),
+    (2, Kind::Ack),
+    (3, Kind::Nack(Refusal::Busy)),
+    (4, Kind::Nack(Refusal::NoRightAnchor)),
+    (5, Kind::Nack(Refusal::Ended)),
+    (6, Kind::Nack(Refusal::Full)),
+    (7, Kind::Held),
+    (8, Kind::Cancel),
+    (9, Kind::Cancelled),
+    (10, Kind::Release),
+    (11, Kind::Released),
+];
+
+/// Appends a request. Agents have numbers of 16 bits.
+fn write_request(request: Request, bytes: &mut Vec<u8>) {
+    bytes.extend((request.left.0 as u16).to_be_bytes());
+    bytes.extend((request.right.0 as u16).to_be_bytes());
+    bytes.extend(request.epoch.to_be_bytes());
 }
 
 fn read_confirmation(header: Header, body: &mut Fields<'_>) -> Option<Confirmation> {
@@ -192,7 +296,9 @@ fn read_confirmation(header: Header, body: &mut Fields<'_>) -> Option<Confirmati
         return None;
     }
     let agents = (0..count).map(|_| body.array().map(u16::from_be_bytes)).collect::<Option<Vec<_>>>()?;
-    Some(Confirmation { header, agents, arrives_as: Tuple::read(body)? })
+    let initial_sequence = body.array().map(u32::from_be_bytes)?;
+    let begins = body.array().map(u32::from_be_bytes)?;
+    Some(Confirmation { header, agents, initial_sequence, begins, arrives_as: Tuple::read(body)? })
 }
 
 impl Message {
@@ -201,6 +307,8 @@ impl Message {
         let (kind, header) = match self {
             Message::List(list) => (SESSION_LIST, list.header),
             Message::Confirmation(confirmation) => (CONFIRMATION, confirmation.header),
+            Message::Lock(lock) => (LOCK, lock.header),
+            Message::Beta(beta) => (BETA, beta.header),
         };
         let key = keys.signing();
         let mut bytes = Vec::with_capacity(256);
@@ -225,11 +333,28 @@ impl Message {
                     bytes.extend(hop.agent.to_be_bytes());
                     write_address(hop.address, &mut bytes);
                 }
+                bytes.push(list.change.is_some().into());
+                if let Some(change) = list.change {
+                    write_request(change.request, &mut bytes);
+                    bytes.extend(change.begins.to_be_bytes());
+                }
             }
             Message::Confirmation(confirmation) => {
                 bytes.push(confirmation.agents.len() as u8);
                 confirmation.agents.iter().for_each(|agent| bytes.extend(agent.to_be_bytes()));
+                bytes.extend(confirmation.initial_sequence.to_be_bytes());
+                bytes.extend(confirmation.begins.to_be_bytes());
                 confirmation.arrives_as.write(&mut bytes);
+            }
+            Message::Lock(lock) => {
+                bytes.extend(KINDS.iter().find(|(_, kind)| *kind == lock.kind).map(|(number, _)| *number));
+                write_request(lock.request, &mut bytes);
+                bytes.extend(lock.delta.to_be_bytes());
+            }
+            Message::Beta(beta) => {
+                write_request(beta.request, &mut bytes);
+                bytes.push(u8::from(beta.beta.is_some()) | u8::from(beta.knows) << 1 | u8::from(beta.is_done) << 2);
+                bytes.extend(beta.beta.unwrap_or(0).to_be_bytes());
             }
         }
         let length = bytes.len() + if key == 0 { 0 } else { MAC_LENGTH };

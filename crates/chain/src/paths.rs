@@ -133,16 +133,17 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// An anchor of a session with one path that shifts nothing more than hosts know. `delta` is what is added to the other host's numbers to get
+    /// An anchor of a session with one path that shifts nothing more than hosts know. `sent` is the number behind what the host has sent,
+    /// `acknowledged` the other host's latest acknowledgment, `given` that of this host. `delta` is what is added to the other host's numbers to get
     /// those of this host: what all boxes between them add.
     #[must_use]
-    pub fn new(sent: u32, given: u32, delta: u32) -> Anchor {
+    pub fn new(sent: u32, acknowledged: u32, given: u32, delta: u32) -> Anchor {
         Anchor {
             stage: Stage::One,
             old: Shift::default(),
             new: Shift::default(),
             sent,
-            acknowledged: sent,
+            acknowledged,
             given,
             base: sent,
             cut: sent,
@@ -157,6 +158,29 @@ impl Anchor {
     #[must_use]
     pub fn stage(&self) -> Stage {
         self.stage
+    }
+
+    /// What lies between host numbers and those of a path.
+    #[must_use]
+    pub fn shift(&self, side: Side) -> Shift {
+        match side {
+            Side::Old => self.old,
+            Side::New => self.new,
+        }
+    }
+
+    /// A segment without data for a path that says nothing new: boxes take it for a keep-alive.
+    #[must_use]
+    pub fn keep_alive(&self, side: Side) -> Piece {
+        let (sequence, given) = match side {
+            Side::Old if self.stage == Stage::Two => {
+                let given = self.other_cut.map_or(self.given, |cut| lower(self.given, cut));
+                (lower(self.acknowledged, self.cut), given)
+            }
+            Side::Old => (self.acknowledged, self.given),
+            Side::New => (higher(self.acknowledged, self.cut), self.given),
+        };
+        self.piece(side, Cut::empty(sequence), given)
     }
 
     /// What all boxes between the hosts add to the other host's numbers, if that has changed: boxes that change a stream's length.
@@ -245,6 +269,32 @@ impl Anchor {
         Leaving { pieces, answer: None }
     }
 
+    /// The host breaks the connection off: both paths learn of it.
+    #[must_use]
+    pub fn reset(&self, sequence: u32, acknowledgment: u32) -> Leaving {
+        let to_old = self.other_cut.map_or(acknowledgment, |cut| lower(acknowledgment, cut));
+        let pieces = match self.stage {
+            Stage::One | Stage::Waiting => [Some(self.piece(Side::Old, Cut::empty(sequence), acknowledgment)), None],
+            Stage::Two => [
+                Some(self.piece(Side::Old, Cut::empty(lower(sequence, self.cut)), to_old)),
+                Some(self.piece(Side::New, Cut::empty(higher(sequence, self.cut)), acknowledgment)),
+            ],
+        };
+        Leaving { pieces, answer: None }
+    }
+
+    /// A reset has come by a path: it only gets other numbers.
+    #[must_use]
+    pub fn arrive_reset(&self, arrived: Arrived) -> Arriving {
+        let shift = self.shift(arrived.side);
+        if arrived.side == Side::New && self.other_cut.is_none() {
+            return Arriving::default();
+        }
+        let numbers =
+            (arrived.sequence.wrapping_add(shift.arriving), arrived.acknowledgment.wrapping_add(shift.leaving));
+        Arriving { handed: Some(numbers), reply: None }
+    }
+
     /// A segment of the host on two paths.
     fn split(&self, segment: Cut, acknowledgment: u32) -> [Option<Piece>; 2] {
         let (old, new) = segment.at(self.cut);
@@ -293,30 +343,42 @@ impl Anchor {
     }
 
     fn arrive_by_new(&mut self, arrived: Arrived) -> Arriving {
-        if self.stage == Stage::One {
-            return Arriving::default();
-        }
-        if let Some(beta) = arrived.beta {
-            let beyond = beta.wrapping_add(self.delta);
-            self.other_cut = Some(self.beginning.told.wrapping_add(beyond));
-            self.new.arriving = beyond.wrapping_sub(self.beginning.arrived.wrapping_sub(self.beginning.told));
-        }
-        if self.other_cut.is_none() {
+        let Some(introduction) = self.learn(arrived.beta, arrived.knows) else {
             // All that the new path brings says the beta until this side has said that it knows it.
             return Arriving::default();
-        }
-        let takes = self.stage == Stage::Waiting;
-        if takes {
-            self.take_new();
-        }
-        let reply = (takes || arrived.beta.is_some() && arrived.length == 0).then(|| self.introduction());
-        self.other_knows |= arrived.knows;
+        };
+        let reply = introduction.filter(|_| arrived.length == 0 || arrived.beta.is_none());
         let acknowledgment = arrived.acknowledgment.wrapping_add(self.new.leaving);
         // An acknowledgment of the SYN alone says nothing of the old path.
         if acknowledgment != self.cut && is_behind(acknowledgment, self.acknowledged) {
             self.acknowledged = acknowledgment;
         }
         Arriving { handed: Some((arrived.sequence.wrapping_add(self.new.arriving), self.acknowledged)), reply }
+    }
+
+    /// The other side tells its beta apart from segments, or that it knows this one: what is to be told in answer.
+    pub fn told(&mut self, beta: Option<u32>, knows: bool) -> Option<Piece> {
+        self.learn(beta, knows).flatten()
+    }
+
+    /// `None` if nothing is known of the new path. The inner value says what this side says of it, if it should.
+    fn learn(&mut self, beta: Option<u32>, knows: bool) -> Option<Option<Piece>> {
+        if self.stage == Stage::One {
+            return None;
+        }
+        if let Some(beta) = beta {
+            let beyond = beta.wrapping_add(self.delta);
+            self.other_cut = Some(self.beginning.told.wrapping_add(beyond));
+            self.new.arriving = beyond.wrapping_sub(self.beginning.arrived.wrapping_sub(self.beginning.told));
+        }
+        self.other_cut?;
+        let takes = self.stage == Stage::Waiting;
+        if takes {
+            self.take_new();
+        }
+        let introduction = (takes || beta.is_some()).then(|| self.introduction());
+        self.other_knows |= knows;
+        Some(introduction)
     }
 
     /// What the host has told to have (RFC 2018), as it goes on a path; `None` if that path has nothing of it.
@@ -345,13 +407,6 @@ impl Anchor {
         }
         let first = higher(first, self.acknowledged);
         is_behind(end, first).then_some((first, end))
-    }
-
-    fn shift(&self, side: Side) -> Shift {
-        match side {
-            Side::Old => self.old,
-            Side::New => self.new,
-        }
     }
 
     /// The new path is ready at both ends.

@@ -17,6 +17,16 @@ pub fn renumber(frame: &mut [u8], segment: &Segment, sequence: u32, acknowledgme
     replace(frame, segment, segment.tcp + 4, &numbers, checksum);
 }
 
+/// Makes the window smaller by so many bytes: its acknowledgment was made higher by them. The window's right end stays where its sender has said
+/// that it is.
+pub fn narrow(frame: &mut [u8], segment: &Segment, bytes: u32, scale: u8, checksum: Checksum) {
+    let at = segment.tcp + 14;
+    let window = u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let taken = bytes.div_ceil(1 << scale.min(14));
+    let left = u32::from(window).saturating_sub(taken) as u16;
+    replace(frame, segment, at, &left.to_be_bytes(), checksum);
+}
+
 /// Gives each SACK block of a segment (RFC 2018) other numbers, or takes it out; padding that does nothing takes its place.
 pub fn map_blocks(
     frame: &mut [u8],

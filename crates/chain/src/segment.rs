@@ -3,6 +3,7 @@
 //! Addresses and ports are changed by increments (RFC 1624), so that a frame which stands for many segments, or whose checksum is only
 //! begun, passes as it is. What makes a segment longer or shorter happens to single segments only; their checksums are made anew.
 
+use crate::session::Latest;
 use crate::tuple::Tuple;
 use std::net::{IpAddr, SocketAddr};
 use weftwire_core::buffer::Buffer;
@@ -18,7 +19,9 @@ use weftwire_core::{DropReason, LinkType};
 /// Kind number of the option that carries a local tag: the first of those for experiments (RFC 4727).
 pub const OPTION_TAG: u8 = 253;
 /// What our tags begin with behind the length byte (RFC 6994).
-const TAG_EXPERIMENT: [u8; 2] = *b"WC";
+pub(crate) const TAG_EXPERIMENT: [u8; 2] = *b"WC";
+/// Kind number of the option that marks messages between agents: the second one of those for experiments.
+pub const OPTION_MESSAGE: u8 = 254;
 /// Bytes of the option with its tag.
 const TAG_LENGTH: usize = 8;
 /// Kind numbers of options that authenticate addresses and ports (RFC 2385, RFC 5925).
@@ -195,6 +198,39 @@ impl Segment {
     pub fn is_keyed(&self, frame: &[u8]) -> bool {
         let options = &frame[self.tcp + TCP_LENGTH..self.payload];
         walk(options).any(|(at, _)| OPTIONS_OF_KEYS.contains(&options[at]))
+    }
+
+    /// The options.
+    fn options<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        &frame[self.tcp + TCP_LENGTH..self.payload]
+    }
+
+    /// Whether it is marked as a message from agent to agent: none of a host is.
+    pub fn is_message(&self, frame: &[u8]) -> bool {
+        let options = self.options(frame);
+        walk(options).any(|(at, length)| options[at..at + length] == [OPTION_MESSAGE, 4, b'W', b'C'])
+    }
+
+    /// What it says beside its numbers.
+    pub fn latest(&self, frame: &[u8]) -> Latest {
+        let options = self.options(frame);
+        let stamp =
+            |at: usize| options.get(at + 2..at + 6).map(|bytes| u32::from_be_bytes([0, 1, 2, 3].map(|n| bytes[n])));
+        // As nearly all stacks write it (RFC 7323, appendix A).
+        let stamp = if options.starts_with(&[1, 1, 8, 10]) {
+            stamp(2)
+        } else {
+            walk(options).find(|(at, length)| options[*at] == 8 && *length == 10).and_then(|(at, _)| stamp(at))
+        };
+        Latest { window: u16::from_be_bytes([frame[self.tcp + 14], frame[self.tcp + 15]]), stamp }
+    }
+
+    /// Its options without a tag, and what the frame has in front of the IP header.
+    pub(crate) fn opening(&self, frame: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let options = self.options(frame);
+        let tag = self.tag_place(frame).map(|(at, _)| at - self.tcp - TCP_LENGTH);
+        let kept = walk(options).filter(|(at, _)| Some(*at) != tag);
+        (kept.flat_map(|(at, length)| &options[at..at + length]).copied().collect(), frame[..self.ip].to_vec())
     }
 
     /// Makes the segment's maximum segment size at most this, if it tells one. The checksums are to be finished.

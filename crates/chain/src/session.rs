@@ -5,7 +5,9 @@
 //! addresses or ports.
 
 use crate::config::Fail;
-use crate::message::{Exit, Hop};
+use crate::face::Face;
+use crate::lock::{Lock, Request};
+use crate::message::{Exit, Hop, NewPath};
 use crate::segment::Segment;
 use crate::tuple::Tuple;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,10 @@ use weftwire_core::wire::tcp::TcpFlags;
 use weftwire_core::{FlowId, Time};
 
 const SECOND: i64 = 1_000_000_000;
+/// The host's side towards the end that opened the session.
+pub const LEFT: usize = 0;
+/// Its side towards the other end.
+pub const RIGHT: usize = 1;
 
 /// One session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -53,6 +59,40 @@ pub struct Session {
     pub active: Time,
     /// Its packets so far.
     pub packets: u64,
+    /// The number of the SYN that opened it, and of the answer to that, on the host's left face and on its right one.
+    pub initial: [[u32; 2]; 2],
+    /// What the latest segment of each end said beside its numbers.
+    pub latest: [Latest; 2],
+    /// What a new path of it begins with.
+    pub opening: Opening,
+    /// The new path, for a box that a change has put into the chain.
+    pub change: Option<NewPath>,
+    /// Who may change which segment; `None` until somebody asks.
+    pub lock: Option<Box<Lock>>,
+    /// Requests of others on their way to the right, with what they have added up.
+    pub asked: Vec<(Request, u32)>,
+    /// This agent as an anchor of changes, to the left and to the right.
+    pub faces: [Option<Box<Face>>; 2],
+    /// The path to the left that another one has replaced: its messages are still answered.
+    pub past: Option<Path>,
+}
+
+/// What a segment says beside its numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Latest {
+    /// Window, as it is in the header.
+    pub window: u16,
+    /// Time stamp (RFC 7323).
+    pub stamp: Option<u32>,
+}
+
+/// What the first two segments of a session said, for those of a new path.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Opening {
+    /// Options of the SYN and of its answer.
+    pub options: [Vec<u8>; 2],
+    /// What frames of the host have in front of the IP header.
+    pub link: Vec<u8>,
 }
 
 /// A subsession.
@@ -66,6 +106,10 @@ pub struct Path {
     pub counter: u64,
     /// To the right: agents that have confirmed the chain. To the left: empty.
     pub confirmed: Vec<u16>,
+    /// What the network between the two agents adds to numbers to the right, and to the left, as far as this end sees it.
+    pub shift: [u32; 2],
+    /// To the right: the number that a new path's right anchor has begun with.
+    pub begins: u32,
 }
 
 /// How far a session is.
@@ -87,6 +131,8 @@ pub enum Phase {
     Reset,
     /// It goes without its chain.
     Direct,
+    /// It goes on without this agent.
+    Left,
 }
 
 /// What one end has sent.
@@ -120,6 +166,19 @@ pub enum Place {
     HostRight,
     /// From the host, to the left.
     HostLeft,
+    /// From the network, by the path that is to replace the left one.
+    NewLeft,
+    /// From the network, by the path that is to replace the right one.
+    NewRight,
+    /// From the network, by a path to the left that was replaced.
+    PastLeft,
+}
+
+impl Path {
+    /// One that is being set up.
+    pub fn new(tuple: Tuple, agent: Option<u16>, counter: u64) -> Path {
+        Path { tuple, agent, counter, confirmed: Vec::new(), shift: [0; 2], begins: 0 }
+    }
 }
 
 impl Way {
@@ -135,13 +194,29 @@ impl Way {
 
 impl Place {
     /// All places.
-    pub const ALL: [Place; 4] = [Place::FromLeft, Place::FromRight, Place::HostRight, Place::HostLeft];
+    pub const ALL: [Place; 7] = [
+        Place::FromLeft,
+        Place::FromRight,
+        Place::HostRight,
+        Place::HostLeft,
+        Place::NewLeft,
+        Place::NewRight,
+        Place::PastLeft,
+    ];
 
     /// The packets' direction.
     pub fn way(self) -> Way {
         match self {
-            Place::FromLeft | Place::HostRight => Way::Right,
-            Place::FromRight | Place::HostLeft => Way::Left,
+            Place::FromLeft | Place::HostRight | Place::NewLeft | Place::PastLeft => Way::Right,
+            Place::FromRight | Place::HostLeft | Place::NewRight => Way::Left,
+        }
+    }
+
+    /// On which side of the host it is.
+    pub fn face(self) -> usize {
+        match self {
+            Place::FromLeft | Place::HostLeft | Place::NewLeft | Place::PastLeft => LEFT,
+            Place::FromRight | Place::HostRight | Place::NewRight => RIGHT,
         }
     }
 
@@ -163,6 +238,7 @@ impl Phase {
             Phase::TimeWait => "time_wait",
             Phase::Reset => "reset",
             Phase::Direct => "direct",
+            Phase::Left => "left",
         }
     }
 
@@ -180,7 +256,7 @@ impl Phase {
             // Twice the maximum segment lifetime as RFC 9293 has it, section 3.4.2.
             Phase::Closing => 240 * SECOND,
             // As long as Linux waits.
-            Phase::TimeWait => 60 * SECOND,
+            Phase::TimeWait | Phase::Left => 60 * SECOND,
             Phase::Reset => 5 * SECOND,
         }
     }
@@ -194,14 +270,50 @@ impl Session {
             Place::FromRight => self.right.as_ref().map(|path| path.tuple.reversed()),
             Place::HostRight => (!self.ends_here()).then_some(self.leaving),
             Place::HostLeft => self.left.as_ref().map(|_| self.entering.reversed()),
+            Place::NewLeft => self.new_path(LEFT).map(|path| path.tuple),
+            Place::NewRight => self.new_path(RIGHT).map(|path| path.tuple.reversed()),
+            Place::PastLeft => self.past.as_ref().map(|path| path.tuple),
         }
+    }
+
+    /// The path that is to replace that of a face.
+    pub fn new_path(&self, face: usize) -> Option<&Path> {
+        self.faces[face].as_ref()?.new.as_ref()
+    }
+
+    /// What the host adds to numbers on their way through it: those of the end that opened the session to the right, the other's to the left.
+    pub fn host_shift(&self, way: Way) -> u32 {
+        match way {
+            _ if self.left.is_none() || self.right.is_none() => 0,
+            Way::Right => self.initial[RIGHT][0].wrapping_sub(self.initial[LEFT][0]),
+            Way::Left => self.initial[LEFT][1].wrapping_sub(self.initial[RIGHT][1]),
+        }
+    }
+
+    /// The face whose numbers are those of [`Session::sent`].
+    fn main_face(&self) -> usize {
+        if self.left.is_none() || self.right.is_some() { RIGHT } else { LEFT }
+    }
+
+    /// What the host has sent on a face, what of it was acknowledged there, and what it has acknowledged: numbers of that face.
+    pub fn numbers(&self, face: usize) -> Option<[u32; 3]> {
+        let [own, other] = if face == RIGHT { [0, 1] } else { [1, 0] };
+        let numbers = [self.sent[own].end?, self.sent[other].acknowledged?, self.sent[own].acknowledged?];
+        if face == self.main_face() {
+            return Some(numbers);
+        }
+        // On the left face, and the numbers are those of the right one.
+        let own = self.host_shift(Way::Left);
+        let other = self.host_shift(Way::Right);
+        Some([numbers[0].wrapping_add(own), numbers[1].wrapping_add(own), numbers[2].wrapping_sub(other)])
     }
 
     /// The headers that packets get which came in at a place; `None` if there is no way for them.
     pub fn onward(&self, place: Place) -> Option<Tuple> {
         match place {
-            Place::FromLeft => Some(self.entering),
-            Place::FromRight => Some(self.leaving.reversed()),
+            Place::FromLeft | Place::NewLeft => Some(self.entering),
+            Place::FromRight | Place::NewRight => Some(self.leaving.reversed()),
+            Place::PastLeft => None,
             Place::HostRight => self.right.as_ref().map(|path| path.tuple),
             Place::HostLeft => self.left.as_ref().map(|path| path.tuple.reversed()),
         }
@@ -223,14 +335,25 @@ impl Session {
     }
 
     /// Takes note of a segment, and goes to another phase.
-    pub fn observe(&mut self, way: Way, segment: &Segment, now: Time) {
-        self.active = now;
+    pub fn observe(&mut self, place: Place, segment: &Segment, latest: Latest, now: Time) {
         self.packets += 1;
+        if self.phase == Phase::Left {
+            return;
+        }
+        self.active = now;
+        let way = place.way();
         let [own, other] = match way {
             Way::Right => [0, 1],
             Way::Left => [1, 0],
         };
         let has = |flag| segment.flags.contains(flag);
+        if has(TcpFlags::SYN) {
+            self.initial[place.face()][own] = segment.sequence;
+        }
+        if place.face() != self.main_face() && !has(TcpFlags::RST) {
+            return;
+        }
+        self.latest[own] = latest;
         if has(TcpFlags::RST) {
             // Only the exact number ends a connection for sure (RFC 5961, section 3.2), or the answer to a SYN.
             let exact = self.sent[other].acknowledged == Some(segment.sequence);
@@ -259,7 +382,7 @@ impl Session {
         };
         let opens = way == Way::Right && flags.contains(TcpFlags::ACK);
         match (self.phase, self.sent.map(|sent| sent.fin.is_some())) {
-            (Phase::Direct | Phase::Reset | Phase::TimeWait, _) => self.phase,
+            (Phase::Direct | Phase::Reset | Phase::TimeWait | Phase::Left, _) => self.phase,
             (_, [true, true]) if is_acked(0, 1) && is_acked(1, 0) => Phase::TimeWait,
             (_, [true, true]) => Phase::Closing,
             (_, [true, false] | [false, true]) => Phase::HalfClosed,

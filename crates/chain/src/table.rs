@@ -22,6 +22,7 @@ pub struct Table {
     free: Vec<u32>,
     by_flow: BTreeMap<FlowId, Index>,
     by_tag: BTreeMap<u32, Index>,
+    by_number: BTreeMap<u64, Index>,
     due: BTreeSet<(Time, Index)>,
     /// Packets from the network, and from the host.
     headers: [HashTable<(Index, Place)>; 2],
@@ -39,6 +40,7 @@ impl Table {
             free: Vec::new(),
             by_flow: BTreeMap::new(),
             by_tag: BTreeMap::new(),
+            by_number: BTreeMap::new(),
             due: BTreeSet::new(),
             headers: [HashTable::new(), HashTable::new()],
             hash: SipHasher13::new_with_keys(key[0], key[1]),
@@ -72,6 +74,11 @@ impl Table {
     /// The session whose SYN has this tag.
     pub fn tagged(&self, tag: u32) -> Option<Index> {
         self.by_tag.get(&tag).copied()
+    }
+
+    /// The session that has this number in messages: the latest one, if the agent has left its chain and come back.
+    pub fn numbered(&self, number: u64) -> Option<Index> {
+        self.by_number.get(&number).copied()
     }
 
     /// The session of this number.
@@ -177,6 +184,7 @@ impl Table {
         if let Some(tag) = session.tag {
             self.by_tag.insert(tag, index);
         }
+        self.by_number.insert(session.number, index);
         let keys = Place::ALL.map(|place| session.key(place));
         self.sessions[index.0 as usize] = Some(session);
         let Table { headers, sessions, hash, .. } = self;
@@ -207,6 +215,9 @@ impl Table {
         self.half_open -= u32::from(session.phase.is_half_open());
         if let Some(tag) = session.tag {
             self.by_tag.remove(&tag);
+        }
+        if self.by_number.get(&session.number) == Some(&index) {
+            self.by_number.remove(&session.number);
         }
         Some(session)
     }

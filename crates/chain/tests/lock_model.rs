@@ -164,13 +164,24 @@ fn what_no_neighbour_may_do_is_refused_and_changes_nothing() {
     let mut actions = Vec::new();
     assert_eq!(lock.react(Event::Complete, false, &mut actions), Err(Unexpected::State));
     lock.react(Event::Message(Kind::Request, Request { left, right: me, epoch: 1 }), false, &mut actions).unwrap();
-    let before = lock.clone();
     actions.clear();
-    let second = Request { left, right: me, epoch: 2 };
-    assert_eq!(lock.react(Event::Message(Kind::Request, second), false, &mut actions), Err(Unexpected::Neighbour));
-    assert_eq!((lock.clone(), actions.len()), (before, 0));
+    // From an agent that the first request has put into the chain, before the old path is given back.
+    let second = Request { left: AgentId(4), right: me, epoch: 1 };
+    for again in [Refusal::Busy, Refusal::Ended] {
+        lock.react(Event::Message(Kind::Request, second), false, &mut actions).unwrap();
+        assert_eq!(actions.pop(), Some(Action::Send(Kind::Nack(again), second)));
+        assert_eq!(lock.anchored().map(|request| request.left), Some(left));
+    }
+    let before = lock.clone();
     let through = Request { left, right, epoch: 2 };
     assert_eq!(lock.react(Event::Start(through), false, &mut actions), Err(Unexpected::State), "not its own");
+    lock.react(Event::Message(Kind::Request, through), false, &mut actions).unwrap();
+    actions.clear();
+    let pending = lock.clone();
+    assert_ne!(pending, before);
+    let another = Request { left: AgentId(5), right, epoch: 1 };
+    assert_eq!(lock.react(Event::Message(Kind::Request, another), false, &mut actions), Err(Unexpected::Neighbour));
+    assert_eq!((lock, actions.len()), (pending, 0));
 }
 
 #[test]

@@ -146,7 +146,7 @@ impl World {
             odds,
             now: 0,
             serial: 0,
-            anchors: [0, 1].map(|side| Anchor::new(starts[side], others[side], shift[1 - side])),
+            anchors: [0, 1].map(|side| Anchor::new(starts[side], starts[side], others[side], shift[1 - side])),
             hosts,
             paths: vec![Path { shift, origin: starts, top: starts }],
             of: [[Some(0), None]; 2],
@@ -417,8 +417,8 @@ fn what_enters_a_path_leaves_it_the_same() {
         for delta in [0, 1, 255, u32::MAX] {
             for shift in [0, 7, u32::MAX - 3] {
                 let start = u32::MAX - 100;
-                let mut left = Anchor::new(start, 50, 0);
-                let mut right = Anchor::new(50, start.wrapping_add(delta), delta);
+                let mut left = Anchor::new(start, start, 50, 0);
+                let mut right = Anchor::new(50, 50, start.wrapping_add(delta), delta);
                 let base = left.begin();
                 let answer = right.begin_with(Beginning { told: base, arrived: base.wrapping_add(shift) });
                 if beta > 0 {
@@ -454,7 +454,7 @@ fn on_two_paths(given: u32) -> Anchor {
 
 /// The same; whether the other anchor says that it knows the beta.
 fn on_two_paths_with(given: u32, knows: bool) -> Anchor {
-    let mut left = Anchor::new(0, 10_000 + given, 0);
+    let mut left = Anchor::new(0, 0, 10_000 + given, 0);
     left.leave(0, 1_000, 10_000 + given);
     let base = left.begin();
     left.answered(Beginning { told: 12_000, arrived: 12_000 }).expect("it says the beta");

@@ -5,7 +5,10 @@ mod world;
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr};
 use weftwire_chain::keys::{Key, Keys};
-use weftwire_chain::message::{Confirmation, Exit, Header, Hop, Message, MessageError, SessionList, read};
+use weftwire_chain::lock::{AgentId, Kind, Refusal, Request};
+use weftwire_chain::message::{
+    BetaMessage, Confirmation, Exit, Header, Hop, LockMessage, Message, MessageError, NewPath, SessionList, read,
+};
 use weftwire_chain::segment::{Edit, Found, Segment, checksum_is_right, edit, find};
 use weftwire_chain::tuple::Tuple;
 use weftwire_chain::{HOST, NETWORK};
@@ -44,23 +47,48 @@ fn header() -> impl Strategy<Value = Header> {
 fn message() -> impl Strategy<Value = Message> {
     any::<bool>().prop_flat_map(|v6| {
         let hop = (any::<u16>(), ip(v6)).prop_map(|(agent, address)| Hop { agent, address });
-        let list = (header(), any::<u32>(), tuple(v6), tuple(v6), any::<bool>(), prop::collection::vec(hop, 0..=16));
-        let list = list.prop_map(|(header, initial_sequence, session, subsession, nat, rest)| {
+        let change = prop::option::of((request(), any::<u32>()));
+        let change = change.prop_map(|change| change.map(|(request, begins)| NewPath { request, begins }));
+        let hops = prop::collection::vec(hop, 0..=16);
+        let list = (header(), any::<u32>(), tuple(v6), tuple(v6), any::<bool>(), hops, change);
+        let list = list.prop_map(|(header, initial_sequence, session, subsession, nat, rest, change)| {
             let exit = if nat { Exit::Nat } else { Exit::Route };
-            Message::List(SessionList { header, initial_sequence, session, subsession, exit, rest })
+            Message::List(SessionList { header, initial_sequence, session, subsession, exit, rest, change })
         });
-        let confirmation = (header(), prop::collection::vec(any::<u16>(), 0..=17), tuple(v6));
-        let confirmation = confirmation.prop_map(|(header, agents, arrives_as)| {
-            Message::Confirmation(Confirmation { header, agents, arrives_as })
+        let confirmation = (header(), prop::collection::vec(any::<u16>(), 0..=17), any::<[u32; 2]>(), tuple(v6));
+        let confirmation = confirmation.prop_map(|(header, agents, [initial_sequence, begins], arrives_as)| {
+            Message::Confirmation(Confirmation { header, agents, initial_sequence, begins, arrives_as })
         });
-        prop_oneof![list, confirmation]
+        let lock = (header(), prop::sample::select(kinds()), request(), any::<u32>());
+        let lock =
+            lock.prop_map(|(header, kind, request, delta)| Message::Lock(LockMessage { header, kind, request, delta }));
+        let beta = (header(), request(), any::<Option<u32>>(), any::<[bool; 2]>());
+        let beta = beta.prop_map(|(header, request, beta, [knows, is_done])| {
+            Message::Beta(BetaMessage { header, request, beta, knows, is_done })
+        });
+        prop_oneof![list, confirmation, lock, beta]
     })
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    (any::<[u16; 2]>(), any::<u32>()).prop_map(|(agents, epoch)| {
+        let [left, right] = agents.map(|number| AgentId(number.into()));
+        Request { left, right, epoch }
+    })
+}
+
+fn kinds() -> Vec<Kind> {
+    let refusals = [Refusal::Busy, Refusal::NoRightAnchor, Refusal::Ended, Refusal::Full].map(Kind::Nack);
+    let others = [Kind::Request, Kind::Ack, Kind::Held, Kind::Cancel, Kind::Cancelled, Kind::Release, Kind::Released];
+    refusals.into_iter().chain(others).collect()
 }
 
 fn to(message: &Message) -> u16 {
     match message {
         Message::List(list) => list.header.to,
         Message::Confirmation(confirmation) => confirmation.header.to,
+        Message::Lock(lock) => lock.header.to,
+        Message::Beta(beta) => beta.header.to,
     }
 }
 
@@ -113,9 +141,10 @@ fn lists_are_as_long_as_the_page_says() {
     };
     let header = Header { from: 1, to: 2, session: 3, counter: 4 };
     let rest = vec![Hop { agent: 5, address: session.source.ip() }; 4];
-    let list = SessionList { header, initial_sequence: 9, session, subsession: session, exit: Exit::Route, rest };
+    let exit = Exit::Route;
+    let list = SessionList { header, initial_sequence: 9, session, subsession: session, exit, rest, change: None };
     let list = Message::List(list);
-    assert_eq!((list.write(&Keys::default()).len(), list.write(&keys()).len()), (92, 124));
+    assert_eq!((list.write(&Keys::default()).len(), list.write(&keys()).len()), (93, 125));
 }
 
 proptest! {

@@ -2,15 +2,17 @@
 
 use super::{Agent, DEFAULT_MTU, HOST, LISTS, NETWORK, Verdict};
 use crate::config::Fail;
-use crate::message::{Confirmation, Exit, Header, Hop, Message, SessionList, begins_message, read};
+use crate::lock::AgentId;
+use crate::message::{Confirmation, Exit, Header, Hop, Message, NewPath, SessionList, begins_message, read};
 use crate::segment::{Edit, NoEdit, Segment, checksum_is_right, edit};
-use crate::session::{Path, Phase, Place, Sent, Session};
+use crate::session::{Latest, Opening, Path, Phase, Place, Sent, Session};
 use crate::table::Index;
 use crate::tuple::Tuple;
 use std::net::{IpAddr, SocketAddr};
-use weftwire_core::FlowId;
 use weftwire_core::buffer::Buffer;
 use weftwire_core::port::{Checksum, Offload};
+use weftwire_core::wire::tcp::TcpFlags;
+use weftwire_core::{FlowId, Outbox};
 
 impl Agent {
     /// The host hands out a SYN.
@@ -56,10 +58,16 @@ impl Agent {
                 Err(verdict) => return verdict,
             },
         };
+        let latest = segment.latest(frame);
+        let (options, link) = segment.opening(frame);
+        self.table.note(index, |session| {
+            session.opening.options[0] = options;
+            session.opening.link = link;
+        });
         let verdict = self.syn_to_right(index, frame, segment, offload);
         if let Verdict::Send(_) = verdict {
             let now = self.now;
-            self.table.note(index, |session| session.observe(Place::HostRight.way(), segment, now));
+            self.table.note(index, |session| session.observe(Place::HostRight, segment, latest, now));
         }
         verdict
     }
@@ -136,6 +144,14 @@ impl Agent {
             created: self.now,
             active: self.now,
             packets: 0,
+            initial: [[0; 2]; 2],
+            latest: [Latest::default(); 2],
+            opening: Opening::default(),
+            change: None,
+            lock: None,
+            asked: Vec::new(),
+            faces: [None, None],
+            past: None,
         }
     }
 
@@ -147,7 +163,7 @@ impl Agent {
         index
     }
 
-    fn count_replaced(&mut self, replaced: u32) {
+    pub(super) fn count_replaced(&mut self, replaced: u32) {
         if replaced > 0 {
             *self.counts.entry("replaced").or_default() += u64::from(replaced);
         }
@@ -191,6 +207,7 @@ impl Agent {
                 subsession: path.tuple,
                 exit: session.exit,
                 rest: session.rest[1..].to_vec(),
+                change: session.change,
             };
             Message::List(list).write(&self.keys)
         });
@@ -219,14 +236,20 @@ impl Agent {
             }
         };
         self.next_counter += 1;
-        let path = Path { tuple, agent: next.map(|hop| hop.agent), counter: self.next_counter, confirmed: Vec::new() };
+        let path = Path::new(tuple, next.map(|hop| hop.agent), self.next_counter);
         let replaced = self.table.change(index, |session| session.right = Some(path));
         self.count_replaced(replaced);
         Ok(())
     }
 
     /// A pair of ports, of this parity, that no subsession to that address has.
-    fn free_ports(&mut self, own: IpAddr, to: IpAddr, keep: Option<u16>, parity: u16) -> Result<Tuple, &'static str> {
+    pub(super) fn free_ports(
+        &mut self,
+        own: IpAddr,
+        to: IpAddr,
+        keep: Option<u16>,
+        parity: u16,
+    ) -> Result<Tuple, &'static str> {
         let [first, last] = self.config.subsession_ports.map(u32::from);
         let start = first + (first ^ u32::from(parity)) % 2;
         let count = (last - start) / 2 + 1;
@@ -252,6 +275,7 @@ impl Agent {
         segment: &Segment,
         offload: Offload,
         known: Option<(Index, Place)>,
+        out: &mut Outbox,
     ) -> Verdict {
         let (list, length) = match read(segment.payload(frame), self.config.agent, &self.keys) {
             Ok((Message::List(list), length)) => (list, length),
@@ -262,6 +286,11 @@ impl Agent {
                 return self.unknown(false, segment);
             }
         };
+        if let Some(change) = list.change
+            && change.request.right == AgentId(self.config.agent.into())
+        {
+            return self.new_path(&list, change, segment, out);
+        }
         let known = known.filter(|(index, place)| {
             let same = |session: &Session| {
                 session.number == list.header.session && session.initial_sequence == list.initial_sequence
@@ -275,18 +304,28 @@ impl Agent {
             }
             None => match self.accept(&list, segment) {
                 Ok(index) => index,
-                Err(reason) => return Verdict::Drop(reason),
+                Err(reason) => {
+                    if list.change.is_some() {
+                        self.refuse_path(&list, segment, out);
+                    }
+                    return Verdict::Drop(reason);
+                }
             },
         };
         let Some(session) = self.table.get(index) else { return Verdict::Pass };
         let to = session.entering;
         let edit =
             Edit { remove: length, tag: session.tag, segment_size: Some(self.segment_size(to)), ..Edit::default() };
+        let latest = segment.latest(frame);
+        let (options, _) = segment.opening(frame);
         let verdict = self.edited(frame, segment, offload, to, edit);
         if let Verdict::Send(_) = verdict {
             let now = self.now;
             let stripped = Segment { payload: segment.payload + length, ..*segment };
-            self.table.note(index, |session| session.observe(Place::FromLeft.way(), &stripped, now));
+            self.table.note(index, |session| {
+                session.opening.options[0] = options;
+                session.observe(Place::FromLeft, &stripped, latest, now);
+            });
         }
         verdict
     }
@@ -304,6 +343,18 @@ impl Agent {
         if let Some(reason) = self.full() {
             return Err(reason);
         }
+        let is_in_chain = |session: &Session, change: NewPath| {
+            // The same anchor asks again: it has given up what was only begun before.
+            let was_given_up = session.phase.is_half_open()
+                && session.change.is_some_and(|before| {
+                    before.request.left == change.request.left && before.request.epoch < change.request.epoch
+                });
+            !was_given_up && !matches!(session.phase, Phase::Left | Phase::Reset | Phase::TimeWait)
+        };
+        let other = self.table.numbered(list.header.session).and_then(|index| self.table.get(index));
+        if list.change.zip(other).is_some_and(|(change, other)| is_in_chain(other, change)) {
+            return Err("already_in_chain");
+        }
         if self.table.find(false, segment.tuple).is_some_and(|(_, place)| place == Place::FromRight) {
             return Err("ports_taken");
         }
@@ -319,12 +370,10 @@ impl Agent {
         session.leaving = list.session;
         session.rest = list.rest.clone();
         session.exit = list.exit;
-        session.left = Some(Path {
-            tuple: segment.tuple,
-            agent: Some(list.header.from),
-            counter: list.header.counter,
-            confirmed: Vec::new(),
-        });
+        let mut path = Path::new(segment.tuple, Some(list.header.from), list.header.counter);
+        path.shift[0] = segment.sequence.wrapping_sub(list.initial_sequence);
+        session.left = Some(path);
+        session.change = list.change;
         // The end host needs no tag: it hands nothing on.
         if self.config.agent_at(list.session.destination.ip()) != Some(self.config.agent) {
             session.tag = Some(self.next_tag);
@@ -341,6 +390,13 @@ impl Agent {
         segment: &Segment,
         offload: Offload,
     ) -> Verdict {
+        let (options, link) = segment.opening(frame);
+        self.table.note(index, |session| {
+            if session.opening.options[1].is_empty() {
+                session.opening.options[1] = options;
+            }
+            session.opening.link = link;
+        });
         let Some(session) = self.table.get(index) else { return Verdict::Pass };
         let Some(path) = &session.left else { return Verdict::Drop("no_path") };
         let to = path.tuple.reversed();
@@ -349,7 +405,13 @@ impl Agent {
         // Who has acknowledged anything has had one.
         let confirmation = path.agent.filter(|_| session.sent[0].acknowledged.is_none()).map(|agent| {
             let header = Header { from: self.config.agent, to: agent, session: session.number, counter: path.counter };
-            Message::Confirmation(Confirmation { header, agents, arrives_as: path.tuple }).write(&self.keys)
+            let own = segment.sequence.wrapping_add(1);
+            // Only the right anchor of a change has begun another stretch of numbers.
+            let begins = session.change.and(session.right.as_ref()).map_or(own, |path| path.begins);
+            let initial_sequence = segment.sequence;
+            let arrives_as = path.tuple;
+            Message::Confirmation(Confirmation { header, agents, initial_sequence, begins, arrives_as })
+                .write(&self.keys)
         });
         let insert = confirmation.as_deref().unwrap_or_default();
         let edit = Edit { insert, segment_size: Some(self.segment_size(to)), ..Edit::default() };
@@ -374,13 +436,14 @@ impl Agent {
             };
         }
         let expected = session.right.as_ref().map(|path| (path.agent, session.number, path.counter));
-        let (mut length, mut agents) = (0, Vec::new());
+        let (mut length, mut agents, mut begins, mut shift) = (0, Vec::new(), 0, 0);
         if begins_message(segment.payload(frame)) {
             match read(segment.payload(frame), self.config.agent, &self.keys) {
                 Ok((Message::Confirmation(found), bytes))
                     if expected == Some((Some(found.header.from), found.header.session, found.header.counter)) =>
                 {
-                    (length, agents) = (bytes, found.agents);
+                    (length, agents, begins) = (bytes, found.agents, found.begins);
+                    shift = segment.sequence.wrapping_sub(found.initial_sequence);
                 }
                 Ok(_) => self.count("message_out_of_place"),
                 Err(error) => self.count(error.name()),
@@ -390,11 +453,16 @@ impl Agent {
             return Verdict::Drop("unconfirmed_answer");
         }
         if !confirmed {
+            let (options, _) = segment.opening(frame);
             self.count("confirmed");
             self.table.note(index, |session| {
                 if let Some(path) = &mut session.right {
                     path.confirmed = agents;
+                    path.begins = begins;
+                    // A refusal has a number of its own.
+                    path.shift[1] = if segment.flags.contains(TcpFlags::SYN) { shift } else { 0 };
                 }
+                session.opening.options[1] = options;
             });
         }
         let edit = Edit { remove: length, segment_size: Some(self.segment_size(to)), ..Edit::default() };
@@ -425,7 +493,7 @@ impl Agent {
     }
 
     /// The longest segment that passes by both ports, with what is kept free.
-    fn segment_size(&self, tuple: Tuple) -> u16 {
+    pub(super) fn segment_size(&self, tuple: Tuple) -> u16 {
         let mtu = [HOST, NETWORK].into_iter().filter_map(|port| self.ports.mtu(port)).min().unwrap_or(DEFAULT_MTU);
         let headers = if tuple.source.is_ipv4() { 40 } else { 60 };
         let size = mtu.saturating_sub(headers + u32::from(self.config.segment_reserve));

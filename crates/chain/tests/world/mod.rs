@@ -7,15 +7,19 @@ pub mod peer;
 use peer::Peer;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use weftwire_chain::agent::ChangeError;
 use weftwire_chain::config::{Config, Policy, Registered};
 use weftwire_chain::keys::Key;
+use weftwire_chain::lock::Request;
 use weftwire_chain::segment::{Edit, Found, Segment, edit, find};
+use weftwire_chain::session::Phase;
 use weftwire_chain::tuple::Tuple;
 use weftwire_chain::{Agent, HOST, NETWORK};
 use weftwire_core::buffer::Buffer;
 use weftwire_core::outbox::sent;
 use weftwire_core::port::Checksum;
-use weftwire_core::{Frame, Function as _, LinkType, Outbox, Port, Ports, Time};
+use weftwire_core::wire::tcp::TcpFlags;
+use weftwire_core::{FlowId, Frame, Function as _, LinkType, Outbox, Port, Ports, Time};
 
 pub const SECOND: i64 = 1_000_000_000;
 /// A way between two nodes, in nanoseconds.
@@ -54,6 +58,7 @@ impl Chance {
 }
 
 pub struct World {
+    pub seed: u64,
     pub nodes: Vec<Node>,
     pub now: Time,
     events: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
@@ -107,6 +112,7 @@ pub fn agent(config: Config) -> Agent {
 impl World {
     pub fn new(seed: u64) -> World {
         World {
+            seed,
             nodes: Vec::new(),
             now: Time::ZERO,
             events: BTreeMap::new(),
@@ -169,10 +175,15 @@ impl World {
         let mut out = Outbox::new();
         let Some(agent) = &mut self.nodes[node].agent else { return };
         agent.frame(self.now, port, Frame::new(packet), &mut out);
+        self.spread(node, &out);
+    }
+
+    /// What an agent has sent goes its ways.
+    fn spread(&mut self, node: usize, out: &Outbox) {
         let frames: Vec<(Port, Vec<u8>)> = out
             .items()
             .iter()
-            .filter_map(|item| sent(&out, item))
+            .filter_map(|item| sent(out, item))
             .map(|(port, frame)| (port, frame.bytes.to_vec()))
             .collect();
         for (port, frame) in frames {
@@ -249,7 +260,9 @@ impl World {
             }
             for node in 0..self.nodes.len() {
                 if let Some(agent) = &mut self.nodes[node].agent {
-                    agent.fire(self.now, &mut Outbox::new());
+                    let mut out = Outbox::new();
+                    agent.fire(self.now, &mut out);
+                    self.spread(node, &out);
                 }
                 let packets = match &mut self.nodes[node].kind {
                     Kind::Peer(peer) => peer.fire(self.now),
@@ -261,6 +274,47 @@ impl World {
             }
         }
         self.now = self.now.max(until);
+    }
+
+    /// A node's agent is told to change its session: up to the agent `right` there are to be these boxes.
+    pub fn change(&mut self, node: usize, right: u16, boxes: &[u16]) -> Result<Request, ChangeError> {
+        let mut out = Outbox::new();
+        let now = self.now;
+        let Some(agent) = &mut self.nodes[node].agent else { panic!("node {node} has no agent") };
+        let flow = agent.sessions().filter(|session| session.phase != Phase::Left).map(|session| session.flow).next();
+        // Its clock goes on.
+        agent.fire(now, &mut out);
+        let result = agent.change_chain(flow.unwrap_or(FlowId(0)), right, boxes, &mut out);
+        self.spread(node, &out);
+        result
+    }
+
+    /// An end that was held sends.
+    pub fn let_go(&mut self, node: usize) {
+        let now = self.now;
+        let packets = self.peer(node).let_go(now);
+        packets.into_iter().for_each(|packet| self.hand_out(node, packet));
+    }
+
+    /// Asserts that no box has seen a number behind the end of what it has seen before, nor an acknowledgment of what it has not seen: as a
+    /// firewall that follows connections demands. Only without losses.
+    pub fn assert_no_gaps(&self, node: usize) {
+        let mut ends: BTreeMap<Tuple, u32> = BTreeMap::new();
+        let is_behind = |number: u32, other: u32| number.wrapping_sub(other) as i32 > 0;
+        for (at, segment) in self.nodes[node].seen.iter().enumerate() {
+            let end = segment.sequence.wrapping_add(segment.length());
+            if segment.flags.contains(TcpFlags::SYN) {
+                ends.insert(segment.tuple, end);
+                continue;
+            }
+            let known = ends.get_mut(&segment.tuple).expect("a SYN comes first");
+            assert!(!is_behind(segment.sequence, *known), "box {node}, segment {at}: {segment:?} behind {known}");
+            if is_behind(end, *known) {
+                *known = end;
+            }
+            let other = ends[&segment.tuple.reversed()];
+            assert!(!is_behind(segment.acknowledgment, other), "box {node}, segment {at}: {segment:?}, sent {other}");
+        }
     }
 
     /// Asserts that both ends have all bytes, and that every box has seen the session both ways.

@@ -1,4 +1,4 @@
-//! A small TCP: one connection, one segment under way, retransmission after a second.
+//! A small TCP: one connection, a fixed window, all of it sent again after a second, or after three acknowledgments of the same number.
 
 use super::SECOND;
 use std::net::{IpAddr, SocketAddr};
@@ -28,6 +28,14 @@ pub struct Peer {
     is_client: bool,
     /// Refuses by RST.
     pub refuses: bool,
+    /// Sends no data for now.
+    pub hold: bool,
+    /// Segments under way at once.
+    pub window: usize,
+    /// Bytes sent: SYN, data, FIN.
+    sent: usize,
+    /// Acknowledgments in a row that have said the same.
+    same: u32,
     /// Goes on the SYN (TCP Fast Open).
     pub early: Vec<u8>,
 }
@@ -60,6 +68,10 @@ impl Peer {
             syns: 0,
             is_client: false,
             refuses: false,
+            hold: false,
+            window: 1,
+            sent: 0,
+            same: 0,
             early: Vec::new(),
         }
     }
@@ -67,6 +79,15 @@ impl Peer {
     /// All is sent, acknowledged and received.
     pub fn is_done(&self) -> bool {
         self.acked == self.data.len() + 2 && self.got_fin && self.received == self.expected
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> String {
+        let [acked, sent, all] = [self.acked, self.sent, self.data.len() + 2];
+        let (received, expected) = (self.received.len(), self.expected.len());
+        let same = self.received[..] == self.expected[..received.min(expected)];
+        let reset = if self.reset { ", was reset" } else { "" };
+        format!("{acked} acknowledged, {sent} sent of {all}, {received} of {expected} (right: {same}){reset}")
     }
 
     pub fn timer(&self) -> Option<Time> {
@@ -77,6 +98,7 @@ impl Peer {
         if self.timer().is_none_or(|timer| timer > now) {
             return vec![];
         }
+        self.sent = self.acked;
         self.send(now)
     }
 
@@ -91,13 +113,31 @@ impl Peer {
             self.syns += 1;
             let flags = if self.is_client { TcpFlags::SYN } else { TcpFlags::SYN.with(TcpFlags::ACK) };
             let early = self.early.clone();
+            self.sent = 1;
             return vec![self.segment(flags, self.initial, &early)];
         }
-        let sequence = self.initial.wrapping_add(self.acked as u32);
-        let left = &self.data[self.acked - 1..];
-        let payload = left[..left.len().min(SEGMENT)].to_vec();
-        let last = if payload.len() == left.len() { TcpFlags::FIN } else { TcpFlags::PSH };
-        vec![self.segment(TcpFlags::ACK.with(last), sequence, &payload)]
+        let mut segments = vec![];
+        self.sent = self.sent.max(self.acked);
+        if self.hold {
+            self.timer = None;
+            return segments;
+        }
+        while self.sent < (self.acked + self.window * SEGMENT).min(self.data.len() + 2) {
+            let sequence = self.initial.wrapping_add(self.sent as u32);
+            let left = &self.data[self.sent - 1..];
+            let payload = left[..left.len().min(SEGMENT)].to_vec();
+            let is_last = payload.len() == left.len();
+            self.sent += payload.len() + usize::from(is_last);
+            let last = if is_last { TcpFlags::FIN } else { TcpFlags::PSH };
+            segments.push(self.segment(TcpFlags::ACK.with(last), sequence, &payload));
+        }
+        segments
+    }
+
+    /// Sends from now on.
+    pub fn let_go(&mut self, now: Time) -> Vec<Vec<u8>> {
+        self.hold = false;
+        if self.other.is_none() { vec![] } else { self.send(now) }
     }
 
     pub fn receive(&mut self, now: Time, segment: &Segment, packet: &[u8]) -> Vec<Vec<u8>> {
@@ -131,15 +171,21 @@ impl Peer {
         if has(TcpFlags::ACK) {
             let acked = segment.acknowledgment.wrapping_sub(self.initial) as usize;
             if acked > self.acked && acked <= self.data.len() + 2 {
-                self.acked = acked;
+                (self.acked, self.same) = (acked, 0);
                 moved = true;
+            } else if acked == self.acked && acked < self.sent && segment.length() == 0 {
+                self.same += 1;
+                if self.same == 3 && self.window > 1 {
+                    self.sent = acked;
+                    moved = true;
+                }
             }
         }
         if moved {
             answers = self.send(now);
         }
         if answers.is_empty() && segment.length() > 0 && self.acked > 0 {
-            let sequence = self.initial.wrapping_add(self.acked as u32);
+            let sequence = self.initial.wrapping_add(self.sent as u32);
             answers.push(self.segment(TcpFlags::ACK, sequence, &[]));
         }
         answers
