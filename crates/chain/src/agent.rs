@@ -342,6 +342,11 @@ impl Function for Agent {
                 }
                 None => Err(ControlError::NoFlow(flow)),
             },
+            Change::Chain { flow, right, boxes } => match self.change_chain(flow, right, &boxes, out) {
+                Ok(_) => Ok(Done::Done),
+                Err(ChangeError::NoFlow(flow)) => Err(ControlError::NoFlow(flow)),
+                Err(error) => Err(ControlError::Unfit(error.to_string())),
+            },
             other => Err(ControlError::Unsupported(other.subject())),
         };
         out.answer(Answer { number: command.number, at: self.now, result }, None);

@@ -136,7 +136,7 @@ fn a_listed_box_without_agent_is_not_believed() {
         world.nodes[0].agent = Some(agent(config(1, 3, false, vec![open])));
         world.nodes[1].agent = None;
         // It answers for itself, from the ports that it was spoken to.
-        world.nodes[1].kind = Kind::Peer(world::peer::Peer::server((address(false, 2), 0).into(), 100, 100));
+        world.nodes[1].kind = Kind::Peer(Box::new(world::peer::Peer::server((address(false, 2), 0).into(), 100, 100)));
         // A kernel answers from whatever port it was asked at; here: any RST.
         world.peer(1).refuses = true;
         world.run(seconds(30));

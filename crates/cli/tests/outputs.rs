@@ -164,6 +164,7 @@ const CALLS: &[(&str, &str)] = &[
     ("check", "good.xl"),
     ("cat", "good.xl --port 1=none-such 10.0.0.1-10.0.0.2:80"),
     ("chain agent", "none-such.toml --port 1=none-such --port 2=none-such"),
+    ("chain change", "1 --right 2 --control none-such"),
     ("compile", "good.xl --output -"),
     ("explain", "good.xl"),
     ("graph", "good.xl"),

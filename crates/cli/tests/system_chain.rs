@@ -36,7 +36,7 @@ struct Hosts {
     hosts: Vec<Namespace>,
     agents: Vec<Running>,
     /// Where the agents are.
-    _sides: Vec<Namespace>,
+    sides: Vec<Namespace>,
     folder: PathBuf,
 }
 
@@ -46,7 +46,8 @@ fn address(number: usize) -> String {
 }
 
 impl Hosts {
-    fn build(name: &str, boxes: &[Box], offloads: bool) -> Result<Hosts> {
+    /// The client's agent sends all sessions through the boxes that `through` names by their agents.
+    fn build(name: &str, boxes: &[Box], through: &[usize], offloads: bool) -> Result<Hosts> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chain-{name}"));
         fs::create_dir_all(&folder)?;
         let core = Namespace::new()?;
@@ -83,7 +84,7 @@ impl Hosts {
                 set_up_box(&host, *kind)?;
             }
             let path = folder.join(format!("agent-{number}.toml"));
-            fs::write(&path, configuration(number, count))?;
+            fs::write(&path, configuration(number, count, through))?;
             // Names of runs are the machine's.
             let words = [
                 WEFT,
@@ -104,7 +105,7 @@ impl Hosts {
             hosts.push(host);
             sides.push(side);
         }
-        Ok(Hosts { core, hosts, agents, _sides: sides, folder })
+        Ok(Hosts { core, hosts, agents, sides, folder })
     }
 
     fn client(&self) -> &Namespace {
@@ -160,15 +161,15 @@ fn set_up_box(host: &Namespace, kind: Box) -> Result<()> {
     Ok(())
 }
 
-/// The configuration of an agent. The client's sends all sessions through all boxes.
-fn configuration(own: usize, count: usize) -> String {
+/// The configuration of an agent.
+fn configuration(own: usize, count: usize, through: &[usize]) -> String {
     let mut text = format!("agent = {own}\n");
     for number in 1..=count {
         let _ = write!(text, "[[agents]]\nnumber = {number}\naddresses = [\"{}\"]\n", address(number));
     }
     text += "[[keys]]\nnumber = 1\nsecret = \"of this test\"\n";
     if own == 1 {
-        let boxes: Vec<String> = (2..count).map(|number| number.to_string()).collect();
+        let boxes: Vec<String> = through.iter().map(ToString::to_string).collect();
         let _ = write!(text, "[[policies]]\ndestination = \"{}\"\nboxes = [{}]\n", address(count), boxes.join(", "));
     }
     text
@@ -182,7 +183,8 @@ fn counted(host: &Namespace, table: &str, counter: &str) -> Result<u64> {
 }
 
 fn through(name: &str, boxes: &[Box], offloads: bool) -> Result<()> {
-    let hosts = Hosts::build(name, boxes, offloads)?;
+    let all: Vec<usize> = (2..boxes.len() + 2).collect();
+    let hosts = Hosts::build(name, boxes, &all, offloads)?;
     let payload = Payload::create(&hosts.folder.join("payload"), BYTES, 7)?;
     let server = address(boxes.len() + 2);
     let nginx = Nginx::start(hosts.server(), &[&payload])?;
@@ -242,6 +244,82 @@ fn programs_work_through_chains() -> Result<()> {
     ];
     for (name, boxes, offloads) in chains {
         through(name, boxes, offloads).with_context(|| format!("{boxes:?}, offloads {offloads}"))?;
+    }
+    Ok(())
+}
+
+/// The client's agent: what it is asked, and what it has counted.
+fn ask(hosts: &Hosts, words: &str) -> Result<serde_json::Value> {
+    let control = format!("/run/weft/runs/{}/control.sock", hosts.sides[0].name());
+    let text = hosts.sides[0].exec(&format!("{WEFT} flows {words} --json --control {control}"))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn count(hosts: &Hosts, name: &str) -> Result<u64> {
+    let counters = ask(hosts, "counters")?;
+    let rows = counters["rows"].as_array().context("no rows")?;
+    let found = rows.iter().find(|row| row[0] == name).and_then(|row| row[1].as_u64());
+    Ok(found.unwrap_or(0))
+}
+
+/// A download goes from chain to chain, over boxes that follow connections strictly, and over none.
+fn changes(name: &str, boxes: &[Box], offloads: bool) -> Result<()> {
+    const CHANGES: u64 = 20;
+    let hosts = Hosts::build(name, boxes, &[], offloads)?;
+    let payload = Payload::create(&hosts.folder.join("payload"), 96 << 20, 7)?;
+    let server = boxes.len() + 2;
+    let _nginx = Nginx::start(hosts.server(), &[&payload])?;
+    let received = hosts.folder.join("received");
+    let target = received.to_str().context("the folder's path is not UTF-8")?;
+    let url = format!("http://{}/payload", address(server));
+    let words =
+        ["curl", "--silent", "--show-error", "--fail", "--limit-rate", "8M", "--max-time", "50", "-o", target, &url];
+    let download = hosts.client().spawn(&words)?;
+    let mut flow = None;
+    wait_for("the session", LIMIT, || {
+        let flows = ask(&hosts, "list").unwrap_or_default();
+        flow = flows.as_array().and_then(|flows| flows.iter().find(|flow| flow["state"] == "open")?["flow"].as_u64());
+        flow.is_some()
+    })?;
+    let flow = flow.context("there is no session")?;
+    let control = format!("/run/weft/runs/{}/control.sock", hosts.sides[0].name());
+    // Each box alone, then none, and so on.
+    let chains: Vec<Vec<usize>> = (0..boxes.len()).map(|at| vec![at + 2]).chain([Vec::new()]).collect();
+    for (turn, chain) in (0..CHANGES).zip(chains.iter().cycle()) {
+        let between: Vec<String> = chain.iter().map(ToString::to_string).collect();
+        let between = if chain.is_empty() { String::new() } else { format!("--boxes {}", between.join(",")) };
+        hosts.sides[0].exec(&format!("{WEFT} chain change {flow} --right {server} {between} --control {control}"))?;
+        let made = wait_for("the change", LIMIT, || count(&hosts, "changes_made").is_ok_and(|made| made > turn));
+        made.with_context(|| format!("change {turn} to {chain:?}: {:?}", ask(&hosts, "counters")))?;
+    }
+    let output = download.wait(LIMIT)?;
+    ensure!(output.status.success(), "{output:?}");
+    ensure!(sha256_of_file(&received)? == payload.sha256, "other bytes came");
+    let mut passed = Vec::new();
+    for host in &hosts.hosts[1..=boxes.len()] {
+        let counts = [counted(host, "weft_count", "right")?, counted(host, "weft_count", "left")?];
+        ensure!(counts.iter().all(|count| *count > 20), "{counts:?} packets passed through a box");
+        passed.push(counts);
+    }
+    ensure!(counted(&hosts.core, "weft_chain", "plain")? == 0, "packets of the session itself were on the network");
+    let said = hosts.end()?;
+    println!("{boxes:?}, offloads {offloads}: {CHANGES} changes; {passed:?} packets right and left in boxes");
+    println!("{}", said[0]);
+    Ok(())
+}
+
+#[test]
+fn chains_change_under_a_download() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&["nft", "iptables", "ethtool", "curl", "nginx"]) else {
+        return Ok(());
+    };
+    let worlds: [(&str, &[Box], bool); 3] = [
+        ("one", &[Box::Router], true),
+        ("strict", &[Box::Firewall, Box::Router], false),
+        ("strict-long", &[Box::Firewall, Box::Firewall], true),
+    ];
+    for (name, boxes, offloads) in worlds {
+        changes(name, boxes, offloads).with_context(|| format!("{boxes:?}, offloads {offloads}"))?;
     }
     Ok(())
 }

@@ -72,6 +72,15 @@ pub enum Change {
         /// The image's canonical document.
         document: String,
     },
+    /// Another chain for a session that runs: of chain agents.
+    Chain {
+        /// The session.
+        flow: FlowId,
+        /// The agent of its chain up to which it changes, by number.
+        right: u16,
+        /// The boxes that are to be between, by the numbers of their agents.
+        boxes: Vec<u16>,
+    },
     /// Something about a port.
     Port {
         /// The port.
@@ -91,6 +100,7 @@ impl Change {
             Change::Delete { .. } | Change::Take { .. } | Change::Adopt { .. } => "flows",
             Change::Rules { .. } => "rules",
             Change::Image { .. } => "images",
+            Change::Chain { .. } => "chains",
             Change::Port { .. } => "ports",
         }
     }

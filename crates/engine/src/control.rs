@@ -24,7 +24,7 @@ impl<E: Executor> Runtime<E> {
                 let adopted = state.and_then(|state| self.restore(now, &state, clocks.as_ref()));
                 return adopted.map(Done::Flow).map_err(|error| ControlError::Unfit(error.to_string()));
             }
-            Change::Rules { .. } | Change::Image { .. } | Change::SetParameters { .. } => {
+            Change::Rules { .. } | Change::Image { .. } | Change::SetParameters { .. } | Change::Chain { .. } => {
                 return Err(ControlError::Unsupported(change.subject()));
             }
         }

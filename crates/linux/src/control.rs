@@ -55,6 +55,15 @@ pub enum Request {
         /// Names of registers, and values as they are written for their types.
         parameters: Vec<(String, String)>,
     },
+    /// Gives a session that runs another chain.
+    Chain {
+        /// Which session.
+        flow: FlowId,
+        /// The agent up to which it changes.
+        right: u16,
+        /// The agents of the boxes that are to be between.
+        boxes: Vec<u16>,
+    },
     /// Deletes a flow.
     Delete {
         /// Which.

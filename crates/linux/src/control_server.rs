@@ -350,6 +350,7 @@ impl Client {
             Request::Parameters { parameters } => {
                 return self.prepare(Change::SetParameters { parameters }, asked, waker);
             }
+            Request::Chain { flow, right, boxes } => done(asked.change(now, Change::Chain { flow, right, boxes })),
             Request::Delete { flow } => done(asked.change(now, Change::Delete { flow })),
             Request::State { flow, take } => states(control_states::state(asked, flow, take)),
             Request::States { after } => states(control_states::states(asked, after)),

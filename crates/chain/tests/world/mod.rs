@@ -28,7 +28,7 @@ const DELAY: i64 = 1_000_000;
 /// What a host does with packets that are not for itself.
 pub enum Kind {
     /// An end of connections.
-    Peer(Peer),
+    Peer(Box<Peer>),
     /// Forwards.
     Router,
     /// Forwards, from its own address and a port of its own.
@@ -131,9 +131,9 @@ impl World {
         let through: Vec<u16> = (2..count).collect();
         let (client, server) = (address(v6, 1), address(v6, count.into()));
         let ends = [SocketAddr::new(client, 40_000), SocketAddr::new(server, 80)];
-        let kinds = std::iter::once(Kind::Peer(Peer::client(ends[0], ends[1], bytes[0], bytes[1])))
+        let kinds = std::iter::once(Kind::Peer(Box::new(Peer::client(ends[0], ends[1], bytes[0], bytes[1]))))
             .chain(boxes)
-            .chain([Kind::Peer(Peer::server(ends[1], bytes[1], bytes[0]))]);
+            .chain([Kind::Peer(Box::new(Peer::server(ends[1], bytes[1], bytes[0])))]);
         for (number, kind) in (1..).zip(kinds) {
             let policies = if number == 1 { vec![policy(&through)] } else { Vec::new() };
             world.nodes.push(Node {

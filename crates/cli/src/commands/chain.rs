@@ -1,14 +1,16 @@
 //! `weft chain`: service chains.
 
 use crate::commands::run;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use weftwire_chain::config::Config;
 use weftwire_chain::{Agent, HOST, NETWORK};
-use weftwire_core::{Function, Ports};
+use weftwire_core::{FlowId, Function, Ports};
+use weftwire_linux::control::{Request, Response};
+use weftwire_linux::control_client::ControlClient;
 
 /// Steer TCP sessions through middleboxes.
 #[derive(Args)]
@@ -21,6 +23,23 @@ pub struct Arguments {
 enum Command {
     /// Be the agent of a host: between the host (port 1) and its network (port 2), until it is interrupted
     Agent(Box<AgentArguments>),
+    /// Give a session another chain while it runs: between this agent's host and another agent of its chain
+    Change(ChangeArguments),
+}
+
+#[derive(Args)]
+struct ChangeArguments {
+    /// The session's number at this agent, as `weft flows` shows it
+    flow: u64,
+    /// The agent up to which the chain changes: a box's, or that of the end host
+    #[arg(long, value_name = "AGENT")]
+    right: u16,
+    /// Agents of the boxes that are to be between, in their order [default: none]
+    #[arg(long, value_name = "AGENT", value_delimiter = ',')]
+    boxes: Vec<u16>,
+    /// The agent's control socket [default: the only one there is]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -33,7 +52,22 @@ struct AgentArguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
-    let Command::Agent(arguments) = &arguments.command;
+    match &arguments.command {
+        Command::Agent(arguments) => agent(arguments),
+        Command::Change(arguments) => change(arguments),
+    }
+}
+
+fn change(arguments: &ChangeArguments) -> Result<()> {
+    let mut client = ControlClient::connect(arguments.control.as_deref())?;
+    let (flow, right) = (FlowId(arguments.flow), arguments.right);
+    match client.ask(&Request::Chain { flow, right, boxes: arguments.boxes.clone() })? {
+        Response::Done {} => Ok(()),
+        _ => bail!("the run gave an answer to another question"),
+    }
+}
+
+fn agent(arguments: &AgentArguments) -> Result<()> {
     let path = arguments.config.display();
     let text = fs::read_to_string(&arguments.config).with_context(|| format!("cannot read {path}"))?;
     let config: Config = toml::from_str(&text).with_context(|| format!("cannot read {path}"))?;
