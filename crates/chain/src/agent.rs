@@ -15,6 +15,7 @@ use crate::config::{Config, ConfigError};
 use crate::icmp::{QuotedSegment, quoted};
 use crate::keys::Keys;
 use crate::message::begins_message;
+use crate::paths::Side;
 use crate::segment::{Found, Segment, find};
 use crate::session::{LEFT, Path, Phase, Place, RIGHT, Session};
 use crate::state::{AgentState, StateError};
@@ -295,15 +296,24 @@ impl Agent {
     fn error(&mut self, from_host: bool, frame: &mut Buffer, error: &QuotedSegment) -> Verdict {
         let Some((index, place)) = self.table.find(from_host, error.tuple.reversed()) else { return Verdict::Pass };
         let Some(session) = self.table.get(index) else { return Verdict::Pass };
+        let face = session.faces[place.face()].as_ref().map(|face| &face.anchor);
         // The packet that it quotes went the other way than its answers come.
-        let Some(to) = session.onward(place).map(Tuple::reversed) else { return Verdict::Drop("no_path") };
-        let way = if place.way() == crate::session::Way::Right {
-            crate::session::Way::Left
+        let (to, host, told) = if place.is_host() {
+            let side = face.map_or(Side::Old, |anchor| anchor.side_of(error.sequence));
+            let shift = face.map_or(0, |anchor| anchor.shift(side).arriving);
+            let to = self.tuple_of(index, place.face(), side);
+            (to, error.sequence, error.sequence.wrapping_sub(shift))
         } else {
-            crate::session::Way::Right
+            let shift = face.map_or(0, |anchor| anchor.shift(place.side()).leaving);
+            let host = error.sequence.wrapping_add(shift);
+            (session.onward(place), host, host)
         };
-        if !session.is_under_way(way, error.sequence) {
+        let Some(to) = to.map(Tuple::reversed) else { return Verdict::Drop("no_path") };
+        if !session.is_under_way(place.way().reversed(), host) {
             return Verdict::Drop("stray_icmp_error");
+        }
+        if told != error.sequence {
+            error.renumber(frame, told);
         }
         error.redirect(frame, to);
         self.count("icmp_errors");

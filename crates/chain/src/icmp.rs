@@ -68,6 +68,16 @@ pub fn quoted(frame: &[u8], found: &Found) -> Option<QuotedSegment> {
 }
 
 impl QuotedSegment {
+    /// Gives the quoted segment another number. [`QuotedSegment::redirect`] makes the checksum of the error right.
+    pub fn renumber(&self, frame: &mut [u8], sequence: u32) {
+        let [_, tcp] = self.quoted;
+        let words = |number: u32| [(number >> 16) as u16, number as u16];
+        for (at, (old, new)) in [4, 6].into_iter().zip(words(self.sequence).into_iter().zip(words(sequence))) {
+            change(frame, self.end, tcp + 16, old, new);
+            put(frame, tcp + at, new);
+        }
+    }
+
     /// Makes it an error about the packet as `to` has it, for the sender of that one. All checksums are right then, the quoted TCP
     /// checksum if it is there.
     pub fn redirect(&self, frame: &mut [u8], to: Tuple) {

@@ -169,6 +169,15 @@ impl Anchor {
         }
     }
 
+    /// The path by which the other host's byte of this number has come.
+    #[must_use]
+    pub fn side_of(&self, sequence: u32) -> Side {
+        match self.other_cut {
+            Some(cut) if self.stage == Stage::Two && !is_behind(cut, sequence) => Side::New,
+            _ => Side::Old,
+        }
+    }
+
     /// A segment without data for a path that says nothing new: boxes take it for a keep-alive.
     #[must_use]
     pub fn keep_alive(&self, side: Side) -> Piece {

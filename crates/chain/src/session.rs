@@ -8,6 +8,7 @@ use crate::config::Fail;
 use crate::face::Face;
 use crate::lock::{Lock, Request};
 use crate::message::{Exit, Hop, NewPath};
+use crate::paths::Side;
 use crate::segment::Segment;
 use crate::tuple::Tuple;
 use serde::{Deserialize, Serialize};
@@ -218,6 +219,11 @@ impl Place {
             Place::FromLeft | Place::HostLeft | Place::NewLeft | Place::PastLeft => LEFT,
             Place::FromRight | Place::HostRight | Place::NewRight => RIGHT,
         }
+    }
+
+    /// By which of two paths they come, or go.
+    pub fn side(self) -> Side {
+        if matches!(self, Place::NewLeft | Place::NewRight) { Side::New } else { Side::Old }
     }
 
     /// Whether they come from the host.

@@ -5,7 +5,9 @@ mod world;
 use std::collections::BTreeMap;
 use weftwire_chain::agent::ChangeError;
 use weftwire_chain::session::{Phase, Place};
+use weftwire_chain::state::AgentState;
 use weftwire_core::Time;
+use weftwire_core::inspect::Inspect as _;
 use world::{Chance, Kind, SECOND, World, agent, config, policy};
 
 const MILLISECOND: i64 = 1_000_000;
@@ -36,7 +38,6 @@ fn assert_done(world: &mut World) {
 }
 
 fn counts(world: &World, node: usize) -> BTreeMap<String, u64> {
-    use weftwire_core::inspect::Inspect as _;
     world.nodes[node].agent.as_ref().unwrap().counters().rows.into_iter().collect()
 }
 
@@ -185,6 +186,16 @@ fn whatever_happens_bytes_arrive() {
                 ends.into_iter().for_each(|node| world.let_go(node));
                 world.run(world.now.after(chance.below(10 * MILLISECOND as u64) as i64));
                 ends.into_iter().for_each(|node| world.peer(node).hold = true);
+            }
+            if chance.below(6) == 0 {
+                let node = chance.below(u64::from(boxes) + 2) as usize;
+                let before = world.nodes[node].agent.as_ref().unwrap();
+                let (state, _) = AgentState::from_bytes(&before.whole(None).unwrap()).unwrap();
+                assert_eq!(state, before.state());
+                let mut after = agent(config(node as u16 + 1, boxes + 2, seed % 2 == 1, Vec::new()));
+                after.restore(state).unwrap();
+                world.nodes[node].agent = Some(after);
+                *outcomes.entry("restarts".into()).or_default() += 1;
             }
             let is_member = |number: u16| {
                 let agent = world.nodes[usize::from(number) - 1].agent.as_ref().unwrap();

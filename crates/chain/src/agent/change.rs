@@ -591,7 +591,7 @@ impl Agent {
         let Some((path, to)) = path.and_then(|path| Some((path, path.agent?))) else { return };
         let header = Header { from: self.config.agent, to, session: session.number, counter: self.next_counter };
         let payload = message(header).write(&self.keys);
-        let side = if matches!(place, Place::NewLeft | Place::NewRight) { Side::New } else { Side::Old };
+        let side = place.side();
         let numbers = match &session.faces[face] {
             Some(face) => {
                 let piece = face.anchor.keep_alive(side);

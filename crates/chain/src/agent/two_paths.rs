@@ -110,7 +110,7 @@ impl Agent {
         out: &mut Outbox,
     ) -> Verdict {
         let face = place.face();
-        let side = if matches!(place, Place::NewLeft | Place::NewRight) { Side::New } else { Side::Old };
+        let side = place.side();
         let Some(to) = self.table.get(index).and_then(|session| session.onward(place)) else {
             return Verdict::Drop("no_path");
         };
