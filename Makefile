@@ -32,7 +32,7 @@ test: setup check unit generated dependencies docs system models instructions po
 test-long: setup xtask
 	PROPTEST_CASES=20000 cargo test --profile demo --package weftwire-cli --test xl_oracle
 	cargo test --release $(SYSTEM_TESTS)
-	cargo test --release --package weftwire-cli --test system_churn --test system_ns3 -- --ignored
+	cargo test --release --package weftwire-cli --test system_chain --test system_churn --test system_ns3 -- --ignored
 	cargo test --release --package weftwire-engine --test all live_state::a_million -- --ignored
 	cargo test --release --package weftwire-sim --test tcp --test all -- --ignored
 	$(XTASK) mutants

@@ -163,6 +163,24 @@ fn a_box_stands_once_in_a_chain() {
     assert_done(&mut world);
 }
 
+/// At whatever instant of a change, a reset ends both ends and leaves nothing behind.
+#[test]
+fn a_reset_reaches_the_other_end_at_any_time() {
+    for (instant, from) in (0..60).flat_map(|instant| [(instant, 0), (instant, 3)]) {
+        let mut world = world(1, false, 2, &[2], [400_000, 400_000], 6);
+        world.run(at(20));
+        world.change(0, 4, &[3]).unwrap();
+        world.run(Time::from_nanoseconds(20 * MILLISECOND + instant * MILLISECOND / 2));
+        let reset = world.peer(from).reset_now();
+        world.hand_out(from, reset);
+        world.run(at(2_000));
+        assert!(world.peer(3 - from).reset, "{instant}: the other end");
+        world.peer(from).reset = true;
+        world.run(at(700_000));
+        assert_eq!([0, 1, 2, 3].map(|node| world.sessions(node)), [0; 4], "{instant}");
+    }
+}
+
 /// Anybody changes anything at any time, on a network that loses and doubles.
 #[test]
 fn whatever_happens_bytes_arrive() {

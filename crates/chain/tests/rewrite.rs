@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weftwire_chain::paths::Block;
-use weftwire_chain::rewrite::{map_blocks, part, renumber};
+use weftwire_chain::rewrite::{map_blocks, narrow, part, renumber};
 use weftwire_chain::segment::{Found, Segment, checksum_is_right, find};
 use weftwire_core::LinkType;
 use weftwire_core::checksum::Sum;
@@ -103,6 +103,32 @@ proptest! {
         prop_assert!(has_stamps);
         let tells_nothing = tcp.options().any(|option| matches!(option, TcpOption::Sack(blocks) if blocks.iter().count() == 0));
         prop_assert!(!tells_nothing);
+    }
+
+    /// An acknowledgment that is made higher lets nobody send more.
+    #[test]
+    fn the_window_s_end_stays(v6: bool, begun: bool, window: u16, raised in 1_u32..100_000, scale in 0_u8..=14) {
+        let mut frame = frame(v6, TcpFlags::ACK, 0, &[], b"12");
+        let at = segment(&frame).tcp + 14;
+        let found = segment(&frame);
+        frame[at..at + 2].copy_from_slice(&window.to_be_bytes());
+        let checksum = if begun { Checksum::Partial } else { Checksum::Unverified };
+        if begun {
+            begin_checksum(&mut frame);
+        } else {
+            frame[found.tcp + 16..found.tcp + 18].fill(0);
+            let sum = pseudo_header(&frame, &found).bytes(&frame[found.tcp..found.end]).checksum().to_be_bytes();
+            frame[found.tcp + 16..found.tcp + 18].copy_from_slice(&sum);
+        }
+        narrow(&mut frame, &found, raised, scale, checksum);
+        if begun {
+            complete_checksum(&mut frame);
+        }
+        assert_right(&frame);
+        let after = u16::from_be_bytes([frame[at], frame[at + 1]]);
+        let [before, left] = [window, after].map(|window| u64::from(window) << scale);
+        prop_assert!(left + u64::from(raised) <= before || after == 0);
+        prop_assert!(left + u64::from(raised) + (1 << scale) > before, "not more than needed");
     }
 
     #[test]

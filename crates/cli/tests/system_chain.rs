@@ -262,18 +262,42 @@ fn count(hosts: &Hosts, name: &str) -> Result<u64> {
     Ok(found.unwrap_or(0))
 }
 
+/// A download whose chain changes.
+struct Download<'a> {
+    name: &'a str,
+    boxes: &'a [Box],
+    offloads: bool,
+    /// One of a hundred packets is lost on each way between two agents.
+    loses: bool,
+    /// Mebibytes, and how many of them a second at most.
+    size: u64,
+    rate: u64,
+    changes: u64,
+}
+
 /// A download goes from chain to chain, over boxes that follow connections strictly, and over none.
-fn changes(name: &str, boxes: &[Box], offloads: bool) -> Result<()> {
-    const CHANGES: u64 = 20;
+fn changes(download: &Download<'_>) -> Result<()> {
+    let Download { name, boxes, offloads, loses, size, rate, changes } = *download;
     let hosts = Hosts::build(name, boxes, &[], offloads)?;
-    let payload = Payload::create(&hosts.folder.join("payload"), 96 << 20, 7)?;
+    if loses {
+        hosts.core.nft(
+            "table inet weft_loss {
+                chain forward {
+                    type filter hook forward priority 1
+                    meta l4proto tcp numgen random mod 100 0 drop
+                }
+            }",
+        )?;
+    }
+    let payload = Payload::create(&hosts.folder.join("payload"), size << 20, 7)?;
     let server = boxes.len() + 2;
     let _nginx = Nginx::start(hosts.server(), &[&payload])?;
     let received = hosts.folder.join("received");
     let target = received.to_str().context("the folder's path is not UTF-8")?;
     let url = format!("http://{}/payload", address(server));
+    let rate = format!("{rate}M");
     let words =
-        ["curl", "--silent", "--show-error", "--fail", "--limit-rate", "8M", "--max-time", "50", "-o", target, &url];
+        ["curl", "--silent", "--show-error", "--fail", "--limit-rate", &rate, "--max-time", "580", "-o", target, &url];
     let download = hosts.client().spawn(&words)?;
     let mut flow = None;
     wait_for("the session", LIMIT, || {
@@ -285,25 +309,25 @@ fn changes(name: &str, boxes: &[Box], offloads: bool) -> Result<()> {
     let control = format!("/run/weft/runs/{}/control.sock", hosts.sides[0].name());
     // Each box alone, then none, and so on.
     let chains: Vec<Vec<usize>> = (0..boxes.len()).map(|at| vec![at + 2]).chain([Vec::new()]).collect();
-    for (turn, chain) in (0..CHANGES).zip(chains.iter().cycle()) {
+    for (turn, chain) in (0..changes).zip(chains.iter().cycle()) {
         let between: Vec<String> = chain.iter().map(ToString::to_string).collect();
         let between = if chain.is_empty() { String::new() } else { format!("--boxes {}", between.join(",")) };
         hosts.sides[0].exec(&format!("{WEFT} chain change {flow} --right {server} {between} --control {control}"))?;
         let made = wait_for("the change", LIMIT, || count(&hosts, "changes_made").is_ok_and(|made| made > turn));
         made.with_context(|| format!("change {turn} to {chain:?}: {:?}", ask(&hosts, "counters")))?;
     }
-    let output = download.wait(LIMIT)?;
+    let output = download.wait(10 * LIMIT)?;
     ensure!(output.status.success(), "{output:?}");
     ensure!(sha256_of_file(&received)? == payload.sha256, "other bytes came");
     let mut passed = Vec::new();
     for host in &hosts.hosts[1..=boxes.len()] {
         let counts = [counted(host, "weft_count", "right")?, counted(host, "weft_count", "left")?];
-        ensure!(counts.iter().all(|count| *count > 20), "{counts:?} packets passed through a box");
+        ensure!(counts.iter().all(|count| *count > 10), "{counts:?} packets passed through a box");
         passed.push(counts);
     }
     ensure!(counted(&hosts.core, "weft_chain", "plain")? == 0, "packets of the session itself were on the network");
     let said = hosts.end()?;
-    println!("{boxes:?}, offloads {offloads}: {CHANGES} changes; {passed:?} packets right and left in boxes");
+    println!("{boxes:?}, offloads {offloads}: {changes} changes; {passed:?} packets right and left in boxes");
     println!("{}", said[0]);
     Ok(())
 }
@@ -313,13 +337,37 @@ fn chains_change_under_a_download() -> Result<()> {
     let Some(_turn) = skip_unless_root(&["nft", "iptables", "ethtool", "curl", "nginx"]) else {
         return Ok(());
     };
-    let worlds: [(&str, &[Box], bool); 3] = [
-        ("one", &[Box::Router], true),
-        ("strict", &[Box::Firewall, Box::Router], false),
-        ("strict-long", &[Box::Firewall, Box::Firewall], true),
+    let short = Download {
+        name: "strict",
+        boxes: &[Box::Firewall, Box::Router],
+        offloads: false,
+        loses: false,
+        size: 80,
+        rate: 8,
+        changes: 18,
+    };
+    let worlds = [
+        Download { name: "strict-long", boxes: &[Box::Firewall, Box::Firewall], offloads: true, ..short },
+        Download { name: "lossy", size: 48, loses: true, ..short },
+        Download { name: "translator", boxes: &[Box::Nat, Box::Firewall], size: 48, offloads: true, ..short },
+        short,
     ];
-    for (name, boxes, offloads) in worlds {
-        changes(name, boxes, offloads).with_context(|| format!("{boxes:?}, offloads {offloads}"))?;
+    for world in worlds {
+        changes(&world).with_context(|| format!("{}: {:?}", world.name, world.boxes))?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn chains_change_hundreds_of_times() -> Result<()> {
+    let Some(_turn) = skip_unless_root(&["nft", "iptables", "ethtool", "curl", "nginx"]) else {
+        return Ok(());
+    };
+    // As fast as it goes, and at 25 MB/s.
+    for (name, size, rate) in [("long-fast", 6 << 10, 10_000), ("long-paced", 2 << 10, 24)] {
+        let boxes = &[Box::Firewall, Box::Firewall];
+        changes(&Download { name, boxes, offloads: true, loses: false, size, rate, changes: 300 })?;
     }
     Ok(())
 }

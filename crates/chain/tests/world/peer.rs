@@ -134,6 +134,12 @@ impl Peer {
         segments
     }
 
+    /// What breaks the connection off, with the number that is due (RFC 9293, section 3.10.5).
+    pub fn reset_now(&self) -> Vec<u8> {
+        let sequence = self.initial.wrapping_add(self.sent as u32);
+        self.segment(TcpFlags::RST.with(TcpFlags::ACK), sequence, &[])
+    }
+
     /// Sends from now on.
     pub fn let_go(&mut self, now: Time) -> Vec<Vec<u8>> {
         self.hold = false;
