@@ -50,7 +50,8 @@ fn copy_engine(root: &Path, copy: &Path) -> Result<()> {
         fs::remove_dir_all(copy)?;
     }
     let engine = copy.join("crates/engine");
-    for folder in ["crates/engine", "vectors"] {
+    // And what the tests name by paths of their own.
+    for folder in ["crates/engine", "vectors", "crates/image/tests/support", "fuzz/corpus/image_load"] {
         copy_folder(&root.join(folder), &copy.join(folder))?;
     }
     let crates = format!("path = \"{}/crates/", root.display());
@@ -173,6 +174,13 @@ mod tests {
         for mutation in &MUTATIONS {
             let text = fs::read_to_string(engine.join(mutation.file)).expect("the engine has this file");
             make(&text, 0, mutation).expect("one place");
+            for part in [mutation.original, mutation.mutated] {
+                let open = |bracket| part.matches(bracket).count();
+                assert!(
+                    open('{') == open('}') && open('(') == open(')'),
+                    "`{part}` is no whole expression or statement"
+                );
+            }
         }
     }
 }

@@ -106,7 +106,7 @@ pub const MUTATIONS: [Mutation; 100] = [
     at("runtime.rs", "self.table.is_full()", "true"),
     at("runtime.rs", "!self.run_due(now.after(-1), out)", "!self.run_due(now, out)"),
     at("runtime.rs", "self.order.time(Input::Fire, now.max(self.clock))", "now.max(self.clock)"),
-    at("runtime.rs", "if at > self.clock {", "if false {"),
+    at("runtime.rs", "at > self.clock", "false"),
     at("runtime.rs", "*at <= limit", "*at < limit"),
     at(
         "runtime.rs",
