@@ -36,6 +36,7 @@ pub mod port;
 pub mod privileges;
 pub mod reach;
 pub mod recorder;
+pub mod replacement;
 pub mod report;
 mod ring;
 pub mod run_loop;
