@@ -266,6 +266,89 @@ fn a_download_lasts_through_upgrades() -> Result<()> {
     Ok(())
 }
 
+/// Whether a process has mapped the word by which runs change hands.
+fn has_word(pid: u32) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
+    maps.is_ok_and(|maps| maps.contains("memfd:weft replacement"))
+}
+
+fn signal(name: &str, pid: u32) -> Result<()> {
+    ensure!(std::process::Command::new("kill").args([name, &pid.to_string()]).status()?.success(), "kill {name} {pid}");
+    Ok(())
+}
+
+/// The run dies at any moment after its successor has got the ports: then that one has them, whether it was ready or not.
+#[test]
+fn a_run_that_dies_is_succeeded() -> Result<()> {
+    let Some(bed) = Bed::new("death")? else { return Ok(()) };
+    for number in 0..6 {
+        let first = bed.first()?;
+        let mut next = bed.successor()?;
+        wait_for("the successor to have the ports", LIMIT, || has_word(next.weft.pid()))?;
+        // A little later each time.
+        for _ in 0..number * 100_000 {
+            std::hint::spin_loop();
+        }
+        first.weft.kill();
+        wait_for("the successor to serve", LIMIT, || {
+            let log = next.log();
+            !next.weft.is_running() || log.contains("is dead: took over its ports") || log.contains("Ctrl-C ends it")
+        })?;
+        // Connections to come are served by it.
+        let (mut near, mut far) = bed.connect().with_context(|| next.log())?;
+        let mut heard = [0; 4];
+        near.write_all(b"word")?;
+        far.read_exact(&mut heard)?;
+        ensure!(heard == *b"word", "{heard:?}");
+        drop((near, far));
+        let socket = bed.socket();
+        let counters = [WEFT, "flows", "counters", "--control", text(&socket)];
+        bed.middle.exec_within(LIMIT, &counters).with_context(|| next.log())?;
+        next.ended(false)?;
+    }
+    Ok(())
+}
+
+/// Either process is stopped for a while once the successor has the ports: one of both has them afterwards, and the download comes whole.
+#[test]
+fn a_process_that_is_stopped_for_a_while_loses_nothing() -> Result<()> {
+    let Some(bed) = Bed::new("pause")? else { return Ok(()) };
+    let mut current = bed.first()?;
+    under_a_download(&bed, |progress| {
+        for stops_old in [true, false, true, false] {
+            let mut next = bed.successor()?;
+            wait_for("the successor to have the ports", LIMIT, || has_word(next.weft.pid()))?;
+            let (stopped, other) = match stops_old {
+                true => (current.weft.pid(), &mut next),
+                false => (next.weft.pid(), &mut current),
+            };
+            signal("-STOP", stopped)?;
+            // Until the other one has what it needs, or has given up.
+            if stops_old {
+                let said = |proxy: &Proxy| proxy.log().contains("took over") || proxy.log().contains("keeps the ports");
+                wait_for("the successor to decide", LIMIT, || said(other) || !other.weft.is_running())?;
+            } else {
+                std::thread::sleep(Duration::from_millis(250));
+            }
+            signal("-CONT", stopped)?;
+            // One of both ends.
+            wait_for("one of both to end", LIMIT, || !current.weft.is_running() || !next.weft.is_running())?;
+            match current.weft.is_running() {
+                false => drop(std::mem::replace(&mut current, next).ended(true)?),
+                true => {
+                    let ended = next.weft.wait(LIMIT)?;
+                    let said = fs::read_to_string(&next.log)?;
+                    ensure!(!ended.status.success() && said.contains("keeps the ports"), "{said}");
+                }
+            }
+            goes_on(progress).with_context(|| current.log())?;
+        }
+        Ok(())
+    })?;
+    current.ended(false)?;
+    Ok(())
+}
+
 /// Says the words of a successor, by hand.
 struct Impostor(UnixStream);
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use weftwire_core::{Change, Port};
 
 /// How long the successor waits for each message of the predecessor.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A run that is about to be taken over.
 pub struct Succession {
