@@ -6,8 +6,9 @@ use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{self, UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -85,10 +86,15 @@ impl Bed {
 
     /// Starts one, with these further arguments.
     fn start(&self, further: &str) -> Result<Proxy> {
+        self.start_with("", further)
+    }
+
+    /// The same, with this in its environment.
+    fn start_with(&self, environment: &str, further: &str) -> Result<Proxy> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let log = self.folder.join(format!("{number}.log"));
         let command = format!(
-            "exec {WEFT} run {} --port 1=port1 --port 2=port2 {further} 2> {}",
+            "{environment} exec {WEFT} run {} --port 1=port1 --port 2=port2 {further} 2> {}",
             text(&self.program),
             text(&log)
         );
@@ -234,14 +240,22 @@ fn a_download_lasts_through_upgrades() -> Result<()> {
     let mut current = bed.first()?;
     let before = bed.arrived()?;
     let (mut all, mut pauses) = (Vec::new(), Vec::new());
+    // A service manager, which hears of every new main process.
+    let name = format!("weft-manager-{}", std::process::id());
+    let address = net::SocketAddr::from_abstract_name(&name)?;
+    let manager = bed.middle.enter(|| UnixDatagram::bind_addr(&address))??;
+    manager.set_read_timeout(Some(LIMIT))?;
     let bytes = under_a_download(&bed, |progress| {
         for number in 0..UPGRADES {
             // Each second time another image, which is as good for the flows.
             fs::write(&bed.program, if number % 2 == 0 { &other } else { &source })?;
-            let next = bed.successor()?;
+            let next = bed.start_with(&format!("NOTIFY_SOCKET=@{name}"), &format!("--replace {}", bed.name()))?;
             let ended = std::mem::replace(&mut current, next).ended(true);
             all.push(ended.with_context(|| format!("upgrade {number}: {}", current.log()))?);
             current.says("took over from process")?;
+            let mut told = [0; 64];
+            let length = manager.recv(&mut told)?;
+            ensure!(told[..length] == *format!("MAINPID={}", current.weft.pid()).as_bytes(), "{told:?}");
             goes_on(progress)?;
             pauses.extend(current.log().lines().filter(|line| line.contains("took over")).map(str::to_owned));
         }
@@ -469,5 +483,35 @@ fn plans_that_do_not_fit_are_refused_with_the_reason() -> Result<()> {
     let refused = bed.middle.spawn(&next)?.wait(LIMIT)?;
     ensure!(refused.stderr.contains("whose memory does not change hands yet"), "{}", refused.stderr);
     ring.interrupt()?;
+    Ok(())
+}
+
+/// TUN devices stay as they are, addresses and all: whoever holds them.
+#[test]
+fn tun_devices_change_hands() -> Result<()> {
+    let Some(bed) = Bed::new("tun")? else { return Ok(()) };
+    let (program, name) = (text(&bed.program), bed.name());
+    let ports = ["--port", "1=tun:weft0", "--port", "2=tun:weft1"];
+    let run = |which: &[&str]| bed.middle.spawn(&[&[WEFT, "run", program], which, &ports].concat());
+    let mut first = run(&["--name", name])?;
+    let socket = first.wait_for_control(name)?;
+    bed.middle.exec("ip address add 10.9.0.1/24 dev weft0")?;
+    let next = run(&["--replace", name])?;
+    let ended = first.wait(LIMIT)?;
+    ensure!(ended.status.success() && ended.stderr.contains(", and was replaced"), "{}", ended.stderr);
+    let sender = bed.middle.enter(|| UdpSocket::bind("10.9.0.1:0"))??;
+    for _ in 0..3 {
+        sender.send_to(b"through the device", "10.9.0.2:9")?;
+    }
+    wait_for("three packets through the successor", LIMIT, || {
+        let counters =
+            bed.middle.exec_within(LIMIT, &[WEFT, "flows", "counters", "--json", "--control", text(&socket)]);
+        let counters = counters.ok().and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+        counters.is_some_and(|it| {
+            let count = |port: usize, what: &str| it["ports"][port][what].as_u64() >= Some(3);
+            count(0, "frames_in") && count(1, "frames_out")
+        })
+    })?;
+    next.interrupt()?;
     Ok(())
 }

@@ -732,6 +732,38 @@ mod tests {
     }
 
     #[test]
+    fn only_root_may_replace_a_run_and_hears_why_not() {
+        let mut function = Many { flows: 0, told: Default::default() };
+        let mut ask = |root, replaceable: Option<Replaceable>, request| {
+            let (mut client, _theirs) = client();
+            client.root = root;
+            let (mut time, out) = (|_| (Time::ZERO, Clocks::default()), &mut Outbox::new());
+            let mut asked = Asked { function: &mut function, out, ports: &mut Vec::new, time: &mut time };
+            let answer = client.answer_successor(&request, &mut asked, replaceable.as_ref());
+            assert!(!client.replaces);
+            match answer {
+                Response::Error(reason) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        let replaceable = |refusal: Option<&str>| {
+            let refusal = refusal.map(str::to_owned);
+            Some(Replaceable { seed: 1, key: Some([2, 3]), ports: vec![], lock: None, refusal })
+        };
+        for request in [Request::Plan, Request::Replace] {
+            for (root, replaceable, says) in [
+                (false, replaceable(None), "only root may ask"),
+                (true, None, "it follows others, or is no machine"),
+                (true, replaceable(Some("it is in a bad mood")), "it is in a bad mood"),
+                (true, replaceable(None), "its function is no machine"),
+            ] {
+                let reason = ask(root, replaceable, request.clone());
+                assert!(reason.starts_with("this run can't be replaced: ") && reason.contains(says), "{reason}");
+            }
+        }
+    }
+
+    #[test]
     fn a_second_run_of_a_name_is_refused() {
         let (first, path) = server("twin");
         let error = ControlServer::open(&path, "twin", None).err().unwrap().to_string();

@@ -44,6 +44,7 @@ pub mod session;
 pub mod signals;
 pub mod socket_address;
 pub mod system;
+mod systemd;
 pub mod tape;
 mod transmit;
 pub mod transport;

@@ -23,6 +23,7 @@ use crate::replacement::{Heard, Looked, Offer, Pause, Stopped, Succession};
 use crate::report::{PortReport, Report};
 use crate::signals::StopSignal;
 use crate::system::{Clock, monotonic_ns, poll, poll_input};
+use crate::systemd::tell_main_process;
 use std::io::{self, Write};
 use std::time::Duration;
 use weftwire_core::control::{PortChange, carry_out, change};
@@ -456,7 +457,7 @@ impl Turns<'_> {
         let clocks = self.function_clock.map(|clock| clock.clocks());
         let stopped = Stopped {
             resumes: clocks.map(|clocks| (now, clocks)),
-            last_input: clocks.map_or(0, |clocks| clocks.monotonic.saturating_add(self.last_busy.nanoseconds())),
+            last_input: clocks.map(|clocks| clocks.monotonic.saturating_add(self.last_busy.nanoseconds())),
             stopped: monotonic_ns(),
         };
         let function = &*self.function;
@@ -501,7 +502,8 @@ impl Turns<'_> {
                     if let Some((time, clocks)) = told.resumes {
                         now = time;
                         self.function_clock = Some(Clock::resume(time, &clocks));
-                        self.last_busy = Time::from_nanoseconds(told.last_input.saturating_sub(clocks.monotonic));
+                        let last = told.last_input.map_or(0, |last| last.saturating_sub(clocks.monotonic));
+                        self.last_busy = Time::from_nanoseconds(last);
                         self.effects.recorder.start();
                     }
                 }
@@ -521,6 +523,11 @@ impl Turns<'_> {
             control.own_file();
         }
         self.pause = succession.pause(stopped, flows as u64);
+        if let Some(address) = std::env::var_os("NOTIFY_SOCKET")
+            && let Err(error) = tell_main_process(&address)
+        {
+            self.effects.say(&format!("the service manager does not know that this is the main process now: {error}"));
+        }
         if !whole {
             self.take_change(&mut succession, now)?;
             let process = succession.process();
@@ -566,12 +573,14 @@ impl Turns<'_> {
         let first =
             self.function_clock.map_or(0, |clock| clock.clocks().monotonic.saturating_add(looked.nanoseconds()));
         let microseconds = |from: i64, to: i64| (to - from) / 1_000;
+        let between = pause.last_input.map(|last| microseconds(last, first));
+        let between = between.map(|between| format!(", {between} us from its last input to the first one here"));
         self.effects.say(&format!(
-            "took over from process {}: {} flows; {} us from its stop to the start here, {} us from its last input to the first one here",
+            "took over from process {}: {} flows; {} us from its stop to the start here{}",
             pause.process,
             pause.flows,
             microseconds(pause.stopped, pause.taken),
-            microseconds(pause.last_input, first)
+            between.unwrap_or_default()
         ));
     }
 

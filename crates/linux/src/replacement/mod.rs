@@ -73,8 +73,8 @@ pub struct Replaceable {
 pub(crate) struct Stopped {
     /// The function's time and how it stands to the machine's clocks, if it has begun.
     pub(crate) resumes: Option<(Time, Clocks)>,
-    /// `CLOCK_MONOTONIC` of the last turn with an input.
-    pub(crate) last_input: i64,
+    /// `CLOCK_MONOTONIC` of the last turn with an input, if there was any.
+    pub(crate) last_input: Option<i64>,
     /// `CLOCK_MONOTONIC` when it stopped.
     pub(crate) stopped: i64,
 }

@@ -53,8 +53,8 @@ pub(crate) struct Pause {
     pub(crate) process: u32,
     /// How many flows came.
     pub(crate) flows: u64,
-    /// `CLOCK_MONOTONIC` of the last input there.
-    pub(crate) last_input: i64,
+    /// `CLOCK_MONOTONIC` of the last input there, if there was any.
+    pub(crate) last_input: Option<i64>,
     /// `CLOCK_MONOTONIC` when it stopped.
     pub(crate) stopped: i64,
     /// `CLOCK_MONOTONIC` when this process took the ports.
