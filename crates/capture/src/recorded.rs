@@ -208,6 +208,10 @@ impl Inspect for Recorded {
         self.function.whole(clocks)
     }
 
+    fn program(&self) -> Option<String> {
+        self.function.program()
+    }
+
     fn counters(&self) -> Counters {
         self.function.counters()
     }

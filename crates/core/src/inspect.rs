@@ -54,6 +54,12 @@ pub trait Inspect {
         Err(ControlError::NoValue)
     }
 
+    /// What it runs, as a document from which one is made alike: of a machine, the canonical image with the initial values that it has
+    /// now. `None`: there is no such document.
+    fn program(&self) -> Option<String> {
+        None
+    }
+
     /// Counts since the start.
     fn counters(&self) -> Counters {
         Counters::default()

@@ -62,6 +62,10 @@ impl<E: Executor> Inspect for Runtime<E> {
         Ok(state.to_bytes(&self.program.state_layout))
     }
 
+    fn program(&self) -> Option<String> {
+        String::from_utf8(self.program.image.to_json()).ok()
+    }
+
     fn counters(&self) -> Counters {
         let counts = &self.shared.counts;
         let rows = self.program.image.rows.iter().zip(&counts.rows).enumerate();

@@ -4,6 +4,7 @@
 //! side, [`crate::control_client::ControlClient`] the other one.
 
 pub use crate::control_server::ControlServer;
+use crate::replacement::Plan;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use weftwire_core::inspect::{Counters, FlowDetail, FlowPage};
@@ -96,6 +97,11 @@ pub enum Request {
     },
     /// The counters of the function and of the ports.
     Counters,
+    /// What a process has to know that is to replace this one. Only root may ask.
+    Plan,
+    /// This connection is that of a process that is to replace this one: from now on it carries other messages
+    /// ([`crate::replacement`]). Only root may ask.
+    Replace,
     /// Starts or stops a stream of debug records to this client.
     Debug {
         /// Start or stop.
@@ -129,6 +135,8 @@ pub enum Response {
     },
     /// The counters of the function and of the ports.
     Counters(RunCounters),
+    /// What a process has to know that is to replace this one.
+    Plan(Box<Plan>),
     /// It was done.
     Done {},
     /// It was not done, and why.

@@ -147,6 +147,11 @@ impl ControlClient {
         self.next_line()
     }
 
+    /// The connection itself, once every question has its answer.
+    pub(crate) fn into_stream(self) -> UnixStream {
+        self.stream.into_inner()
+    }
+
     fn next_line(&mut self) -> Result<Option<Response>, LinuxError> {
         let mut line = String::new();
         match self.stream.by_ref().take(MAX_ANSWER).read_line(&mut line) {

@@ -8,12 +8,13 @@ use crate::control_states;
 use crate::error::LinuxError;
 use crate::local::{self, SocketFile, peer};
 use crate::privileges::User;
+use crate::replacement::{PROTOCOL, Plan, Replaceable};
 use crate::system::{Waker, poll_input};
 use std::any::Any;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
@@ -25,8 +26,9 @@ use weftwire_core::{Change, Command, ControlError, FlowId, Function, Outbox, Tim
 /// The server's side of the control socket. Its file goes away with it.
 pub struct ControlServer {
     /// First, as it goes before anybody hears of the end.
-    _file: SocketFile,
+    file: Option<SocketFile>,
     listener: UnixListener,
+    path: PathBuf,
     clients: Vec<Client>,
     /// The client whose turn it is to be answered.
     turn: usize,
@@ -36,6 +38,10 @@ pub struct ControlServer {
     lost: u64,
     /// Woken when a change is ready.
     waker: Arc<Waker>,
+    /// What it says to a process that is to replace this one.
+    replaceable: Option<Replaceable>,
+    /// Such a process, which is no client any more.
+    successor: Option<UnixStream>,
 }
 
 /// A change that a thread of its own makes ready, and the way back to it for what the change replaces, which takes long to free.
@@ -89,9 +95,50 @@ impl ControlServer {
             LinuxError::SocketInUse(path) => LinuxError::NameTaken { name: name.to_owned(), path },
             error => error,
         })?;
+        ControlServer::of(path, listener, Some(file))
+    }
+
+    /// Goes on with the socket of another process at `path`. The file is that one's until [`ControlServer::own_file`].
+    ///
+    /// # Errors
+    /// The kernel has no descriptor left.
+    pub fn take_over(path: &Path, listener: UnixListener) -> Result<ControlServer, LinuxError> {
+        ControlServer::of(path, listener, None)
+    }
+
+    fn of(path: &Path, listener: UnixListener, file: Option<SocketFile>) -> Result<ControlServer, LinuxError> {
         let waker = Waker::new().map_err(|error| LinuxError::system("make a way for changes", error))?;
-        let waker = Arc::new(waker);
-        Ok(ControlServer { listener, _file: file, clients: Vec::new(), turn: 0, clock: 0, lost: 0, waker })
+        let (waker, path) = (Arc::new(waker), path.to_owned());
+        let (clients, turn, clock, lost, replaceable, successor) = (Vec::new(), 0, 0, 0, None, None);
+        Ok(ControlServer { file, listener, path, clients, turn, clock, lost, waker, replaceable, successor })
+    }
+
+    /// Another process may replace this one, and needs to know this.
+    pub fn set_replaceable(&mut self, replaceable: Replaceable) {
+        self.replaceable = Some(replaceable);
+    }
+
+    /// The socket's file goes with this value from now on.
+    pub(crate) fn own_file(&mut self) {
+        self.file = Some(SocketFile::of(&self.path));
+    }
+
+    /// The socket's file stays.
+    pub(crate) fn leave_file(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.leave();
+        }
+    }
+
+    /// The process that is to replace this one, once.
+    pub(crate) fn take_successor(&mut self) -> Option<UnixStream> {
+        self.successor.take()
+    }
+
+    /// What goes over to it beside the ports: the listening socket, and the lock on the run's name.
+    pub(crate) fn to_pass(&self) -> (BorrowedFd<'_>, Option<BorrowedFd<'_>>) {
+        let lock = self.replaceable.as_ref().and_then(|replaceable| replaceable.lock.as_ref());
+        (self.listener.as_fd(), lock.map(AsFd::as_fd))
     }
 
     /// Takes new clients, answers one request and sends what is pending, all without waiting. Returns the flow that was
@@ -114,6 +161,10 @@ impl ControlServer {
             client.finish(asked);
         }
         let deleted = self.answer_one(asked);
+        if let Some(place) = self.clients.iter().position(|client| client.replaces && !client.gone) {
+            // A second one has been refused.
+            self.successor = Some(self.clients.remove(place).stream);
+        }
         let lost = &mut self.lost;
         self.clients.retain(|client| {
             if client.gone {
@@ -148,7 +199,7 @@ impl ControlServer {
         let count = self.clients.len();
         let next = (0..count).map(|step| (self.turn + step) % count).find(|at| self.clients[*at].is_ready())?;
         self.turn = next + 1;
-        self.clients[next].answer_request(asked, &self.waker)
+        self.clients[next].answer_request(asked, &self.waker, self.replaceable.as_ref())
     }
 
     /// Whether a request waits for its answer.
@@ -217,6 +268,8 @@ struct Client {
     lost: u64,
     untold: u64,
     gone: bool,
+    /// It is to replace this process.
+    replaces: bool,
 }
 
 impl Client {
@@ -224,7 +277,21 @@ impl Client {
         let root = peer(&stream).is_ok_and(|uid| uid == 0);
         let (input, output, adopted) = (Vec::new(), Vec::new(), Vec::new());
         let (active, written, debug, preparing, lost, untold, gone) = (0, 0, None, None, 0, 0, false);
-        Client { stream, root, active, input, output, written, debug, adopted, preparing, lost, untold, gone }
+        Client {
+            stream,
+            root,
+            active,
+            input,
+            output,
+            written,
+            debug,
+            adopted,
+            preparing,
+            lost,
+            untold,
+            gone,
+            replaces: false,
+        }
     }
 
     /// Writes what is pending, and reads once at most, so that no client can hold up the others or the frames. Returns
@@ -266,7 +333,12 @@ impl Client {
         self.flush();
     }
 
-    fn answer_request(&mut self, asked: &mut Asked<'_>, waker: &Arc<Waker>) -> Option<FlowId> {
+    fn answer_request(
+        &mut self,
+        asked: &mut Asked<'_>,
+        waker: &Arc<Waker>,
+        replaceable: Option<&Replaceable>,
+    ) -> Option<FlowId> {
         let end = self.input.iter().position(|byte| *byte == b'\n')?;
         let mut deleted = None;
         let answer = match serde_json::from_slice(&self.input[..end]) {
@@ -275,7 +347,10 @@ impl Client {
                     Request::Delete { flow } | Request::State { flow, take: true } => Some(flow),
                     _ => None,
                 };
-                let answer = self.answer(request, asked, waker);
+                let answer = match request {
+                    Request::Plan | Request::Replace => Some(self.answer_successor(&request, asked, replaceable)),
+                    request => self.answer(request, asked, waker),
+                };
                 deleted = flow.filter(|_| !matches!(answer, Some(Response::Error(_))));
                 answer
             }
@@ -332,6 +407,39 @@ impl Client {
         None
     }
 
+    /// Answers a process that is to replace this one.
+    fn answer_successor(
+        &mut self,
+        request: &Request,
+        asked: &mut Asked<'_>,
+        replaceable: Option<&Replaceable>,
+    ) -> Response {
+        let refused = |reason: &str| Response::Error(format!("this run can't be replaced: {reason}"));
+        if !self.root {
+            return refused("only root may ask for that; use sudo");
+        }
+        let Some(Replaceable { seed, key, ports, refusal, .. }) = replaceable else {
+            return refused("it follows others, or is no machine; end it and start the new one");
+        };
+        if let Some(reason) = refusal {
+            return refused(reason);
+        }
+        let Some(image) = asked.function.program() else { return refused("its function is no machine") };
+        if *request == Request::Replace {
+            self.replaces = true;
+            return Response::Done {};
+        }
+        Response::Plan(Box::new(Plan {
+            protocol: PROTOCOL,
+            process: std::process::id(),
+            image,
+            seed: *seed,
+            key: *key,
+            ports: ports.clone(),
+            flows: asked.function.counters().flows_live,
+        }))
+    }
+
     /// The answer, unless it comes later.
     fn answer(&mut self, request: Request, asked: &mut Asked<'_>, waker: &Arc<Waker>) -> Option<Response> {
         let states =
@@ -357,6 +465,8 @@ impl Client {
             Request::Whole => states(control_states::whole(asked)),
             Request::Adopt { state, more } => states(control_states::adopt(asked, &mut self.adopted, &state, more)),
             Request::Counters => Response::Counters(RunCounters { function: function.counters(), ports: ports() }),
+            // Answered before.
+            Request::Plan | Request::Replace => return None,
             Request::Debug { on, events } => {
                 self.debug = on.then_some(DebugChoice { events });
                 Response::Done {}
@@ -619,6 +729,38 @@ mod tests {
         }
         server.admit(client(false));
         assert_eq!(server.clients.iter().filter(|client| client.root).count(), MAX_CLIENTS);
+    }
+
+    #[test]
+    fn only_root_may_replace_a_run_and_hears_why_not() {
+        let mut function = Many { flows: 0, told: Default::default() };
+        let mut ask = |root, replaceable: Option<Replaceable>, request| {
+            let (mut client, _theirs) = client();
+            client.root = root;
+            let (mut time, out) = (|_| (Time::ZERO, Clocks::default()), &mut Outbox::new());
+            let mut asked = Asked { function: &mut function, out, ports: &mut Vec::new, time: &mut time };
+            let answer = client.answer_successor(&request, &mut asked, replaceable.as_ref());
+            assert!(!client.replaces);
+            match answer {
+                Response::Error(reason) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        let replaceable = |refusal: Option<&str>| {
+            let refusal = refusal.map(str::to_owned);
+            Some(Replaceable { seed: 1, key: Some([2, 3]), ports: vec![], lock: None, refusal })
+        };
+        for request in [Request::Plan, Request::Replace] {
+            for (root, replaceable, says) in [
+                (false, replaceable(None), "only root may ask"),
+                (true, None, "it follows others, or is no machine"),
+                (true, replaceable(Some("it is in a bad mood")), "it is in a bad mood"),
+                (true, replaceable(None), "its function is no machine"),
+            ] {
+                let reason = ask(root, replaceable, request.clone());
+                assert!(reason.starts_with("this run can't be replaced: ") && reason.contains(says), "{reason}");
+            }
+        }
     }
 
     #[test]

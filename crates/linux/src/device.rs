@@ -6,6 +6,7 @@ use crate::port::FramePort;
 use crate::ring::Ring;
 use crate::tuntap::TunTap;
 use crate::xdp::XdpPort;
+use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use weftwire_core::{LinkType, Port};
 
@@ -41,6 +42,38 @@ impl Device {
                 name
             }
         }
+    }
+
+    /// What it is made of, as a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Device::Socket(_) => "socket",
+            Device::Ring(_) => "ring",
+            Device::Xdp(_) => "xdp",
+            Device::Tun(_) => "tun",
+            Device::Tap(_) => "tap",
+        }
+    }
+
+    /// Whether another process can take it over as it is.
+    pub fn changes_hands(&self) -> bool {
+        matches!(self, Device::Socket(_) | Device::Tun(_) | Device::Tap(_))
+    }
+
+    /// Takes the port of another process over, by its descriptor.
+    ///
+    /// # Errors
+    /// The interface is gone; [`LinuxError::Control`] for a port that does not change hands.
+    pub(crate) fn take_over(&self, descriptor: OwnedFd) -> Result<Box<dyn FramePort>, LinuxError> {
+        Ok(match self {
+            Device::Socket(name) => Box::new(PacketSocket::take_over(descriptor, name)?),
+            Device::Tun(name) => Box::new(TunTap::take_over(descriptor, name, LinkType::Ip)?),
+            Device::Tap(name) => Box::new(TunTap::take_over(descriptor, name, LinkType::Ethernet)?),
+            Device::Ring(name) | Device::Xdp(name) => {
+                let kind = self.kind();
+                return Err(LinuxError::Control(format!("the {kind} port on `{name}` shares memory with the kernel")));
+            }
+        })
     }
 
     /// Opens the port.

@@ -98,6 +98,8 @@ pub struct Place {
     folder: PathBuf,
     socket: PathBuf,
     lock: NameLock,
+    /// Folder and lock go with this value.
+    own: bool,
 }
 
 impl Place {
@@ -132,12 +134,32 @@ impl Place {
         let mode = if is_root() { 0o711 } else { 0o700 };
         DirBuilder::new().mode(mode).create(folder).map_err(failed)?;
         fs::set_permissions(folder, Permissions::from_mode(mode)).map_err(failed)?;
-        Ok(Place { folder: folder.to_owned(), socket: folder.join(socket), lock })
+        Ok(Place { folder: folder.to_owned(), socket: folder.join(socket), lock, own: true })
     }
 
     /// Where the service is to listen.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// The name and folder of another process, by its lock. They are that one's until [`Place::own`].
+    pub fn inherit(socket: &Path, lock: OwnedFd) -> Place {
+        let folder = socket.parent().unwrap_or(socket).to_owned();
+        let lock = NameLock { path: folder.with_extension("lock"), _file: lock };
+        Place { folder, socket: socket.to_owned(), lock, own: false }
+    }
+
+    /// The lock, for a process that is to go on with the name.
+    ///
+    /// # Errors
+    /// The kernel has no descriptor left.
+    pub fn share_lock(&self) -> io::Result<OwnedFd> {
+        self.lock._file.try_clone()
+    }
+
+    /// Says whether name and folder are this process's, and go with this value.
+    pub fn own(&mut self, own: bool) {
+        self.own = own;
     }
 
     /// Gives the folder to the user that the service becomes, so that it can remove its socket.
@@ -152,6 +174,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if !self.own {
+            return;
+        }
         // Without privileges neither can be removed any more; the next service to start does it.
         if clear(&self.folder).is_ok() {
             self.lock.remove();
@@ -347,6 +372,18 @@ pub(crate) fn peer(socket: &impl AsRawFd) -> io::Result<u32> {
 /// A socket's file, which goes with this value.
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
+
+impl SocketFile {
+    /// The file of a socket that another process listened on before.
+    pub(crate) fn of(path: &Path) -> SocketFile {
+        SocketFile(path.to_owned())
+    }
+
+    /// The file stays: another process listens there now.
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
+    }
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {

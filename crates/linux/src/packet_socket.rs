@@ -44,6 +44,15 @@ impl PacketSocket {
             counters: PortCounters::default(),
         })
     }
+
+    /// Goes on with the socket of another process, which has set it up.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub(crate) fn take_over(socket: OwnedFd, name: &str) -> Result<PacketSocket, LinuxError> {
+        let Interface { link, mtu, .. } = Interface::find(name)?;
+        Ok(PacketSocket { socket, link, buffers: Vec::with_capacity(BATCH), mtu, counters: PortCounters::default() })
+    }
 }
 
 impl FramePort for PacketSocket {
@@ -128,6 +137,10 @@ impl FramePort for PacketSocket {
 
     fn set_mtu(&mut self, mtu: usize) {
         self.mtu = mtu;
+    }
+
+    fn hand_over(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 }
 

@@ -57,6 +57,11 @@ pub trait FramePort {
         None
     }
 
+    /// What another process needs to go on with this port in the place of this one. `None`: there is more to it than a descriptor.
+    fn hand_over(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// How it reaches its interface, for people, where that depends on the machine.
     fn how(&self) -> Option<String> {
         None

@@ -18,6 +18,8 @@ pub struct Report {
     pub function: Counters,
     /// Frames that the function sent to ports which this run has not got.
     pub no_port: u64,
+    /// Another process serves in its place now.
+    pub replaced: bool,
     /// Debug records that slow clients of the control socket lost.
     pub debug_lost: u64,
 }
@@ -37,7 +39,8 @@ pub struct PortReport {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "ran for {:.3} s", self.duration.as_secs_f64())?;
+        let replaced = if self.replaced { ", and was replaced" } else { "" };
+        writeln!(f, "ran for {:.3} s{replaced}", self.duration.as_secs_f64())?;
         let name_width = self.ports.iter().map(|port| port.name.len()).max().unwrap_or(0).max("interface".len());
         writeln!(
             f,

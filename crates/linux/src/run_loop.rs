@@ -11,7 +11,7 @@
 
 use crate::application::{Application, Calls};
 use crate::commands::CommandQueue;
-use crate::control::{Condition, ControlServer, PortStatus};
+use crate::control::{Condition, ControlServer, MAX_PAGE, PortStatus};
 use crate::control_server::Asked;
 use crate::error::LinuxError;
 use crate::link::{LinkWatch, PortLink};
@@ -19,15 +19,17 @@ use crate::messages::Messages;
 use crate::pacer::{Policy, Step};
 use crate::port::{BATCH, FramePort};
 use crate::recorder::Recorder;
+use crate::replacement::{Heard, Looked, Offer, Pause, Stopped, Succession};
 use crate::report::{PortReport, Report};
 use crate::signals::StopSignal;
-use crate::system::{Clock, poll, poll_input};
-use std::io::Write;
+use crate::system::{Clock, monotonic_ns, poll, poll_input};
+use crate::systemd::tell_main_process;
+use std::io::{self, Write};
 use std::time::Duration;
-use weftwire_core::control::{PortChange, change};
+use weftwire_core::control::{PortChange, carry_out, change};
 use weftwire_core::live::Clocks;
 use weftwire_core::order::Input;
-use weftwire_core::{Arrivals, CallError, Change, Command, Frame, Function, Outbox, Output, Port, Time};
+use weftwire_core::{Arrivals, CallError, Change, Command, FlowId, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
 
 /// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
@@ -103,6 +105,8 @@ pub struct Run<'a> {
     pub commands: Option<CommandQueue>,
     /// States of flows that the function begins with, before it gets any frame.
     pub flows: Vec<Vec<u8>>,
+    /// The run of another process, which this one takes over before it begins.
+    pub succession: Option<Succession>,
     /// Ends the run.
     pub stop: StopSignal,
     /// Where notices of the function go, a line each.
@@ -117,7 +121,8 @@ impl Run<'_> {
     /// # Errors
     /// A connection or a flow is refused at the start, or a port fails for good.
     pub fn run(self, function: &mut dyn Function) -> Result<Report, LinuxError> {
-        let Run { mut ports, application, recorder, control, commands, flows, stop, messages, options } = self;
+        let Run { mut ports, application, recorder, control, commands, flows, succession, stop, messages, options } =
+            self;
         let watch = LinkWatch::open()?;
         ports.sort_by_key(|open| open.port);
         let links = ports.iter_mut().map(|open| PortLink::of(&open.name, open.device.as_mut())).collect();
@@ -147,8 +152,13 @@ impl Run<'_> {
             handed: Arrivals::with_capacity(BATCH),
             departures,
             descriptors: Vec::new(),
+            last_busy: Time::ZERO,
+            offer: None,
+            replaced: false,
+            pause: None,
         };
-        let ran = turns.adopt(flows).and_then(|()| turns.run(&stop, &options));
+        let taken = succession.map_or(Ok(()), |succession| turns.take_over(succession));
+        let ran = taken.and_then(|()| turns.adopt(flows)).and_then(|()| turns.run(&stop, &options));
         let report = turns.finish();
         ran.and(report)
     }
@@ -175,6 +185,14 @@ struct Turns<'a> {
     departures: Vec<Vec<u32>>,
     /// What [`Turns::wait`] waits for; kept for its memory.
     descriptors: Vec<libc::pollfd>,
+    /// The function's time at the last turn with an input.
+    last_busy: Time,
+    /// The process that is to replace this one.
+    offer: Option<Offer>,
+    /// It has.
+    replaced: bool,
+    /// How this one has replaced another, until that was told.
+    pause: Option<Pause>,
 }
 
 impl Turns<'_> {
@@ -200,9 +218,17 @@ impl Turns<'_> {
             let mut busy = self.receive(looked)?;
             let now = self.clock.now();
             busy |= self.fire(looked);
+            if busy {
+                self.last_busy = looked;
+                self.tell_pause(looked);
+            }
             if now >= service_due {
                 service_due = now.after(SERVICE_INTERVAL);
                 self.serve();
+                if self.hand_over() {
+                    self.replaced = true;
+                    return Ok(());
+                }
                 self.look_at_links(options)?;
             }
             busy |= self.work(looked);
@@ -389,6 +415,175 @@ impl Turns<'_> {
         }
     }
 
+    /// Goes on with what another process wants that is to replace this one. Whether it has: then the ports are not this one's any more.
+    fn hand_over(&mut self) -> bool {
+        let Some(control) = &mut self.effects.control else { return false };
+        if let Some(stream) = control.take_successor() {
+            // With two of them the first one goes on; the other sees that nobody answers it.
+            if self.offer.is_none() {
+                self.offer = Offer::new(stream).ok();
+            }
+        }
+        let Some(offer) = &mut self.offer else { return false };
+        match offer.look() {
+            Looked::Nothing => false,
+            Looked::Begin => {
+                let (listener, lock) = control.to_pass();
+                let ports = self.ports.iter().map(|open| Some((open.port, open.device.hand_over()?)));
+                let sent =
+                    ports.collect::<Option<Vec<_>>>().map(|ports| offer.send_descriptors(listener, &ports, lock));
+                if !matches!(sent, Some(Ok(()))) {
+                    self.offer = None;
+                }
+                false
+            }
+            Looked::Over => {
+                self.end_offer();
+                false
+            }
+            Looked::Ready => self.stop_for_successor(),
+        }
+    }
+
+    /// The run stops, the successor gets the flows, and it becomes clear who goes on.
+    fn stop_for_successor(&mut self) -> bool {
+        let now = self.function_time();
+        // All that is due by now has left.
+        for _ in 0..CATCH_UP {
+            if !self.fire(now) {
+                break;
+            }
+        }
+        let clocks = self.function_clock.map(|clock| clock.clocks());
+        let stopped = Stopped {
+            resumes: clocks.map(|clocks| (now, clocks)),
+            last_input: clocks.map(|clocks| clocks.monotonic.saturating_add(self.last_busy.nanoseconds())),
+            stopped: monotonic_ns(),
+        };
+        let function = &*self.function;
+        let flows = |put: &mut dyn FnMut(&[u8]) -> io::Result<()>| {
+            let mut after = FlowId(0);
+            loop {
+                let page = function.flows_after(after, MAX_PAGE);
+                for summary in page.flows {
+                    put(&function.snapshot(summary.flow, clocks.as_ref()).map_err(io::Error::other)?)?;
+                }
+                match page.next {
+                    Some(next) => after = next,
+                    None => return Ok(()),
+                }
+            }
+        };
+        let ended = self.offer.as_mut().is_some_and(|offer| offer.conclude(&stopped, flows));
+        if ended {
+            if let Some(control) = &mut self.effects.control {
+                control.leave_file();
+            }
+            return true;
+        }
+        self.end_offer();
+        false
+    }
+
+    fn end_offer(&mut self) {
+        let Some(offer) = self.offer.take() else { return };
+        let reason = offer.reason().unwrap_or("the other process is gone, or did not answer in time").to_owned();
+        self.effects.say(&format!("not replaced: {reason}"));
+    }
+
+    /// Takes over the run of another process: its flows first, then its ports.
+    fn take_over(&mut self, mut succession: Succession) -> Result<(), LinuxError> {
+        succession.ready();
+        let (mut stopped, mut now, mut flows) = (None, Time::ZERO, 0);
+        let whole = loop {
+            match succession.next()? {
+                Heard::Stopped(told) => {
+                    stopped = Some(told);
+                    if let Some((time, clocks)) = told.resumes {
+                        now = time;
+                        self.function_clock = Some(Clock::resume(time, &clocks));
+                        let last = told.last_input.map_or(0, |last| last.saturating_sub(clocks.monotonic));
+                        self.last_busy = Time::from_nanoseconds(last);
+                        self.effects.recorder.start();
+                    }
+                }
+                Heard::Flow(state) => {
+                    flows += 1;
+                    let clocks = self.function_clock.map(|clock| clock.clocks());
+                    self.succeed(&mut succession, now, Command::new(0, Change::Adopt { state, clocks }), flows)?;
+                }
+                Heard::Last => {
+                    self.take_change(&mut succession, now)?;
+                    succession.adopted();
+                }
+                Heard::Run(whole) => break whole,
+            }
+        };
+        if let Some(control) = &mut self.effects.control {
+            control.own_file();
+        }
+        self.pause = succession.pause(stopped, flows as u64);
+        if let Some(address) = std::env::var_os("NOTIFY_SOCKET")
+            && let Err(error) = tell_main_process(&address)
+        {
+            self.effects.say(&format!("the service manager does not know that this is the main process now: {error}"));
+        }
+        if !whole {
+            self.take_change(&mut succession, now)?;
+            let process = succession.process();
+            self.effects.say(&format!(
+                "process {process} is dead: took over its ports, and {flows} flows that it had sent before"
+            ));
+            self.pause = None;
+        }
+        self.dispatch();
+        Ok(())
+    }
+
+    /// The image of this process comes into the place of the one that the flows came with.
+    fn take_change(&mut self, succession: &mut Succession, now: Time) -> Result<(), LinuxError> {
+        match succession.take_change() {
+            Some((change, prepared)) => self.succeed(succession, now, Command::prepared(0, change, prepared), 0),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands in a command before the ports are this process's. What it puts out waits until they are: nothing is due then.
+    fn succeed(
+        &mut self,
+        succession: &mut Succession,
+        now: Time,
+        command: Command,
+        number: usize,
+    ) -> Result<(), LinuxError> {
+        let done = carry_out(self.function, now, command, &mut self.outbox);
+        drop(self.outbox.take_leftovers());
+        if !self.outbox.items().iter().any(|item| matches!(item, Output::Send { .. })) {
+            self.outbox.clear();
+        }
+        done.map(drop).map_err(|reason| {
+            succession.refuse(&reason.to_string());
+            LinuxError::Flow { number, reason }
+        })
+    }
+
+    /// Says how long nobody served, at the first input.
+    fn tell_pause(&mut self, looked: Time) {
+        let Some(pause) = self.pause.take() else { return };
+        let first =
+            self.function_clock.map_or(0, |clock| clock.clocks().monotonic.saturating_add(looked.nanoseconds()));
+        let microseconds = |from: i64, to: i64| (to - from) / 1_000;
+        let between = pause.last_input.map(|last| microseconds(last, first));
+        let between = between.map(|between| format!(", {between} us from its last input to the first one here"));
+        self.effects.say(&format!(
+            "took over from process {}: {} flows; {} us from its stop to the start here{}",
+            pause.process,
+            pause.flows,
+            microseconds(pause.stopped, pause.taken),
+            between.unwrap_or_default()
+        ));
+    }
+
     /// Tells the function what has happened to ports.
     fn tell(&mut self, changes: Vec<(Port, PortChange)>) {
         for (port, change) in changes {
@@ -489,6 +684,7 @@ impl Turns<'_> {
         if let Some(control) = &self.effects.control {
             control.add_descriptors(descriptors);
         }
+        descriptors.extend(self.offer.as_ref().map(|offer| poll_input(offer.descriptor())));
         let now = self.function_time();
         let deadline = self.function.next_deadline().map(|deadline| match options.precision.step(now, deadline.at) {
             Step::Sleep { until } => until.since(now),
@@ -540,6 +736,7 @@ impl Turns<'_> {
             ports: self.ports.into_iter().zip(self.links).map(counters).collect(),
             function: self.function.counters(),
             no_port: self.effects.no_port,
+            replaced: self.replaced,
             debug_lost: self.effects.control.as_ref().map_or(0, ControlServer::lost),
         })
     }

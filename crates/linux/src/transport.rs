@@ -176,6 +176,7 @@ fn run<E: Error + Send + Sync + 'static>(
     let mut function = start(&links).map_err(|error| LinuxError::Function(Box::new(error)))?;
     let mut joints = Joints::new(sockets)?;
     let run = Run {
+        succession: None,
         ports,
         application: &mut joints,
         recorder: Recorder::new(),

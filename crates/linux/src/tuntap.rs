@@ -54,6 +54,14 @@ impl TunTap {
         bring_up(name).map_err(|error| LinuxError::privileged(format!("bring up `{name}`"), "CAP_NET_ADMIN", error))?;
         Ok(TunTap { device, link, mtu: Interface::find(name)?.mtu, counters: PortCounters::default() })
     }
+
+    /// Goes on with the device of another process, which has set it up.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub(crate) fn take_over(device: OwnedFd, name: &str, link: LinkType) -> Result<TunTap, LinuxError> {
+        Ok(TunTap { device, link, mtu: Interface::find(name)?.mtu, counters: PortCounters::default() })
+    }
 }
 
 impl FramePort for TunTap {
@@ -119,6 +127,10 @@ impl FramePort for TunTap {
 
     fn set_mtu(&mut self, mtu: usize) {
         self.mtu = mtu;
+    }
+
+    fn hand_over(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.device.as_fd())
     }
 }
 

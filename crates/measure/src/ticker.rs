@@ -32,6 +32,7 @@ pub fn run(schedule: &[i64], precision: Policy, place: Place) -> Result<Sweep, L
         let (silent, _open) = io::pipe().map_err(failed)?;
         let last = schedule.last().copied().unwrap_or(0);
         let run = Run {
+            succession: None,
             ports: vec![OpenPort {
                 port: Port(1),
                 name: "none".to_owned(),

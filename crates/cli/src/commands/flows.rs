@@ -109,6 +109,7 @@ pub fn execute(arguments: Arguments) -> Result<()> {
         | Response::States(_)
         | Response::Whole { .. }
         | Response::Adopted { .. }
+        | Response::Plan(_)
         | Response::Error(_)
         | Response::Trace(_)
         | Response::Lost(_) => {

@@ -1,6 +1,7 @@
 //! `weft run`: a function on real ports.
 
 pub mod node;
+mod replace;
 
 use crate::arguments::parse_listen;
 use crate::console::{self, tell};
@@ -9,6 +10,7 @@ use crate::reload::{Renewal, reload_on};
 use crate::{load, output, states};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use replace::{Planned, Replacing};
 use std::fs::File;
 use std::io::{stderr, stdin};
 use std::os::fd::AsFd;
@@ -27,11 +29,12 @@ use weftwire_linux::commands::{CommandQueue, commands};
 use weftwire_linux::control::ControlServer;
 use weftwire_linux::device::{Device, PortSpec};
 use weftwire_linux::interface::{Interface, next_hop};
-use weftwire_linux::local::{Place, Service};
+use weftwire_linux::local::{Place, Service, socket_of};
 use weftwire_linux::pacer::{self, Policy, Precision};
 use weftwire_linux::privileges::{Account, drop_privileges, is_root};
 use weftwire_linux::random_words;
 use weftwire_linux::recorder::Recorder;
+use weftwire_linux::replacement::{Plan, Replaceable, Succession};
 use weftwire_linux::run_loop::{OpenPort, Run, RunOptions};
 use weftwire_linux::signals::{HangUp, StopSignal};
 use weftwire_sim::spec::{parse_connection, parse_duration};
@@ -70,6 +73,14 @@ pub struct Arguments {
     /// With --from: its flows are copies, and the function that they were copied from is gone, or both may answer
     #[arg(long, requires = "from")]
     copy: bool,
+    /// Take over the run of this name, or of --control: its ports, its control socket and its live flows. It ends once this one serves
+    #[arg(long, value_name = "NAME", conflicts_with_all = [
+        "connects", "listens", "send", "receive", "exit_when_ended", "from", "out", "trace", "record", "seed",
+    ])]
+    replace: Option<String>,
+    /// With --replace: say what would happen, or why not, and change nothing
+    #[arg(long, requires = "replace")]
+    check: bool,
     #[command(flatten)]
     link: Link,
     #[command(flatten)]
@@ -111,21 +122,33 @@ impl Machine {
         run(platform, &name(function.name()), start, application, || {}, course)
     }
 
-    /// Runs it like that, and has it read again whenever SIGHUP comes: its flows go on in what the file holds then.
+    /// Runs it like that, and has it read again whenever SIGHUP comes: its flows go on in what the file holds then. With `planned`
+    /// it begins as what runs elsewhere, and goes over to `function` once it has the flows.
     fn run_and_reload<A: Application>(
         &self,
         platform: &Platform,
         application: impl FnOnce() -> Result<A>,
+        function: Loaded,
+        planned: Option<Planned>,
         course: Course,
     ) -> Result<A> {
-        let function = self.load()?;
+        let (name, mut function, mut succession) = (function.name().to_owned(), function, None);
+        if let Some(planned) = planned {
+            let old = Loaded::Machine(planned.old.clone());
+            let (mut begun, plan) = planned.begin()?;
+            if let Loaded::Machine(image) = std::mem::replace(&mut function, old) {
+                let (change, prepared) = change_to(&self.engine, *image)?;
+                begun.set_change(change, prepared);
+            }
+            succession = Some((begun, plan));
+        }
         let start = |ports: &Ports, seed, key| Ok(function.start(&self.engine, ports, seed, key)?);
         let hangup = HangUp::hold()?;
         let (sender, queue) = commands()?;
         let machine = self.clone();
         let ready = || reload_on(hangup, "the machine stays as it is", move || machine.renewal(), sender);
-        let course = Course { commands: Some(queue), ..course };
-        run(platform, function.name(), start, application, ready, course)
+        let course = Course { commands: Some(queue), succession, ..course };
+        run(platform, &name, start, application, ready, course)
     }
 
     fn load(&self) -> Result<Loaded> {
@@ -260,8 +283,19 @@ impl Platform {
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<()> {
     let flows = arguments.from.as_deref().map(|path| states::flows_to_adopt(path, arguments.copy)).transpose()?;
-    let course = Course { flows: flows.unwrap_or_default(), ..Course::default() };
-    arguments.machine.run_and_reload(&arguments.platform, || application(arguments), course).map(drop)
+    let machine = arguments.machine.load()?;
+    let engine = &arguments.machine.engine;
+    let plan = |name: &String| replace::plan(name, &arguments.platform, engine, &machine);
+    let planned = arguments.replace.as_ref().map(plan).transpose()?;
+    if let (Some(planned), Some(name), true) = (&planned, &arguments.replace, arguments.check) {
+        replace::tell(name, planned, &machine);
+        return Ok(());
+    }
+    let replacing = replace::replacing(arguments, &machine);
+    let name = arguments.replace.clone();
+    let course = Course { flows: flows.unwrap_or_default(), replacing, name, ..Course::default() };
+    let application = || application(arguments);
+    arguments.machine.run_and_reload(&arguments.platform, application, machine, planned, course).map(drop)
 }
 
 /// How a run begins, goes on and ends, beside what users choose for every function.
@@ -275,6 +309,12 @@ pub struct Course {
     pub flows: Vec<Vec<u8>>,
     /// It says nothing: no notices, no summary.
     pub silent: bool,
+    /// Whether another process may take it over.
+    pub replacing: Replacing,
+    /// The run that it takes over.
+    pub succession: Option<(Succession, Plan)>,
+    /// Its name if the arguments give none, in place of the function's.
+    pub name: Option<String>,
     /// It is of no use with a machine that opens no connections, or a port that no frames can leave by.
     pub opens_connections: bool,
 }
@@ -290,16 +330,22 @@ pub fn run<A: Application>(
     ready: impl FnOnce(),
     course: Course,
 ) -> Result<A> {
-    let Course { commands, resumes, flows, silent, opens_connections } = course;
-    let ports = open_ports(&platform.ports)?;
+    let Course { commands, resumes, flows, silent, opens_connections, replacing, succession, name: given } = course;
+    let (mut succession, plan) = succession.unzip();
+    let ports = match &mut succession {
+        Some(succession) => succession.open_ports(&platform.ports)?,
+        None => open_ports(&platform.ports)?,
+    };
     let links = Ports::new(ports.iter().map(|open| (open.port, open.device.link())));
     let [random_seed, key @ ..] = random_words::<3>().context("cannot draw a random seed")?;
     // A key made from the seed is as reproducible as the rest, and known to whoever knows the seed.
-    let (seed, key) = match platform.seed {
-        Some(seed) => (seed, None),
-        None => (random_seed, Some(key)),
+    let (seed, key) = match (&plan, platform.seed) {
+        // Flows to come draw from where those that live do: what was said to a client before it had a flow stays true.
+        (Some(plan), _) => (plan.seed, plan.key),
+        (None, Some(seed)) => (seed, None),
+        (None, None) => (random_seed, Some(key)),
     };
-    let name = platform.name.clone().unwrap_or_else(|| name.to_owned());
+    let name = platform.name.clone().or(given).unwrap_or_else(|| name.to_owned());
     let mut function = start(&links, seed, key)?;
 
     let stop = StopSignal::install()?;
@@ -312,13 +358,30 @@ pub fn run<A: Application>(
     let recorder = recorder(platform, &ports)?;
     let recording = platform.record.as_deref().map(|path| Recording::create(path, seed, key)).transpose()?;
     // Its name and folder are this run's until it ends.
-    let place = match &platform.control {
-        Some(_) => None,
-        None => Some(Place::take(Service::Run(&name))?),
+    let mut place = match (&platform.control, &mut succession) {
+        (Some(_), _) => None,
+        (None, None) => Some(Place::take(Service::Run(&name))?),
+        (None, Some(succession)) => {
+            let lock = succession.take_lock().context("the run that is replaced has no lock on its name")?;
+            Some(Place::inherit(&socket_of(Service::Run(&name))?, lock))
+        }
     };
     let path =
         place.as_ref().map_or_else(|| platform.control.clone().unwrap_or_default(), |place| place.socket().to_owned());
-    let control = Some(ControlServer::open(&path, &name, account.as_ref().and_then(Account::operator))?);
+    let mut control = match succession.as_mut().and_then(Succession::take_listener) {
+        Some(listener) => ControlServer::take_over(&path, listener)?,
+        None => ControlServer::open(&path, &name, account.as_ref().and_then(Account::operator))?,
+    };
+    let refusal = match replacing {
+        Replacing::Never => None,
+        Replacing::Refused(reason) => Some(Some(reason)),
+        Replacing::Allowed => Some(None),
+    };
+    if let Some(refusal) = refusal {
+        let lock =
+            place.as_ref().map(Place::share_lock).transpose().context("cannot share the lock on the run's name")?;
+        control.set_replaceable(Replaceable { seed, key, ports: replace::ports(platform), lock, refusal });
+    }
     if let (Some(place), Some(user)) = (&place, user) {
         place.give_to(user)?;
     }
@@ -357,9 +420,24 @@ pub fn run<A: Application>(
         tell!("{name} {BEGINS} {seed}; control socket {}; Ctrl-C ends it", path.display());
     }
     let messages = Box::new(stderr());
-    let run = Run { ports, application: &mut application, recorder, control, commands, flows, stop, messages, options };
+    let control = Some(control);
+    let run = Run {
+        ports,
+        application: &mut application,
+        recorder,
+        control,
+        commands,
+        flows,
+        succession,
+        stop,
+        messages,
+        options,
+    };
     let report = run.run(function.as_mut())?;
     drop(function);
+    if let Some(place) = &mut place {
+        place.own(!report.replaced);
+    }
     if !silent {
         console::tell_text(format_args!("{report}"));
     }

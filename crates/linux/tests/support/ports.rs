@@ -63,6 +63,7 @@ pub fn run<T: Traffic + 'static>(
         OpenPort { port: Port(number), name: "ready".into(), device: Box::new(Ready { traffic, readable }) }
     };
     let run = Run {
+        succession: None,
         ports: traffic.into_iter().map(open).collect(),
         application,
         recorder: Recorder::new(),

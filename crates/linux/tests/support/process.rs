@@ -117,7 +117,18 @@ pub fn bridge_main() {
 
     let options = RunOptions { duration: Some(TIME_LIMIT), ..RunOptions::default() };
     let (application, messages) = (&mut (), Box::new(std::io::stderr()));
-    let run = Run { ports, application, recorder, control, commands: None, flows: Vec::new(), stop, messages, options };
+    let run = Run {
+        ports,
+        application,
+        recorder,
+        control,
+        commands: None,
+        flows: Vec::new(),
+        succession: None,
+        stop,
+        messages,
+        options,
+    };
     let report = run.run(&mut Bridge::new()).unwrap();
     eprint!("{report}");
     std::process::exit(0);
