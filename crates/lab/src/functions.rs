@@ -84,6 +84,8 @@ pub(crate) struct Places {
     pub(crate) runner: Arc<dyn RunCommand>,
     /// Who runs the commands of nodes; `None`: root.
     pub(crate) user: Option<User>,
+    /// Functions connect ahead of their traffic.
+    pub(crate) ahead: bool,
     /// The folder to which the network's file names are relative.
     pub(crate) base: PathBuf,
     /// The network's folder, for control sockets.
@@ -278,6 +280,9 @@ fn wanted(traffic: &Traffic) -> Option<u64> {
 fn feed(mut input: impl Write, stage: &Stage, number: usize) {
     let traffic = &stage.network.traffic[number];
     let (limit, mut sent) = (wanted(traffic).unwrap_or(u64::MAX), 0);
+    if !stage.wait_until(traffic.start.nanoseconds()) {
+        return;
+    }
     while sent < limit && !stage.is_over() && (limit != u64::MAX || stage.now() < traffic.stop.nanoseconds()) {
         let piece = pattern(sent, limit - sent);
         // A function that has ended takes no more.

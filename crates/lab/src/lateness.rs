@@ -16,7 +16,8 @@ pub fn allowed(network: &Network) -> i64 {
     settings.filter_map(allowed_by).min().unwrap_or(ALWAYS_ALLOWED)
 }
 
-fn allowed_by(settings: &LinkSettings) -> Option<i64> {
+/// What one direction allows by itself; `None` if it has neither rate nor delay.
+pub(crate) fn allowed_by(settings: &LinkSettings) -> Option<i64> {
     let rate = settings.rate.as_ref().map(|rate| match rate {
         Rate::Constant(rate) => *rate,
         Rate::Trace(trace) => trace.steps.iter().map(|step| step.1).max().unwrap_or(1),

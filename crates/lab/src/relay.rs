@@ -8,7 +8,7 @@
 use crate::build::hub_interface;
 use crate::captures::Captured;
 use crate::error::LabError;
-use crate::lateness::allowed;
+use crate::lateness::{allowed, allowed_by};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -93,6 +93,15 @@ pub struct DirectionStatus {
     pub queue_packets: u64,
     /// Bytes waiting now.
     pub queue_bytes: u64,
+    /// Packets that left later than this direction allows.
+    pub late_packets: u64,
+}
+
+impl DirectionStatus {
+    /// Whether one packet in a hundred, or more, left later than is allowed.
+    pub fn is_late(&self) -> bool {
+        self.late_packets * 100 > self.counts.delivered_packets
+    }
 }
 
 /// What the relay leaves.
@@ -137,6 +146,10 @@ struct Lane {
     /// The time for which it is in the heap.
     scheduled: Option<Time>,
     corruptor: Option<FieldCorruptor>,
+    /// How late its packets may leave; `None`: nothing tells.
+    allowed: Option<i64>,
+    /// Those that left later.
+    late_packets: u64,
     /// Captures at its start and at its end.
     captures: [Option<usize>; 2],
     /// Counts at the last sample.
@@ -190,6 +203,8 @@ impl<'a> Relay<'a> {
                     last: Time::ZERO,
                     scheduled: None,
                     corruptor: None,
+                    allowed: allowed_by(&link.directions[direction]),
+                    late_packets: 0,
                     captures,
                     sampled: Counts::default(),
                 });
@@ -316,7 +331,9 @@ impl<'a> Relay<'a> {
                     }
                 }
                 let sent_at = time_since(self.origin);
-                self.lateness.add(sent_at.since(arrival.at));
+                let late = sent_at.since(arrival.at);
+                self.lateness.add(late);
+                lane.late_packets += u64::from(lane.allowed.is_some_and(|allowed| late > allowed));
                 if let Err(error) = self.socket.send(lane.out, &bytes) {
                     *self.send_errors.entry(error.raw_os_error().unwrap_or(0)).or_default() += 1;
                 }
@@ -476,7 +493,8 @@ impl Lane {
 
     fn status(&mut self) -> DirectionStatus {
         let (queue_packets, queue_bytes) = self.direction.waiting(self.last);
-        DirectionStatus { counts: self.direction.counts(self.last), queue_packets, queue_bytes }
+        let (counts, late_packets) = (self.direction.counts(self.last), self.late_packets);
+        DirectionStatus { counts, queue_packets, queue_bytes, late_packets }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::drops;
 use crate::error::LabError;
 use crate::functions::{Application, Places, RunningFunction, function_of};
 use crate::process::{end, start_in};
-use crate::relay::{RelayOptions, RelayReport, RelayStart, Snapshot};
+use crate::relay::{DirectionStatus, RelayOptions, RelayReport, RelayStart, Snapshot};
 use crate::routing::{self, Turn};
 use crate::state::{Phase, State, folder, write_json};
 use crate::supervisor::{RelayThread, Status, UpOptions, leave, make, places};
@@ -182,6 +182,7 @@ fn results(
     let links: Vec<LinkResult> = links.collect();
     facts.warnings = report.warnings;
     facts.warnings.extend(warnings);
+    facts.late_links = late_links(network, &report.snapshot);
     let lateness = report.snapshot.lateness;
     if lateness.late {
         facts.warnings.push(format!(
@@ -201,6 +202,13 @@ fn results(
         ));
     }
     Results { run: facts, links, samples: report.samples, ..more }
+}
+
+/// Links of which a direction was late, in the network's order.
+fn late_links(network: &Network, snapshot: &Snapshot) -> Vec<String> {
+    let of_links = network.links.iter().zip(snapshot.directions.chunks(2));
+    let late = of_links.filter(|(_, directions)| directions.iter().any(DirectionStatus::is_late));
+    late.map(|(link, _)| link.name.clone()).collect()
 }
 
 /// What happens at a time.
@@ -324,7 +332,9 @@ impl Run<'_> {
                 let application = self.application(index);
                 match application.sends {
                     None => self.start(index)?,
-                    Some(_) if application.receives.is_some() => self.agenda.push((0, Event::Start(index))),
+                    Some(_) if application.receives.is_some() || self.places.ahead => {
+                        self.agenda.push((0, Event::Start(index)));
+                    }
                     Some(number) => {
                         self.agenda.push((network.traffic[number].start.nanoseconds(), Event::Start(index)))
                     }

@@ -34,6 +34,9 @@ pub struct UpOptions {
     pub busy: bool,
     /// Who runs the commands of nodes; `None`: who makes the network, and that is root.
     pub user: Option<User>,
+    /// Functions that send start with the run and connect at once; what they send they send from their traffic's start on. Otherwise
+    /// their processes start then.
+    pub ahead: bool,
 }
 
 /// What `weft status` reads.
@@ -277,6 +280,7 @@ pub(crate) fn places(options: &UpOptions, state: &State, out: Option<PathBuf>) -
     Places {
         runner: options.runner.clone(),
         user: options.user,
+        ahead: options.ahead,
         base: base_of(&options.file),
         out: out.unwrap_or_else(|| state.clone()),
         state,

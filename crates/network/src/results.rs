@@ -65,6 +65,9 @@ pub struct RunFacts {
     /// How late the sources of traffic opened flows and sent datagrams (Linux).
     #[serde(default)]
     pub source_lateness: Option<Lateness>,
+    /// Links of which one packet in a hundred left later than that link allows (Linux).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late_links: Vec<String>,
 }
 
 impl RunFacts {

@@ -4,6 +4,7 @@
 //! control congestion and to recover from losses run over the same cells with the same seeds, so that times are compared
 //! in pairs. [`Options::cells`] says what is run, [`Cell::run`] runs one cell, and [`Study`] puts them together.
 
+pub mod real;
 mod report;
 mod scenario;
 mod study;
@@ -24,20 +25,72 @@ pub const FRAME: u64 = 1_514;
 
 /// Ways of congestion control, and what the simulator calls them.
 const CONTROLS: [(&str, &str); 2] = [("newreno", "reno"), ("cubic", "cubic")];
+/// In front of the names of the kernel's.
+const KERNEL: &str = "kernel";
 /// Ways to recover from losses.
 const RECOVERIES: [&str; 3] = ["rack", "rfc6675", "tb_tcp"];
 
-/// A way to control congestion, and a way to recover from losses.
+/// A TCP of the kernel's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kernel {
+    /// Reno.
+    Reno,
+    /// Reno whose least timeout is a round trip. Linux adds it to the smoothed round trip, so that timeouts are of about two.
+    RenoRto,
+    /// CUBIC.
+    Cubic,
+    /// BBR.
+    Bbr,
+}
+
+impl Kernel {
+    const ALL: [(Kernel, &str); 4] =
+        [(Kernel::Reno, "reno"), (Kernel::RenoRto, "reno_rto"), (Kernel::Cubic, "cubic"), (Kernel::Bbr, "bbr")];
+
+    /// What Linux calls its congestion control.
+    pub fn control(self) -> &'static str {
+        match self {
+            Kernel::Reno | Kernel::RenoRto => "reno",
+            Kernel::Cubic => "cubic",
+            Kernel::Bbr => "bbr",
+        }
+    }
+
+    /// The least timeout that it is given on a path with this round trip, as `ip route` takes it.
+    fn least_timeout(self, rtt_ns: u64) -> Option<String> {
+        (self == Kernel::RenoRto).then(|| format!("{}ms", rtt_ns.div_ceil(1_000_000)))
+    }
+}
+
+/// A way to control congestion, and a way to recover from losses; or a kernel's, which has both.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pair {
     control: usize,
     recovery: usize,
+    kernel: Option<Kernel>,
 }
 
 impl Pair {
     /// NewReno with RACK-TLP.
-    pub const NEWRENO_RACK: Pair = Pair { control: 0, recovery: 0 };
+    pub const NEWRENO_RACK: Pair = Pair { control: 0, recovery: 0, kernel: None };
+    /// The kernel's Reno.
+    pub const KERNEL_RENO: Pair = Pair::of_kernel(Kernel::Reno);
+
+    /// A kernel's.
+    pub const fn of_kernel(kernel: Kernel) -> Pair {
+        Pair { control: 0, recovery: 0, kernel: Some(kernel) }
+    }
+
+    /// Which of the kernel's; `None`: the TCP in XL.
+    pub fn kernel(self) -> Option<Kernel> {
+        self.kernel
+    }
+
+    /// What the machine calls its congestion control.
+    fn control_of_machine(self) -> &'static str {
+        CONTROLS[self.control].0
+    }
 
     /// What the simulator calls its congestion control.
     fn control(self) -> &'static str {
@@ -52,13 +105,19 @@ impl Pair {
 
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}+{}", CONTROLS[self.control].0, RECOVERIES[self.recovery]))
+        let of_kernel = |it| Kernel::ALL.iter().find(|(kernel, _)| *kernel == it).map_or("", |(_, name)| *name);
+        match self.kernel {
+            Some(kernel) => f.pad(&format!("{KERNEL}+{}", of_kernel(kernel))),
+            None => f.pad(&format!("{}+{}", CONTROLS[self.control].0, RECOVERIES[self.recovery])),
+        }
     }
 }
 
 /// Not the name of a pair.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("write CONTROL+RECOVERY, e.g. newreno+rack; controls are newreno, cubic; recoveries rack, rfc6675, tb_tcp")]
+#[error(
+    "write CONTROL+RECOVERY, e.g. newreno+rack; controls are newreno, cubic; recoveries rack, rfc6675, tb_tcp; kernel+reno, kernel+reno_rto, kernel+cubic and kernel+bbr are the kernel's"
+)]
 pub struct NoPair;
 
 impl FromStr for Pair {
@@ -66,9 +125,16 @@ impl FromStr for Pair {
 
     fn from_str(text: &str) -> Result<Pair, NoPair> {
         let (control, recovery) = text.trim().split_once('+').ok_or(NoPair)?;
+        if control == KERNEL {
+            return Kernel::ALL
+                .iter()
+                .find(|(_, name)| *name == recovery)
+                .map(|it| Pair::of_kernel(it.0))
+                .ok_or(NoPair);
+        }
         let control = CONTROLS.iter().position(|(name, _)| *name == control).ok_or(NoPair)?;
         let recovery = RECOVERIES.iter().position(|name| *name == recovery).ok_or(NoPair)?;
-        Ok(Pair { control, recovery })
+        Ok(Pair { control, recovery, kernel: None })
     }
 }
 
@@ -112,7 +178,7 @@ impl Default for Options {
     fn default() -> Options {
         const MBIT: u64 = 1_000_000;
         const MS: u64 = 1_000_000;
-        let pair = |control, recovery| Pair { control, recovery };
+        let pair = |control, recovery| Pair { control, recovery, kernel: None };
         Options {
             rates: [1, 2, 3, 4, 5, 10, 15].map(|rate| rate * MBIT).to_vec(),
             rtts_ns: [10, 20, 40, 80, 100, 150, 200].map(|rtt| rtt * MS).to_vec(),
@@ -150,6 +216,13 @@ impl fmt::Display for Cell {
 }
 
 impl Options {
+    /// The paper's grid beside the kernel's TCP, in real time.
+    pub fn real() -> Options {
+        let ours = ["newreno+rack", "newreno+tb_tcp", "cubic+rack"].into_iter().filter_map(|name| name.parse().ok());
+        let kernels = Kernel::ALL.into_iter().map(|(kernel, _)| Pair::of_kernel(kernel));
+        Options { pairs: kernels.chain(ours).collect(), ..Options::default() }
+    }
+
     /// A part of the paper's grid that takes seconds.
     pub fn quick() -> Options {
         Options {

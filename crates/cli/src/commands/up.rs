@@ -90,7 +90,7 @@ impl Arguments {
         let program = std::env::current_exe().context("cannot find the program's own file")?;
         let includes = self.network.includes.catalog()?.includes;
         let user = self.user.as_deref().map(User::named).transpose()?;
-        Ok(UpOptions { file, runner: Arc::new(Weft { program, includes }), busy: self.busy, user })
+        Ok(UpOptions { file, runner: Arc::new(Weft { program, includes }), busy: self.busy, user, ahead: false })
     }
 }
 

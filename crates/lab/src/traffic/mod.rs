@@ -115,7 +115,7 @@ impl Stage {
     }
 
     /// Waits until an instant, to a few microseconds; `false` if the run is over before.
-    fn wait_until(&self, at: i64) -> bool {
+    pub(crate) fn wait_until(&self, at: i64) -> bool {
         loop {
             let left = at - self.now();
             if left <= 0 || self.is_over() {

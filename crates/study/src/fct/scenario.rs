@@ -71,7 +71,7 @@ fn limit(cell: &Cell) -> u64 {
 }
 
 /// When flows are opened: with the first seed all at once, else each at some time of the first round trip. The earliest at 0.
-fn starts(cell: &Cell, seed: u64, repetition: u32) -> [u64; FLOWS] {
+pub(super) fn starts(cell: &Cell, seed: u64, repetition: u32) -> [u64; FLOWS] {
     let mut dice = Dice::new(seed.wrapping_add(u64::from(repetition)));
     let drawn = [0; FLOWS].map(|_| if repetition == 0 { 0 } else { dice.below(cell.rtt_ns) });
     let first = drawn.iter().copied().min().unwrap_or(0);

@@ -3,6 +3,8 @@
 //! Every cell is a file in the folder, written when all of the cell's runs are done: so a cell is there or not, whatever
 //! happened, and the same command goes on where it stopped.
 
+mod real;
+
 use super::{in_parallel, threads};
 use crate::console::{say, tell};
 use crate::folder::refuse_whole;
@@ -45,15 +47,21 @@ pub struct Arguments {
     /// Segments of the first flight [default: 4, 10]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100))]
     initial_windows: Vec<u32>,
-    /// What is compared [default: newreno+rack,newreno+tb_tcp,cubic+rack,newreno+rfc6675]
+    /// What is compared [default: newreno+rack,newreno+tb_tcp,cubic+rack,newreno+rfc6675; with --real the first three, and kernel+reno,kernel+reno_rto,kernel+cubic,kernel+bbr]
     #[arg(long, value_name = "CONTROL+RECOVERY,...", value_delimiter = ',')]
     pairs: Vec<Pair>,
-    /// What the others are compared with
-    #[arg(long, value_name = "CONTROL+RECOVERY", default_value_t = Pair::NEWRENO_RACK)]
-    base: Pair,
+    /// What the others are compared with [default: newreno+rack; with --real kernel+reno]
+    #[arg(long, value_name = "CONTROL+RECOVERY")]
+    base: Option<Pair>,
     /// Runs of each cell and pair, with seeds that count up: all flows at once with the first, else within a round trip [default: 30]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: Option<u32>,
+    /// In real time, through the relay of `weft up`: the kernel's TCP beside the one in XL. Each cell is repeated until ratios are known within 5 %, or for all --seeds. Needs root
+    #[arg(long, conflicts_with = "jobs")]
+    real: bool,
+    /// With --real: make so many runs at once
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "real", value_parser = clap::value_parser!(u16).range(1..=250))]
+    at_once: u16,
     /// The first seed. The same seed gives the same results, byte for byte
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -91,6 +99,9 @@ struct Origin {
     pairs: Vec<Pair>,
     seeds: u32,
     seed: u64,
+    /// Runs in real time.
+    #[serde(default)]
+    real: bool,
 }
 
 /// A file of a cell.
@@ -98,6 +109,9 @@ struct Origin {
 struct Record {
     origin: Origin,
     outcome: Outcome,
+    /// Runs in real time that do not count, as packets were late.
+    #[serde(default)]
+    late: u32,
 }
 
 /// Runs the command.
@@ -105,8 +119,14 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
     let options = options(arguments);
     let cells = options.cells();
     ensure!(cells.len() <= MOST_CELLS, "the grid has {} cells, more than {MOST_CELLS}; give fewer values", cells.len());
+    if arguments.real {
+        return real::execute(arguments, &options);
+    }
+    if let Some(pair) = options.pairs.iter().find(|pair| pair.kernel().is_some()) {
+        bail!("{pair} is the kernel's TCP, which runs in real time only: give --real");
+    }
     let stop = StopSignal::install()?;
-    let folder = Folder::open(&arguments.out, &options)?;
+    let folder = Folder::open(&arguments.out, &options, false)?;
     let mut todo = Vec::new();
     for cell in &cells {
         if folder.read(cell)?.is_none() {
@@ -123,7 +143,12 @@ pub fn execute(arguments: &Arguments) -> Result<()> {
             folder.path.display()
         );
     }
-    let read = |cell| folder.read(cell)?.with_context(|| format!("{} has vanished", folder.file(cell).display()));
+    let read = |cell| {
+        folder
+            .read(cell)?
+            .map(|(outcome, _)| outcome)
+            .with_context(|| format!("{} has vanished", folder.file(cell).display()))
+    };
     let study = Study::new(&options, cells.iter().map(read).collect::<Result<Vec<Outcome>>>()?);
     write(&folder.path, &study)?;
     study.lines_of_text().iter().for_each(|line| say!("{line}"));
@@ -144,8 +169,12 @@ fn options(arguments: &Arguments) -> Options {
         true => Options::quick(),
         false => Options::default(),
     };
-    let given = if arguments.pairs.is_empty() { &defaults.pairs } else { &arguments.pairs };
-    let mut pairs = vec![arguments.base];
+    let (otherwise, base) = match arguments.real {
+        true => (Options::real().pairs, Pair::KERNEL_RENO),
+        false => (defaults.pairs, Pair::NEWRENO_RACK),
+    };
+    let given = if arguments.pairs.is_empty() { &otherwise } else { &arguments.pairs };
+    let mut pairs = vec![arguments.base.unwrap_or(base)];
     given.iter().for_each(|pair| {
         if !pairs.contains(pair) {
             pairs.push(*pair);
@@ -168,13 +197,14 @@ struct Folder<'a> {
     path: PathBuf,
     options: &'a Options,
     digest: String,
+    real: bool,
 }
 
 impl Folder<'_> {
-    fn open<'a>(path: &Path, options: &'a Options) -> Result<Folder<'a>> {
+    fn open<'a>(path: &Path, options: &'a Options, real: bool) -> Result<Folder<'a>> {
         refuse_whole(path)?;
         outputs::make_folder(&path.join("cells"))?;
-        Ok(Folder { path: path.to_owned(), options, digest: outputs::digest_of_files(sources_of_hosts()) })
+        Ok(Folder { path: path.to_owned(), options, digest: outputs::digest_of_files(sources_of_hosts()), real })
     }
 
     fn file(&self, cell: &Cell) -> PathBuf {
@@ -189,11 +219,12 @@ impl Folder<'_> {
             pairs: self.options.pairs.clone(),
             seeds: self.options.seeds,
             seed: self.options.seed,
+            real: self.real,
         }
     }
 
-    /// The cell, if it is there. One of other pairs, seeds or programs is an error: nothing is thrown away here.
-    fn read(&self, cell: &Cell) -> Result<Option<Outcome>> {
+    /// The cell, if it is there, and how many of its runs were late. One of other pairs, seeds or programs is an error: nothing is thrown away here.
+    fn read(&self, cell: &Cell) -> Result<Option<(Outcome, u32)>> {
         let path = self.file(cell);
         if !fs::exists(&path).with_context(|| format!("cannot look for {}", path.display()))? {
             return Ok(None);
@@ -205,11 +236,11 @@ impl Folder<'_> {
             "{} holds the runs of other pairs or seeds, or of another weft; give another --out, or remove that file",
             path.display()
         );
-        Ok(Some(found.outcome))
+        Ok(Some((found.outcome, found.late)))
     }
 
-    fn write(&self, outcome: Outcome) -> Result<()> {
-        let record = Record { origin: self.origin(&outcome.cell), outcome };
+    fn write(&self, outcome: Outcome, late: u32) -> Result<()> {
+        let record = Record { origin: self.origin(&outcome.cell), outcome, late };
         outputs::write_json(&self.file(&record.outcome.cell), &record)
     }
 }
@@ -229,7 +260,7 @@ fn run(folder: &Folder<'_>, options: &Options, todo: &[Cell], jobs: Option<u16>,
     );
     let one = |cell: &Cell| match cell.run(options, &watch) {
         Err(StudyError::Interrupted) => Ok(()),
-        outcome => folder.write(outcome?),
+        outcome => folder.write(outcome?, 0),
     };
     in_parallel(todo, jobs, stop, one, |finished, _| format!("{finished} of {} cells", todo.len())).map(drop)
 }
