@@ -12,7 +12,7 @@ XTASK := $${CARGO_TARGET_DIR:-target}/debug/xtask
 export PROPTEST_RNG_SEED ?= 1
 
 .PHONY: help test test-long demo package bench docs fmt generate xtask setup check unit generated dependencies system \
-	models models-long instructions instructions-write portable miri fuzz clean
+	models models-long rtl instructions instructions-write portable miri fuzz clean
 
 help:
 	@echo 'make demo    build weft, replay a capture, run a SYN proxy between real kernels, leave demo-out/index.html'
@@ -25,7 +25,7 @@ help:
 	@echo 'make fmt     format the source'
 	@echo 'make generate  rewrite every generated file'
 
-test: setup check unit generated dependencies docs system models instructions portable miri fuzz
+test: setup check unit generated dependencies docs system models rtl instructions portable miri fuzz
 	@echo 'make test: all passed'
 
 # Each target has five minutes here, and random programs are twenty thousand.
@@ -91,6 +91,11 @@ models:
 
 models-long:
 	scripts/models.sh long
+
+# Modules of rtl/: lint, and proofs with seeded bugs that they must find: docs/hardware-calendar.md.
+rtl:
+	scripts/rtl.sh lint
+	scripts/rtl.sh proofs
 
 # Instructions of the engine per packet, compared with crates/bench/instructions.json.
 instructions: xtask

@@ -12,7 +12,7 @@ purpose=${1:-test}
 
 # command:package
 demo_tools="cc:build-essential ip:iproute2 nft:nftables nginx:nginx-light ethtool:ethtool curl:curl tcpdump:tcpdump"
-test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator kcat:kcat javac:default-jdk-headless mvn:maven python3:python3 openssl:openssl objcopy:binutils valgrind:valgrind spin:spin"
+test_tools="$demo_tools c++:build-essential git:git iptables:iptables tshark:tshark wrk:wrk iperf3:iperf3 dig:bind9-dnsutils ping:iputils-ping ns3++:libns3-dev verilator:verilator kcat:kcat javac:default-jdk-headless mvn:maven python3:python3 openssl:openssl objcopy:binutils valgrind:valgrind spin:spin yosys:yosys berkeley-abc:berkeley-abc"
 
 # Libraries, by a file that they bring:package
 bench_tools="pkg-config:pkg-config nats-server:nats-server"
