@@ -19,6 +19,7 @@ help:
 	@echo 'make test    install what is missing, then run every check and test'
 	@echo 'make test-long  what takes longer: fuzzing for minutes, more random programs, all paths of the TCP in XL, system tests of the program as it is released'
 	@echo 'make models-long  the models of service chains that take longer'
+	@echo 'make rtl     lint the RTL, and prove what can be proved of its modules'
 	@echo 'make bench   measure the engine and the simulator beside ns-3; compare the SYN proxy with plain routing and the kernel SYNPROXY, and the TCP in XL with the kernel TCP (root)'
 	@echo 'make package make target/package/weft without symbols, which stand in weft.debug beside it'
 	@echo 'make docs    build the book and the API pages: target/book, target/doc'
