@@ -9,6 +9,7 @@ use crate::{Answer, Call, Completion, Errno, Fd, Progress, Setup, SetupError, Ti
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
 use std::net::SocketAddr;
+use weftwire_core::inspect::Inspect;
 use weftwire_core::order::Input;
 use weftwire_core::{CallError, Connections, Endpoints, FlowId, LinkType, Outbox, Output, Time, outbox, segments};
 use weftwire_engine::Chance;
@@ -83,6 +84,11 @@ impl Host {
     /// The present instant of virtual time.
     pub fn now(&self) -> Time {
         self.clock
+    }
+
+    /// The machine with its flows, to look at.
+    pub fn inspect(&self) -> &dyn Inspect {
+        self.machine.inspect()
     }
 
     /// When something happens next without anybody's doing: a timer of the machine, or the end of a call's patience.

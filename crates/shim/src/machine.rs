@@ -95,6 +95,11 @@ impl Machine {
         found.map(|register| register.initial)
     }
 
+    /// The engine, to look at.
+    pub fn inspect(&self) -> &dyn Inspect {
+        &self.engine
+    }
+
     /// Everything about a flow.
     pub fn flow(&self, flow: FlowId) -> Option<FlowDetail> {
         Inspect::flow(&self.engine, flow)

@@ -19,6 +19,7 @@ use weftwire_core::{
 use weftwire_engine::{EngineOptions, ReferenceEngine, Runtime};
 use weftwire_image::VerifiedImage;
 use weftwire_lang::{Dialect, compile};
+use weftwire_testbed::liveness;
 use weftwire_text::{LoadError, Loader};
 
 const OURS: (IpAddr, u16) = (IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 4_000);
@@ -130,6 +131,7 @@ struct Ours {
     flow: Option<FlowId>,
     to_send: Vec<u8>,
     written: usize,
+    released: usize,
     closed: bool,
     received: Vec<u8>,
     finished: bool,
@@ -156,7 +158,10 @@ impl Ours {
                     }
                     Output::Notify { notice, .. } => self.finished |= self.engine.notice_name(*notice) == "finished",
                     Output::Opened { flow, .. } => self.flow = Some(*flow),
-                    Output::Released { .. } => again = true,
+                    Output::Released { length, .. } => {
+                        self.released += length;
+                        again = true;
+                    }
                     Output::Ended { .. } => self.ended = true,
                     _ => {}
                 }
@@ -177,6 +182,8 @@ impl Ours {
                 again = true;
             }
             if !again {
+                let detail = self.engine.flow(flow).expect("the flow is there");
+                liveness(&detail, Some(self.written - self.released)).expect("it can go on");
                 return;
             }
         }
@@ -257,6 +264,7 @@ fn exchange(we_open: bool, lengths: [usize; 2], loss: u64, seed: u64) -> usize {
         flow: None,
         to_send: bytes(lengths[0], 7),
         written: 0,
+        released: 0,
         closed: false,
         received: Vec::new(),
         finished: false,

@@ -5,7 +5,7 @@
 //! what a killed test left behind is removed by the next one. Every wait has a deadline, and none is a fixed sleep.
 //!
 //! Tests of the command that need no kernel take a [`Terminal`] from here, and tests of pages their [`blocks`], tests of data paths a
-//! [`CountingAllocator`].
+//! [`CountingAllocator`], tests of the TCP in XL what [`liveness`] says.
 
 #![allow(
     clippy::disallowed_methods,
@@ -17,6 +17,7 @@ mod allocations;
 mod fenced;
 mod flood;
 mod lab;
+mod liveness;
 mod namespace;
 mod nginx;
 mod ns3;
@@ -30,6 +31,7 @@ pub use allocations::{CountingAllocator, allocations};
 pub use fenced::{Block, blocks};
 pub use flood::{Flood, FloodReport};
 pub use lab::{CLIENT, Lab, Middle, Offloads, SERVER, SPOOFED_SOURCES};
+pub use liveness::liveness;
 pub use namespace::{Counters, Door, Namespace};
 pub use nginx::Nginx;
 pub use ns3::{Ns3, Overload, ns3_program, overload_network};

@@ -10,6 +10,7 @@ use weft_shim::{
 };
 use weftwire_core::Time;
 use weftwire_image::VerifiedImage;
+use weftwire_testbed::liveness;
 
 /// What times of events may differ by, as for packetdrill.
 const TOLERANCE: i64 = 4_000_000;
@@ -92,7 +93,15 @@ impl Run {
             What::Call(call) => self.call(call, when.over.map(|over| base + over))?,
             What::Silence | What::Leaves(..) => {}
         }
-        self.completions()
+        self.completions()?;
+        self.lives()
+    }
+
+    /// Every connection of the machine can go on.
+    fn lives(&self) -> Result<(), String> {
+        let machine = self.host.inspect();
+        let flows = machine.flows().into_iter().filter_map(|flow| machine.flow(flow.flow));
+        flows.into_iter().try_for_each(|flow| liveness(&flow, None))
     }
 
     /// Lets time pass; nothing may leave.
@@ -121,6 +130,7 @@ impl Run {
         }
         let frame = self.host.frame_out().expect("a packet has left");
         self.completions()?;
+        self.lives()?;
         let (from, to, segment, payload) = Segment::read(&frame.bytes)?;
         let connection = self.connections.entry(number).or_default();
         if connection.local.is_none() {

@@ -142,7 +142,7 @@ impl Against {
             self.engine.consumed(at, flow, read, &mut self.out).expect("it reads");
             return self.after();
         }
-        check(&self.engine, self.flow.filter(|_| !self.ended));
+        check(&self.engine, self.flow.filter(|_| !self.ended), None);
     }
 
     fn pass(&mut self, until: i64) {
