@@ -100,7 +100,7 @@ fn an_agent_shows_locks_paths_and_what_numbers_are_shifted_by() {
     world.change(0, 3, &[2]).unwrap();
     // While it goes on both paths, both are shown.
     let mut both = None;
-    while counts(&world, 0).get("changes_made").is_none() {
+    while !counts(&world, 0).contains_key("changes_made") {
         assert!(world.now < at(60), "{:?}", counts(&world, 0));
         world.run(world.now.after(MILLISECOND / 10));
         let now = shown(&world, 0);
