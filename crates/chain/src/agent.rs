@@ -7,6 +7,7 @@
 mod change;
 mod make;
 mod setup;
+mod show;
 mod two_paths;
 
 pub use change::ChangeError;
@@ -17,7 +18,7 @@ use crate::keys::Keys;
 use crate::message::begins_message;
 use crate::paths::Side;
 use crate::segment::{Found, Segment, find};
-use crate::session::{LEFT, Path, Phase, Place, RIGHT, Session};
+use crate::session::{LEFT, Phase, Place, RIGHT, Session};
 use crate::state::{AgentState, StateError};
 use crate::table::{Index, Table};
 use crate::tuple::Tuple;
@@ -391,19 +392,11 @@ impl Agent {
 
 impl Inspect for Agent {
     fn flows(&self) -> Vec<FlowSummary> {
-        self.table.iter().map(summary).collect()
+        self.table.iter().map(show::summary).collect()
     }
 
     fn flow(&self, flow: FlowId) -> Option<FlowDetail> {
-        let session = self.table.flow(flow)?;
-        Some(FlowDetail {
-            summary: summary(session),
-            registers: Vec::new(),
-            timers: Vec::new(),
-            turns: Vec::new(),
-            packets: Vec::new(),
-            counters: BTreeMap::from([("packets".into(), session.packets), ("lists".into(), session.lists.into())]),
-        })
+        self.table.flow(flow).map(show::detail)
     }
 
     fn whole(&self, clocks: Option<&Clocks>) -> Result<Vec<u8>, ControlError> {
@@ -426,21 +419,5 @@ impl Inspect for Agent {
             rows: named(&self.counts),
             drops: named(&self.drops).into_iter().collect(),
         }
-    }
-}
-
-/// One line about a session: its ends, and its subsessions.
-fn summary(session: &Session) -> FlowSummary {
-    let side = |name: &str, path: &Option<Path>| {
-        path.as_ref().map(|path| format!(", {name} {}", path.tuple)).unwrap_or_default()
-    };
-    let key = format!("{}{}{}", session.entering, side("left", &session.left), side("right", &session.right));
-    FlowSummary {
-        flow: session.flow,
-        key,
-        state: session.phase.name().to_owned(),
-        created: session.created,
-        last_active: session.active,
-        events: session.packets,
     }
 }

@@ -82,6 +82,47 @@ fn a_box_is_inserted_and_deleted() {
     }
 }
 
+/// What an agent shows of its only session.
+fn shown(world: &World, node: usize) -> BTreeMap<String, String> {
+    let agent = world.nodes[node].agent.as_ref().unwrap();
+    let flow = agent.flows()[0].flow;
+    agent.flow(flow).unwrap().registers.into_iter().map(|register| (register.name, register.text)).collect()
+}
+
+#[test]
+fn an_agent_shows_locks_paths_and_what_numbers_are_shifted_by() {
+    let mut world = world(1, false, 1, &[], [300_000, 400_000], 8);
+    world.run(at(20));
+    let before = shown(&world, 0);
+    let path = |shown: &BTreeMap<String, String>| (shown["right.agent"].clone(), shown["right.leaving"].clone());
+    assert_eq!((before["lock"].as_str(), path(&before)), ("free", ("3".into(), "0".into())));
+    assert_eq!(before.get("left"), None);
+    world.change(0, 3, &[2]).unwrap();
+    // While it goes on both paths, both are shown.
+    let mut both = None;
+    while !counts(&world, 0).contains_key("changes_made") {
+        assert!(world.now < at(60), "{:?}", counts(&world, 0));
+        world.run(world.now.after(MILLISECOND / 10));
+        let now = shown(&world, 0);
+        if now.get("right.stage").is_some_and(|stage| stage == "two_paths") {
+            both.get_or_insert(now);
+        }
+    }
+    let both = both.unwrap();
+    assert_eq!(
+        (both["lock"].as_str(), both["right.agent"].as_str(), both["new_right.agent"].as_str()),
+        ("locked", "3", "2")
+    );
+    let after = shown(&world, 0);
+    assert_eq!((after["right"].as_str(), after.get("new_right")), (both["new_right"].as_str(), None));
+    // The new path began with fewer bytes before it than the old one, by those that were under way.
+    let (agent, leaving) = path(&after);
+    assert_eq!((agent.as_str(), &leaving), ("2", &both["new_right.leaving"]));
+    assert!(leaving.parse::<i32>().unwrap() > 0, "{leaving}");
+    world.run(at(60));
+    assert_eq!(shown(&world, 0)["lock"], "free");
+}
+
 #[test]
 fn boxes_are_replaced() {
     let mut world = world(1, false, 4, &[2, 3], [900_000, 900_000], 6);
