@@ -32,7 +32,7 @@ use weftwire_core::order::Input;
 use weftwire_core::{Arrivals, CallError, Change, Command, FlowId, Frame, Function, Outbox, Output, Port, Time};
 use weftwire_text::printable;
 
-/// How often a busy loop looks at the control socket and the application's input, in nanoseconds.
+/// How often a loop that is kept busy looks at the control socket and at interfaces, in nanoseconds; one that waits is told.
 const SERVICE_INTERVAL: i64 = 1_000_000;
 
 /// This long before a deadline, in nanoseconds, a loop that spins for it looks at nothing but the clock: about as long as a look at
@@ -242,8 +242,10 @@ impl Turns<'_> {
             if self.next_step(options) == Step::Spin {
                 self.last_stretch();
             } else if !busy && !options.spin {
-                self.wait(stop, end, options)?;
-                service_due = Time::ZERO;
+                // What only frames and the application's bytes have ended looks at nothing else: they wait for it.
+                if self.wait(stop, end, options)? {
+                    service_due = Time::ZERO;
+                }
             }
         }
     }
@@ -668,8 +670,8 @@ impl Turns<'_> {
         }
     }
 
-    /// Waits until something can be done.
-    fn wait(&mut self, stop: &StopSignal, end: Time, options: &RunOptions) -> Result<(), LinuxError> {
+    /// Waits until something can be done. Returns whether somebody beside the ports and the application has news.
+    fn wait(&mut self, stop: &StopSignal, end: Time, options: &RunOptions) -> Result<bool, LinuxError> {
         // Nothing that was delivered waits with it.
         self.effects.application.flush();
         let descriptors = &mut self.descriptors;
@@ -677,9 +679,10 @@ impl Turns<'_> {
         // A device that is gone is always ready to say so.
         let there = self.ports.iter().zip(&self.links).filter(|(_, link)| link.condition != Condition::Gone);
         descriptors.extend(there.map(|(port, _)| poll_input(port.device.descriptor())));
+        descriptors.extend(self.effects.application.descriptor().map(poll_input));
+        let others = descriptors.len();
         descriptors.push(poll_input(stop.descriptor()));
         descriptors.push(poll_input(self.watch.descriptor()));
-        descriptors.extend(self.effects.application.descriptor().map(poll_input));
         descriptors.extend(self.commands.as_ref().map(|commands| poll_input(commands.descriptor())));
         if let Some(control) = &self.effects.control {
             control.add_descriptors(descriptors);
@@ -695,7 +698,8 @@ impl Turns<'_> {
         let asked = self.effects.control.as_ref().is_some_and(ControlServer::has_request).then_some(0);
         let timeout = deadline.into_iter().chain(application).chain(end).chain(asked).min();
         let timeout = timeout.map(|left| Duration::from_nanos(left.max(0).unsigned_abs()));
-        poll(&mut self.descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))
+        poll(&mut self.descriptors, timeout).map_err(|error| LinuxError::system("wait for frames", error))?;
+        Ok(asked.is_some() || self.descriptors[others..].iter().any(|descriptor| descriptor.revents != 0))
     }
 
     /// Does what the function asked for.

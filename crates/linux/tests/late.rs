@@ -155,3 +155,38 @@ fn frames_of_one_instant_come_by_port_however_ports_were_given() {
         assert_eq!(times(&seen.times[33..]), if moves { 8 } else { 1 }, "{:?}", seen.times);
     }
 }
+
+/// It counts how often it was told to let go of what it has: once whenever the run waits, and once whenever the run looks at what is
+/// neither a port nor the application.
+struct Flushed {
+    until: Until,
+    flushes: usize,
+}
+
+impl Application for Flushed {
+    fn is_over(&self) -> bool {
+        self.until.is_over()
+    }
+
+    fn flush(&mut self) {
+        self.flushes += 1;
+    }
+}
+
+/// A frame does not wait until the control socket and the interfaces were looked at: those are told of by themselves, and looked at
+/// once a millisecond at most if they are not.
+#[test]
+fn frames_that_wake_a_run_have_it_look_at_nothing_else() {
+    const WAKES: usize = 5_000;
+    let asked = Rc::new(Cell::new(0));
+    // Each frame is alone, so that the run waits behind it.
+    let batches = [1, 0].repeat(WAKES);
+    let stall = Stall::new();
+    let mut waiting = Waiting { moves: false, order: InputOrder::default(), times: Vec::new(), fired: 0, stall };
+    let mut application = Flushed { until: Until(asked.clone(), batches.len()), flushes: 0 };
+    let begun = Instant::now();
+    ports::run([(1, Slow { batches, asked, stall: None })], &mut application, &mut waiting);
+    let milliseconds = begun.elapsed().as_millis() as usize;
+    let looks = application.flushes.saturating_sub(WAKES);
+    assert!(looks <= milliseconds + 2, "{looks} looks within {milliseconds} ms");
+}

@@ -202,8 +202,9 @@ pub(super) struct Joint {
     cautious: bool,
     input: Option<Watched>,
     output: Option<Watched>,
-    /// Bytes read, and how many of them the flow has accepted.
+    /// Room for [`CHUNK`] bytes from the first reading on, how many of them were read, and how many of those the flow has accepted.
     buffer: Vec<u8>,
+    filled: usize,
     accepted: usize,
     /// The flow's buffer is full.
     blocked: bool,
@@ -252,6 +253,7 @@ impl Joint {
             input: None,
             output: None,
             buffer: Vec::new(),
+            filled: 0,
             accepted: 0,
             blocked: false,
             held: VecDeque::new(),
@@ -312,7 +314,7 @@ impl Joint {
         self.gone = true;
         let well = match self.established {
             true => self.closed && (self.finished || self.abandoned),
-            false => !self.unreachable && self.totals.unacknowledged == 0 && self.accepted == self.buffer.len(),
+            false => !self.unreachable && self.totals.unacknowledged == 0 && self.accepted == self.filled,
         };
         if well {
             (self.finished, self.closed) = (true, true);
@@ -453,15 +455,15 @@ impl Joint {
             }
             return false;
         }
-        if self.accepted == self.buffer.len() {
+        if self.accepted == self.filled {
             if !input.is_ready() {
                 input.ask(Want::Input);
                 return false;
             }
-            self.accepted = 0;
+            // What was read before stays behind what is read: that costs a short piece nothing.
             self.buffer.resize(CHUNK, 0);
             let read = input.file.read(&mut self.buffer);
-            self.buffer.truncate(*read.as_ref().unwrap_or(&0));
+            (self.accepted, self.filled) = (0, *read.as_ref().unwrap_or(&0));
             match read {
                 Ok(0) => {
                     self.input = None;
@@ -483,12 +485,12 @@ impl Joint {
                 }
             }
         }
-        match calls.write(self.flow, &self.buffer[self.accepted..]) {
+        match calls.write(self.flow, &self.buffer[self.accepted..self.filled]) {
             Ok(count) => {
                 self.accepted += count;
                 self.totals.sent += count as u64;
                 self.totals.unacknowledged += count as u64;
-                self.blocked = self.accepted < self.buffer.len();
+                self.blocked = self.accepted < self.filled;
                 true
             }
             // That it ended is told right behind.
