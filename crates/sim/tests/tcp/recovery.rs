@@ -374,6 +374,21 @@ fn a_black_hole_is_found() {
     assert!(connection.now < 10 * SECOND, "{} s", connection.now / SECOND);
 }
 
+/// A timer sends the rest and the FIN; the segment that acknowledges it is the end of that side (RFC 9293, 3.6).
+#[test]
+fn a_fin_that_leaves_by_a_timer_ends_its_side() {
+    for lengths in [[0, 100_000], [100_000, 0], [100_000, 50_000]] {
+        let data = [data(lengths[0], 7), data(lengths[1], 11)];
+        let mut connection = Connection::new([machine(&[]), machine(&[])], data, CLEAN, 1);
+        connection.fates = Box::new(|sending| if sending.frame.len() > 1_000 { Fate::Lost } else { Fate::Passes });
+        connection.open();
+        connection.until(|_| false);
+        let received = [1, 0].map(|end| connection.ends[end].received.len());
+        assert_eq!(received, lengths);
+        assert!(connection.ends.iter().all(|end| end.ended), "{lengths:?}: {:?}", connection.shown());
+    }
+}
+
 /// RFC 5927: an error about a segment that is not under way changes nothing, nor does one that tells of an absurd MTU much.
 #[test]
 fn forged_errors_do_no_harm() {
