@@ -86,6 +86,7 @@ lint)
     for file in rtl/{ram,skid_buffer,fifo,arbiter,calendar,flow_table}.sv; do
         verilator --lint-only -Wall -y rtl "$file"
     done
+    verilator --lint-only -Wall -y rtl rtl/weft_pkg.sv rtl/weft_core.sv
     ;;
 proofs)
     need yosys berkeley-abc
