@@ -5,7 +5,7 @@
 //! what a killed test left behind is removed by the next one. Every wait has a deadline, and none is a fixed sleep.
 //!
 //! Tests of the command that need no kernel take a [`Terminal`] from here, and tests of pages their [`blocks`], tests of data paths a
-//! [`CountingAllocator`], tests of the TCP in XL what [`liveness`] says.
+//! [`CountingAllocator`], tests of the TCP in XL what [`standstill`] says.
 
 #![allow(
     clippy::disallowed_methods,
@@ -31,7 +31,7 @@ pub use allocations::{CountingAllocator, allocations};
 pub use fenced::{Block, blocks};
 pub use flood::{Flood, FloodReport};
 pub use lab::{CLIENT, Lab, Middle, Offloads, SERVER, SPOOFED_SOURCES};
-pub use liveness::liveness;
+pub use liveness::standstill;
 pub use namespace::{Counters, Door, Namespace};
 pub use nginx::Nginx;
 pub use ns3::{Ns3, Overload, ns3_program, overload_network};

@@ -5,12 +5,9 @@ use weftwire_core::inspect::FlowDetail;
 /// Most settings of timers that a connection has beside those of which there may be several.
 const MOST_TIMERS: usize = 5;
 
-/// What is wrong with a connection between two events, if anything. `held`: bytes that its application has handed over and the other end has not
-/// acknowledged, if the test knows.
-///
-/// # Errors
-/// A sentence that says what would never go on.
-pub fn liveness(flow: &FlowDetail, held: Option<usize>) -> Result<(), String> {
+/// Why a connection would never go on, as it is between two events; `None`: it goes on. `held`: bytes that its application has handed over and the
+/// other end has not acknowledged, if the test knows.
+pub fn standstill(flow: &FlowDetail, held: Option<usize>) -> Option<String> {
     let FlowDetail { summary, registers, timers, .. } = flow;
     let register = |name: &str| registers.iter().find(|it| it.name == name).map_or(0, |it| it.value);
     let pending = |name: &str| timers.iter().filter(|timer| timer.name == name).count();
@@ -32,10 +29,8 @@ pub fn liveness(flow: &FlowDetail, held: Option<usize>) -> Result<(), String> {
         (state == "fin_wait_2" && register("orphan") != 0 && pending("linger") != 1, "nobody's half, for ever"),
         (challenged > 2 || timers.len() > challenged + overdue + MOST_TIMERS, "too many timers"),
     ];
-    match faults.iter().find(|(wrong, _)| *wrong) {
-        Some((_, what)) => Err(format!("{what} in {state}: {under_way} bytes under way, {held:?} held, {timers:?}")),
-        None => Ok(()),
-    }
+    let (_, what) = faults.iter().find(|(wrong, _)| *wrong)?;
+    Some(format!("{what} in {state}: {under_way} bytes under way, {held:?} held, {timers:?}"))
 }
 
 #[cfg(test)]
@@ -84,7 +79,7 @@ mod tests {
             ("time_wait", 0, 0, &[], 0, Some("lingers")),
             ("established", 5, 0, &["retransmit", "a", "b", "c", "d", "e"], 5, Some("too many")),
         ] {
-            let found = liveness(&flow(state, under_way, orphan, timers), Some(held)).err();
+            let found = standstill(&flow(state, under_way, orphan, timers), Some(held));
             let right =
                 found.as_ref().map_or(fault.is_none(), |found| fault.is_some_and(|fault| found.contains(fault)));
             assert!(right, "{state} {timers:?}: {found:?} in place of {fault:?}");

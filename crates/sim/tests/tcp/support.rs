@@ -16,7 +16,7 @@ use weftwire_core::{
 use weftwire_engine::{EngineOptions, ReferenceEngine, Runtime};
 use weftwire_image::{Image, VerifiedImage};
 use weftwire_lang::{Dialect, compile};
-use weftwire_testbed::liveness;
+use weftwire_testbed::standstill;
 use weftwire_text::{LoadError, Loader};
 
 struct Folder(PathBuf);
@@ -437,7 +437,7 @@ impl Connection {
 /// Whatever waits for the other end has a timer behind it.
 pub fn check(engine: &ReferenceEngine, flow: Option<FlowId>, held: Option<usize>) {
     let flow = flow.and_then(|flow| engine.flow(flow));
-    flow.map_or(Ok(()), |flow| liveness(&flow, held)).expect("it can go on");
+    assert_eq!(flow.and_then(|flow| standstill(&flow, held)), None);
 }
 
 pub fn data(length: usize, step: usize) -> Vec<u8> {
