@@ -98,7 +98,7 @@ impl ControlServer {
         ControlServer::of(path, listener, Some(file))
     }
 
-    /// Goes on with the socket of another process at `path`. The file is that one's until [`ControlServer::own_file`].
+    /// Goes on with the socket of another process at `path`. The file is that one's until this process owns it.
     ///
     /// # Errors
     /// The kernel has no descriptor left.

@@ -49,7 +49,7 @@ fn a_new_connection_begins_out_of_time_wait() {
         for end in &mut connection.ends {
             end.received.clear();
             end.notices.clear();
-            (end.written, end.closed, end.ended, end.closes) = (0, false, false, false);
+            (end.written, end.released, end.closed, end.ended, end.closes) = (0, 0, false, false, false);
         }
         connection.connect(0, &endpoints());
         let arrived = |connection: &Connection| (0..2).all(|end| connection.ends[end].received.len() >= 100);
