@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Checks the RTL of rtl/: `lint` with Verilator, `proofs` with Yosys and ABC, of which rtl/formal/runs is the table, `synthesis` counts
-# what each module of the table takes in 7-series and ECP5 devices.
+# Checks the RTL of rtl/: `lint` with Verilator, `proofs` with Yosys and ABC, of which rtl/formal/runs is the table.
 #
-#   scripts/rtl.sh [lint|proofs|synthesis] [NAME]
+#   scripts/rtl.sh [lint|proofs] [NAME]
 #
 # Where a tool is missing it says that it is skipped, and fails if WEFT_REQUIRE_SYSTEM_TESTS=1.
 set -euo pipefail
@@ -93,26 +92,8 @@ proofs)
     grep -vE '^(#|$)' rtl/formal/runs | awk -v n="$name" 'index($1, n) == 1' | tr '\n' '\0' |
         xargs -0 -r -P "$(nproc)" -n 1 bash -euo pipefail -c 'prove "$1"' _
     ;;
-synthesis)
-    need yosys
-    grep -vE '^(#|$)' rtl/formal/synthesis | awk -v n="$name" 'index($1, n) == 1' | while read -r module parameters; do
-        set_parameters=""
-        for parameter in $parameters; do
-            set_parameters="$set_parameters -set ${parameter/=/ }"
-        done
-        for family in xilinx ecp5; do
-            log=$folder/$module-$family.log
-            yosys -p "read_verilog -sv rtl/ram.sv rtl/skid_buffer.sv rtl/fifo.sv rtl/arbiter.sv rtl/calendar.sv rtl/flow_table.sv; \
-                ${set_parameters:+chparam$set_parameters $module;} synth_$family -top $module -flatten \
-                $([ $family = xilinx ] && echo '-family xc7 -noiopad'); stat; select -assert-none t:\$dlatch; \
-                $([ $family = ecp5 ] && echo "write_json $folder/$module.json")" >"$log" 2>&1 || { tail -n 5 "$log" >&2; exit 1; }
-            echo "== $module $parameters: $family"
-            tac "$log" | awk '/Number of cells/ { print; exit } { print }' | tac | grep -E '^ +[A-Z$_]+[A-Z0-9_]+ +[0-9]+' || true
-        done
-    done
-    ;;
 *)
-    echo "usage: scripts/rtl.sh [lint|proofs|synthesis] [NAME]" >&2
+    echo "usage: scripts/rtl.sh [lint|proofs] [NAME]" >&2
     exit 2
     ;;
 esac

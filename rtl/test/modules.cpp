@@ -5,7 +5,7 @@
 //   modules calendar MIX START EXPIRIES SEED   prints what the calendar was told and did, for a comparison with the software's:
 //                            `s ID DEADLINE RUNNING NOW` set, `c ID RUNNING` cancelled, `x ID DEADLINE NOW` expired;
 //                            last `#` and the worst clocks of set, cancel and set again, and the clocks in all
-//   modules load PERCENT     `x` in number, for figures: mean and worst clocks of a set, clocks an expiry
+//   modules load MIX PERCENT `x` in number, for figures: mean and worst clocks of a set, clocks an expiry
 //
 // What must not be ends it with status 1 and a line on stderr.
 

@@ -58,6 +58,9 @@ pub enum ModelError {
         /// What happened.
         error: io::Error,
     },
+    /// A frame was not done after a million clocks.
+    #[error("the model of the RTL is not done with a frame after 1,000,000 clocks: this is a fault of the RTL")]
+    Hangs,
     /// It said what it should not.
     #[error("the model of the RTL answered `{0}`, which is none of its lines")]
     Answer(String),
@@ -166,6 +169,7 @@ impl Model {
                     };
                     return Ok(response);
                 }
+                ["hangs"] => return Err(ModelError::Hangs),
                 _ => return Err(wrong()),
             }
         }
