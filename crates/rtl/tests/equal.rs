@@ -184,6 +184,32 @@ fn arq_receiver_does_the_same() {
     }
 }
 
+/// RFC 768: a checksum that is computed as zero is sent as all ones. Of all ports of the other end some give that.
+#[test]
+fn checksums_of_zero_are_sent_as_ones() {
+    let image = image("arq-receiver.xl", None);
+    let segment = |port: u16| {
+        let mut bytes = datagram(1, false, false, &[1, 0, 0, 0, 0, 0, 0, 1]);
+        bytes[34..36].copy_from_slice(&port.to_be_bytes());
+        bytes
+    };
+    let ports = Ports::new([(Port(1), LinkType::Ethernet)]);
+    let mut reference = make("reference", image.clone(), ports, EngineOptions::default()).unwrap();
+    let mut out = Outbox::new();
+    let mut answered_by_ones = |port: &u16| {
+        out.clear();
+        reference.frame(Time::ZERO, Port(1), Frame::new(&segment(*port)), &mut out);
+        let sent = out.items().iter().find_map(|output| match output {
+            Output::Send { bytes, .. } => Some(out.bytes(bytes)[40..42] == [0xff, 0xff]),
+            _ => None,
+        });
+        sent.expect("an answer")
+    };
+    let found: Vec<u16> = (1..=u16::MAX).filter(&mut answered_by_ones).collect();
+    assert!(!found.is_empty());
+    compare(&image, found.into_iter().map(|port| (0, segment(port))), None);
+}
+
 #[test]
 fn idle_flows_expire_and_full_tables_evict() {
     const PROGRAM: &str = r#"machine small;
